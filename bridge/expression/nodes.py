@@ -1,0 +1,149 @@
+"""What is asked: the engine-agnostic predicate, before and after binding.
+
+An unbound tree (``Expression``) names columns by path and holds literals with the type their engine gave
+them. Rewriting pushes NOT to the leaves and weakens what is unknown; binding resolves names against a
+schema and converts literals to canonical values of the column's type (`bridge.types`). A bound tree has no Not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.types import Type, Value
+
+
+class Op(Enum):
+    """Operator of a predicate over one column; every one has a negation in three-valued logic."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    NULL_SAFE_EQ = "IS NOT DISTINCT FROM"
+    NULL_SAFE_NE = "IS DISTINCT FROM"
+    IN = "IN"
+    NOT_IN = "NOT IN"
+    IS_NULL = "IS NULL"
+    IS_NOT_NULL = "IS NOT NULL"
+    IS_NAN = "IS NAN"
+    IS_NOT_NAN = "IS NOT NAN"
+    STARTS_WITH = "STARTS WITH"
+    NOT_STARTS_WITH = "NOT STARTS WITH"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column by name, or a field within by path: ``("st", "a")`` is field a of column st."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value in canonical form with the type it had where it came from; ``value`` None is SQL NULL."""
+
+    value: Value | None
+    type: Type
+
+
+class Expression:
+    """Base of unbound predicates; immutable."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysTrue(Expression):
+    """Matches every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysFalse(Expression):
+    """Matches no row (false or NULL for each)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Expression):
+    """A part that could not be translated; ``text`` names it. Neither it nor its negation prunes."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    children: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    children: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    child: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate(Expression):
+    """An operator over one column and its literals (none, one, or many for IN)."""
+
+    op: Op
+    reference: Reference
+    literals: tuple[Literal, ...] = ()
+
+
+class BoundExpression:
+    """Base of bound predicates; immutable, and no node negates another."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTrue(BoundExpression):
+    """Matches every row, or is not known to exclude any."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFalse(BoundExpression):
+    """Matches no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAnd(BoundExpression):
+    children: tuple[BoundExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOr(BoundExpression):
+    children: tuple[BoundExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReference:
+    """A resolved column or nested field.
+
+    Attributes:
+        path: the names as the schema spells them.
+        type: the column's type in the table.
+        partition: whether it is a partition key (its value comes from the partition).
+    """
+
+    path: tuple[str, ...]
+    type: Type
+    partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPredicate(BoundExpression):
+    """An operator over a resolved column; values are canonical in the column's type, never None.
+
+    IN and NOT_IN hold sorted, distinct values; NULL literals were resolved by binding.
+    """
+
+    op: Op
+    reference: BoundReference
+    values: tuple[Value, ...] = ()

@@ -1,0 +1,97 @@
+/* The planner's service. Framed transport, binary protocol, one method call a frame.
+ * Compiled once with the Thrift compiler into _gen/ (see CONTRIBUTING.md); the Java sides carry codecs of their own. */
+namespace py _gen
+
+/* One row of bridge/errors.py. category is one of Trino's: USER_ERROR, INTERNAL_ERROR, INSUFFICIENT_RESOURCES, EXTERNAL. */
+exception BridgeFailure {
+  1: string code,
+  2: string category,
+  3: string message,
+  4: string hint,
+  5: bool retryable
+}
+
+struct Health {
+  1: string version,          // of skipbridge
+  2: i32 protocol,            // of this file; a client refuses another
+  3: string endpoint,         // host:port of the process that answered
+  4: i64 uptime_seconds,
+  5: i32 open_plans
+}
+
+struct Column {
+  1: string name,
+  2: string hive_type,        // "decimal(10,2)", "struct<a:int>"
+  3: string engine_type,      // the same in the asking engine's words: "decimal(10,2)", "row(\"a\" integer)"
+  4: bool partition_key,
+  5: optional string comment,
+  // exact or estimated, absent when unknown
+  6: optional double nulls_fraction,
+  7: optional double distinct_count,
+  8: optional double low,     // engine's stats-calculus number: numbers as they are, dates in days, timestamps in microseconds
+  9: optional double high,
+  10: optional double data_bytes
+}
+
+struct Table {
+  1: string schema_name,
+  2: string table_name,
+  3: list<Column> columns,    // data columns, then partition keys
+  4: optional double row_count,
+  5: string location,
+  6: string format            // "parquet"
+}
+
+struct PlanRequest {
+  1: string schema_name,
+  2: string table_name,
+  3: string query_id,
+  4: string engine,           // "trino" | "hive"
+  5: string engine_version,
+  6: string predicate,        // JSON, see docs/predicates.md; "" is no predicate
+  7: list<string> projected_columns,
+  8: optional i64 limit,
+  9: map<string, string> options   // pruning_enabled, workers, concurrency, target_split_bytes ...
+}
+
+struct Plan {
+  1: string handle,           // names process and plan
+  2: string endpoint,         // where next_splits, narrow and close of this plan go
+  3: i64 generation,          // -1: no index
+  4: string freshness,        // "live" | "cached(60s)" | "snapshot"
+  5: list<string> dropped     // what the translation could not express
+}
+
+struct PartitionEntry {
+  1: string name,             // "month=1", "" when not partitioned
+  2: list<string> values,     // unescaped text by partition key, "" where null
+  3: list<bool> nulls
+}
+
+/* payload, little-endian, S = split_count, F = file_count:
+ *   i32[S+1] first file of each split     i32[S] weight in thousandths (50..1000)   i32[S] affinity bucket, -1 none
+ *   i64[F] start   i64[F] length   i64[F] file size   i64[F] modified, ms since the epoch (-1 unknown)
+ *   i32[F] index into partitions
+ *   i32[F+1] path offsets, then the UTF-8 bytes of the paths (canonical URIs)
+ */
+struct SplitBatch {
+  1: i64 next_token,
+  2: bool finished,           // true: nothing follows, never while an error is pending
+  3: i32 split_count,
+  4: i32 file_count,
+  5: list<PartitionEntry> partitions,
+  6: binary payload,
+  7: optional string report   // JSON of the PruneReport, with the last batch
+}
+
+service Planner {
+  Health health(),
+  list<string> list_schemas() throws (1: BridgeFailure failure),
+  list<string> list_tables(1: string schema_name) throws (1: BridgeFailure failure),
+  Table get_table(1: string schema_name, 2: string table_name, 3: string engine) throws (1: BridgeFailure failure),
+  Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),
+  void narrow(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
+  SplitBatch next_splits(1: string handle, 2: i64 token, 3: i32 max_splits, 4: i32 max_wait_ms) throws (1: BridgeFailure failure),
+  string explain(1: PlanRequest request) throws (1: BridgeFailure failure),
+  void close_plan(1: string handle) throws (1: BridgeFailure failure)
+}

@@ -1,0 +1,132 @@
+"""What exists: tables, partitions and files, whoever keeps the catalogue of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.types import Field, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, as the catalogue declares it."""
+
+    name: str
+    type: Type
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """``schema.table``; both in lower case, as Hive keeps them."""
+
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as its catalogue describes it.
+
+    Attributes:
+        columns: data columns; partition keys are apart.
+        partition_keys: in the order of the directory levels; empty when not partitioned.
+        location: canonical URI of its root.
+        format: ``parquet`` or the reason for refusal has been raised before.
+        properties: the catalogue's table properties.
+    """
+
+    name: TableName
+    columns: tuple[Column, ...]
+    partition_keys: tuple[Column, ...]
+    location: str
+    format: str = "parquet"
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> tuple[Field, ...]:
+        """Data columns, then partition keys."""
+        return tuple(Field(c.name, c.type) for c in (*self.columns, *self.partition_keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition.
+
+    Attributes:
+        name: as the catalogue spells it (escaped): ``month=1/day=2``; empty for an unpartitioned table.
+        values: unescaped text by partition key; None is NULL.
+        location: canonical URI, wherever it lies.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBatch:
+    """Partitions fetched together, and the names asked for that the catalogue did not know any more."""
+
+    partitions: tuple[Partition, ...]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """Files as columns: no object per file.
+
+    Attributes:
+        paths: Arrow string array (large_string) of canonical URIs.
+        sizes: bytes.
+        modified: microseconds since the epoch.
+        partition: index into the partitions of the batch.
+        etags: Arrow string array, or None where the storage has none.
+    """
+
+    paths: pa.Array
+    sizes: npt.NDArray[np.int64]
+    modified: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int32]
+    etags: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+class Catalog(Protocol):
+    """Where tables are described: a Hive Metastore, or a directory taken as a table."""
+
+    def schemas(self) -> list[str]: ...
+
+    def tables(self, schema: str) -> list[str]: ...
+
+    def table(self, name: TableName) -> Table:
+        """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""
+        ...
+
+    def partition_names(self, table: Table) -> list[str]:
+        """Names of all partitions; ``[""]`` for an unpartitioned table."""
+        ...
+
+    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+        """Fetches partitions lazily in batches of growing size, in the order of ``names``."""
+        ...
+
+
+class PartitionFetch(Protocol):
+    """An iterator of batches that can be stopped; close() stops calls that are under way."""
+
+    def __iter__(self) -> PartitionFetch: ...
+
+    def __next__(self) -> PartitionBatch: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,100 @@
+package io.skipbridge.trino;
+
+import io.skipbridge.trino.wire.BridgeFailure;
+import io.skipbridge.trino.wire.PlannerAddress;
+import io.skipbridge.trino.wire.PlannerClient;
+import io.skipbridge.trino.wire.ProtocolException;
+import io.trino.spi.TrinoException;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** The planner processes of a catalog: one is chosen per query, and its endpoint is kept for the plan it opened. */
+public final class Planners
+        implements Closeable
+{
+    /** One call; it may be made again on another process. */
+    public interface Call<T>
+    {
+        T on(PlannerClient client)
+                throws IOException, BridgeFailure;
+    }
+
+    private final List<PlannerAddress> addresses;
+    private final Duration timeout;
+    private final Map<PlannerAddress, PlannerClient> clients = new ConcurrentHashMap<>();
+
+    public Planners(List<PlannerAddress> addresses, Duration timeout)
+    {
+        this.addresses = List.copyOf(addresses);
+        this.timeout = timeout;
+    }
+
+    public PlannerClient client(PlannerAddress address)
+    {
+        return clients.computeIfAbsent(address, key -> new PlannerClient(key, timeout));
+    }
+
+    /** The process that opened a plan; its own word for its endpoint, or the one that was asked if it gave none. */
+    public PlannerClient endpoint(String endpoint, PlannerClient asked)
+    {
+        try {
+            return endpoint.isEmpty() ? asked : client(PlannerAddress.parse(endpoint));
+        }
+        catch (IllegalArgumentException e) {
+            return asked;
+        }
+    }
+
+    /** Calls the query's process, and the others in turn if nobody answers there. */
+    public <T> T call(String queryId, Call<T> call)
+    {
+        int first = Math.floorMod(queryId.hashCode(), addresses.size());
+        Exception problem = null;
+        for (int i = 0; i < addresses.size(); i++) {
+            PlannerClient client = client(addresses.get((first + i) % addresses.size()));
+            try {
+                return call.on(client);
+            }
+            catch (BridgeFailure e) {
+                throw failure(e);
+            }
+            catch (IOException | ProtocolException e) {
+                problem = e;
+            }
+        }
+        throw unreachable(addresses, problem);
+    }
+
+    public static TrinoException failure(BridgeFailure failure)
+    {
+        String hint = failure.hint().isEmpty() ? "" : " (" + failure.hint() + ")";
+        return new TrinoException(BridgeErrorCode.of(failure), failure.getMessage() + hint, failure);
+    }
+
+    public static TrinoException unreachable(List<PlannerAddress> addresses, Exception problem)
+    {
+        String where = String.join(", ", addresses.stream().map(PlannerAddress::toString).toList());
+        String reason = problem.getMessage() == null ? problem.getClass().getSimpleName() : problem.getMessage();
+        if (problem instanceof ProtocolException) {
+            return new TrinoException(
+                    BridgeErrorCode.PLANNER_PROTOCOL,
+                    "What answers at %s does not speak this connector's protocol: %s. Start the planner of the same release there: skipbridge serve".formatted(where, reason),
+                    problem);
+        }
+        return new TrinoException(
+                BridgeErrorCode.PLANNER_UNAVAILABLE,
+                "No planner answers at %s: %s. Start it with: skipbridge serve. Its address is the catalog property %s".formatted(where, reason, BridgeConfig.PLANNER),
+                problem);
+    }
+
+    @Override
+    public void close()
+    {
+        clients.values().forEach(PlannerClient::close);
+    }
+}

@@ -1,0 +1,203 @@
+package io.skipbridge.trino.wire;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Reads Thrift's strict binary protocol from one frame. Strings and binaries are slices of the frame, so a frame must not be reused.
+ *
+ * <p>Every method fails with {@link ProtocolException} where the bytes do not fit; nothing here trusts a length.
+ */
+final class BinaryReader
+{
+    private static final int MAX_DEPTH = 32;
+
+    private final ByteBuffer frame;
+    private byte fieldType;
+
+    BinaryReader(ByteBuffer frame)
+    {
+        this.frame = frame;
+    }
+
+    /** Reads the header of a reply; its kind is 2 (reply) or 3 (exception). */
+    int message(String method, int sequence)
+    {
+        int header = i32();
+        if ((header & 0xffff0000) != BinaryWriter.VERSION_1) {
+            throw new ProtocolException("reply does not start with version 1 of the strict binary protocol: 0x%08x".formatted(header));
+        }
+        String name = string();
+        int answered = i32();
+        if (!name.equals(method) || answered != sequence) {
+            throw new ProtocolException("reply to %s #%d where %s #%d was asked".formatted(name, answered, method, sequence));
+        }
+        return header & 0xff;
+    }
+
+    /** The id of the struct's next field, or -1 at its end. Its type is then {@link #fieldType}. */
+    int nextField()
+    {
+        fieldType = i8();
+        return fieldType == WireType.STOP ? -1 : i16();
+    }
+
+    /** Reads a field only if it has the type the client knows; skips it otherwise, as Thrift's own readers do. */
+    boolean is(byte type)
+    {
+        if (fieldType == type) {
+            return true;
+        }
+        skip();
+        return false;
+    }
+
+    void skip()
+    {
+        skip(fieldType, 0);
+    }
+
+    boolean bool()
+    {
+        return i8() != 0;
+    }
+
+    byte i8()
+    {
+        require(1);
+        return frame.get();
+    }
+
+    short i16()
+    {
+        require(Short.BYTES);
+        return frame.getShort();
+    }
+
+    int i32()
+    {
+        require(Integer.BYTES);
+        return frame.getInt();
+    }
+
+    long i64()
+    {
+        require(Long.BYTES);
+        return frame.getLong();
+    }
+
+    double f64()
+    {
+        return Double.longBitsToDouble(i64());
+    }
+
+    String string()
+    {
+        int length = length();
+        String value = new String(frame.array(), frame.arrayOffset() + frame.position(), length, StandardCharsets.UTF_8);
+        frame.position(frame.position() + length);
+        return value;
+    }
+
+    ByteBuffer binary()
+    {
+        int length = length();
+        ByteBuffer value = frame.slice(frame.position(), length);
+        frame.position(frame.position() + length);
+        return value;
+    }
+
+    /** The size of a list whose elements have the given type. */
+    int list(byte elementType)
+    {
+        byte found = i8();
+        int size = i32();
+        if (size < 0 || size > frame.remaining() || (size > 0 && found != elementType)) {
+            throw new ProtocolException("list of %d elements of type %d where type %d was expected".formatted(size, found, elementType));
+        }
+        return size;
+    }
+
+    List<String> strings()
+    {
+        int size = list(WireType.STRING);
+        List<String> values = new ArrayList<>(size);
+        for (int i = 0; i < size; i++) {
+            values.add(string());
+        }
+        return values;
+    }
+
+    boolean[] bools()
+    {
+        boolean[] values = new boolean[list(WireType.BOOL)];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = bool();
+        }
+        return values;
+    }
+
+    private void skip(byte type, int depth)
+    {
+        if (depth > MAX_DEPTH) {
+            throw new ProtocolException("structs nest deeper than " + MAX_DEPTH);
+        }
+        switch (type) {
+            case WireType.BOOL, WireType.BYTE -> i8();
+            case WireType.I16 -> i16();
+            case WireType.I32 -> i32();
+            case WireType.I64, WireType.DOUBLE -> i64();
+            case WireType.STRING -> binary();
+            case WireType.STRUCT -> {
+                for (byte field = i8(); field != WireType.STOP; field = i8()) {
+                    i16();
+                    skip(field, depth + 1);
+                }
+            }
+            case WireType.LIST, WireType.SET -> {
+                byte element = i8();
+                int size = size();
+                for (int i = 0; i < size; i++) {
+                    skip(element, depth + 1);
+                }
+            }
+            case WireType.MAP -> {
+                byte key = i8();
+                byte value = i8();
+                int size = size();
+                for (int i = 0; i < size; i++) {
+                    skip(key, depth + 1);
+                    skip(value, depth + 1);
+                }
+            }
+            default -> throw new ProtocolException("unknown field type " + type);
+        }
+    }
+
+    private int size()
+    {
+        int size = i32();
+        if (size < 0 || size > frame.remaining()) {
+            throw new ProtocolException("collection of %d elements in %d bytes".formatted(size, frame.remaining()));
+        }
+        return size;
+    }
+
+    private int length()
+    {
+        int length = i32();
+        if (length < 0 || length > frame.remaining()) {
+            throw new ProtocolException("string of %d bytes in %d bytes".formatted(length, frame.remaining()));
+        }
+        return length;
+    }
+
+    private void require(int bytes)
+    {
+        if (frame.remaining() < bytes) {
+            throw new ProtocolException("reply ends where %d more bytes were expected".formatted(bytes));
+        }
+    }
+}

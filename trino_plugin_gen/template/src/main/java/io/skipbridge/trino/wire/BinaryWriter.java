@@ -1,0 +1,117 @@
+package io.skipbridge.trino.wire;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Writes one call of Thrift's strict binary protocol as one frame: length, message header, argument struct.
+ */
+final class BinaryWriter
+{
+    static final int VERSION_1 = 0x80010000;
+    static final byte CALL = 1;
+
+    private byte[] buffer = new byte[256];
+    private int length = Integer.BYTES;
+
+    void message(String method, int sequence)
+    {
+        i32(VERSION_1 | CALL);
+        string(method);
+        i32(sequence);
+    }
+
+    void field(byte type, int id)
+    {
+        ensure(3);
+        buffer[length++] = type;
+        buffer[length++] = (byte) (id >> 8);
+        buffer[length++] = (byte) id;
+    }
+
+    void stop()
+    {
+        ensure(1);
+        buffer[length++] = WireType.STOP;
+    }
+
+    void i32(int value)
+    {
+        ensure(Integer.BYTES);
+        ByteBuffer.wrap(buffer).putInt(length, value);
+        length += Integer.BYTES;
+    }
+
+    void i64(long value)
+    {
+        ensure(Long.BYTES);
+        ByteBuffer.wrap(buffer).putLong(length, value);
+        length += Long.BYTES;
+    }
+
+    void string(String value)
+    {
+        byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+        i32(bytes.length);
+        ensure(bytes.length);
+        System.arraycopy(bytes, 0, buffer, length, bytes.length);
+        length += bytes.length;
+    }
+
+    void stringField(int id, String value)
+    {
+        field(WireType.STRING, id);
+        string(value);
+    }
+
+    void i32Field(int id, int value)
+    {
+        field(WireType.I32, id);
+        i32(value);
+    }
+
+    void i64Field(int id, long value)
+    {
+        field(WireType.I64, id);
+        i64(value);
+    }
+
+    void stringListField(int id, List<String> values)
+    {
+        field(WireType.LIST, id);
+        ensure(1);
+        buffer[length++] = WireType.STRING;
+        i32(values.size());
+        values.forEach(this::string);
+    }
+
+    void stringMapField(int id, Map<String, String> values)
+    {
+        field(WireType.MAP, id);
+        ensure(2);
+        buffer[length++] = WireType.STRING;
+        buffer[length++] = WireType.STRING;
+        i32(values.size());
+        values.forEach((key, value) -> {
+            string(key);
+            string(value);
+        });
+    }
+
+    /** The frame with its length in front. */
+    byte[] frame()
+    {
+        ByteBuffer.wrap(buffer).putInt(0, length - Integer.BYTES);
+        return Arrays.copyOf(buffer, length);
+    }
+
+    private void ensure(int more)
+    {
+        if (length + more > buffer.length) {
+            buffer = Arrays.copyOf(buffer, Math.max(buffer.length * 2, length + more));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+package io.skipbridge.trino.wire;
+
+import static java.util.Objects.requireNonNull;
+
+/** An error the planner declared, as it named it. */
+public final class BridgeFailure
+        extends Exception
+{
+    public static final String PLAN_LOST = "PLAN_LOST";
+
+    private final String code;
+    private final String category;
+    private final String hint;
+    private final boolean retryable;
+
+    public BridgeFailure(String code, String category, String message, String hint, boolean retryable)
+    {
+        super(message);
+        this.code = requireNonNull(code, "code is null");
+        this.category = requireNonNull(category, "category is null");
+        this.hint = requireNonNull(hint, "hint is null");
+        this.retryable = retryable;
+    }
+
+    static BridgeFailure read(BinaryReader reader)
+    {
+        String code = "INTERNAL";
+        String category = "INTERNAL_ERROR";
+        String message = "";
+        String hint = "";
+        boolean retryable = false;
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            if (id == 5) {
+                if (reader.is(WireType.BOOL)) {
+                    retryable = reader.bool();
+                }
+            }
+            else if (reader.is(WireType.STRING)) {
+                String text = reader.string();
+                switch (id) {
+                    case 1 -> code = text;
+                    case 2 -> category = text;
+                    case 3 -> message = text;
+                    case 4 -> hint = text;
+                    default -> {}
+                }
+            }
+        }
+        return new BridgeFailure(code, category, message, hint, retryable);
+    }
+
+    public String code()
+    {
+        return code;
+    }
+
+    public String category()
+    {
+        return category;
+    }
+
+    public String hint()
+    {
+        return hint;
+    }
+
+    public boolean retryable()
+    {
+        return retryable;
+    }
+
+    public boolean planLost()
+    {
+        return code.equals(PLAN_LOST);
+    }
+}

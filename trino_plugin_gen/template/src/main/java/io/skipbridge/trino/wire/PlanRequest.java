@@ -1,0 +1,33 @@
+package io.skipbridge.trino.wire;
+
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+
+/** What a scan asks of the planner. */
+public record PlanRequest(
+        String schemaName,
+        String tableName,
+        String queryId,
+        String engineVersion,
+        String predicate,
+        List<String> projectedColumns,
+        OptionalLong limit,
+        Map<String, String> options)
+{
+    void write(BinaryWriter writer)
+    {
+        writer.stringField(1, schemaName);
+        writer.stringField(2, tableName);
+        writer.stringField(3, queryId);
+        writer.stringField(4, "trino");
+        writer.stringField(5, engineVersion);
+        writer.stringField(6, predicate);
+        writer.stringListField(7, projectedColumns);
+        if (limit.isPresent()) {
+            writer.i64Field(8, limit.getAsLong());
+        }
+        writer.stringMapField(9, options);
+        writer.stop();
+    }
+}

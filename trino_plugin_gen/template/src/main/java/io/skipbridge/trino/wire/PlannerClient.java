@@ -1,0 +1,162 @@
+package io.skipbridge.trino.wire;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.SocketTimeoutException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/**
+ * Calls one planner process. Safe for many threads: idle connections are kept, each call owns one.
+ *
+ * <p>A call that fails on a kept connection (the planner was restarted meanwhile) is sent once more on a new one: every method of the service
+ * may be repeated. An {@link IOException} means that nobody answered; a {@link BridgeFailure} is the planner's own answer.
+ */
+public final class PlannerClient
+        implements Closeable
+{
+    private static final int MAX_IDLE = 16;
+
+    private final PlannerAddress address;
+    private final Duration timeout;
+    private final ConcurrentLinkedDeque<Connection> idle = new ConcurrentLinkedDeque<>();
+
+    public PlannerClient(PlannerAddress address, Duration timeout)
+    {
+        this.address = address;
+        this.timeout = timeout;
+    }
+
+    public PlannerAddress address()
+    {
+        return address;
+    }
+
+    public List<String> listSchemas()
+            throws IOException, BridgeFailure
+    {
+        return call("list_schemas", writer -> {}, WireType.LIST, BinaryReader::strings);
+    }
+
+    public List<String> listTables(String schemaName)
+            throws IOException, BridgeFailure
+    {
+        return call("list_tables", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
+    }
+
+    public TableDescription getTable(String schemaName, String tableName)
+            throws IOException, BridgeFailure
+    {
+        return call("get_table", writer -> {
+            writer.stringField(1, schemaName);
+            writer.stringField(2, tableName);
+            writer.stringField(3, "trino");
+        }, WireType.STRUCT, TableDescription::read);
+    }
+
+    public Plan plan(PlanRequest request)
+            throws IOException, BridgeFailure
+    {
+        return call("plan", writer -> {
+            writer.field(WireType.STRUCT, 1);
+            request.write(writer);
+        }, WireType.STRUCT, Plan::read);
+    }
+
+    public void narrow(String handle, String predicate)
+            throws IOException, BridgeFailure
+    {
+        call("narrow", writer -> {
+            writer.stringField(1, handle);
+            writer.stringField(2, predicate);
+        }, WireType.STOP, reader -> null);
+    }
+
+    public SplitBatch nextSplits(String handle, long token, int maxSplits, int maxWaitMillis)
+            throws IOException, BridgeFailure
+    {
+        return call("next_splits", writer -> {
+            writer.stringField(1, handle);
+            writer.i64Field(2, token);
+            writer.i32Field(3, maxSplits);
+            writer.i32Field(4, maxWaitMillis);
+        }, WireType.STRUCT, SplitBatch::read);
+    }
+
+    public void closePlan(String handle)
+            throws IOException, BridgeFailure
+    {
+        call("close_plan", writer -> writer.stringField(1, handle), WireType.STOP, reader -> null);
+    }
+
+    private <T> T call(String method, Consumer<BinaryWriter> arguments, byte resultType, Function<BinaryReader, T> result)
+            throws IOException, BridgeFailure
+    {
+        Connection kept = idle.pollFirst();
+        if (kept != null) {
+            try {
+                return call(kept, method, arguments, resultType, result);
+            }
+            catch (SocketTimeoutException e) {
+                throw e;
+            }
+            catch (IOException e) {
+                drop();
+            }
+        }
+        return call(connect(), method, arguments, resultType, result);
+    }
+
+    private Connection connect()
+            throws IOException
+    {
+        return new Connection(new InetSocketAddress(address.host(), address.port()), timeout);
+    }
+
+    private <T> T call(Connection connection, String method, Consumer<BinaryWriter> arguments, byte resultType, Function<BinaryReader, T> result)
+            throws IOException, BridgeFailure
+    {
+        BinaryWriter writer = new BinaryWriter();
+        int sequence = connection.nextSequence();
+        writer.message(method, sequence);
+        arguments.accept(writer);
+        writer.stop();
+        T answer;
+        boolean inStep = false;
+        try {
+            BinaryReader reader = new BinaryReader(connection.call(writer.frame()));
+            inStep = true;
+            answer = Reply.read(reader, method, sequence, resultType, result);
+        }
+        catch (ProtocolException e) {
+            inStep = false;
+            throw e;
+        }
+        finally {
+            if (inStep && idle.size() < MAX_IDLE) {
+                idle.addFirst(connection);
+            }
+            else {
+                connection.close();
+            }
+        }
+        return answer;
+    }
+
+    private void drop()
+    {
+        for (Connection connection = idle.poll(); connection != null; connection = idle.poll()) {
+            connection.close();
+        }
+    }
+
+    @Override
+    public void close()
+    {
+        drop();
+    }
+}

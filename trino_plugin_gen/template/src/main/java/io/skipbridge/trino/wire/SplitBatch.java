@@ -1,0 +1,48 @@
+package io.skipbridge.trino.wire;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** One answer to {@code next_splits}; the payload's layout is told in bridge.thrift and read by {@code SplitColumns}. */
+public record SplitBatch(
+        long nextToken,
+        boolean finished,
+        int splitCount,
+        int fileCount,
+        List<PartitionEntry> partitions,
+        ByteBuffer payload,
+        Optional<String> report)
+{
+    static SplitBatch read(BinaryReader reader)
+    {
+        long nextToken = -1;
+        boolean finished = false;
+        int splitCount = 0;
+        int fileCount = 0;
+        List<PartitionEntry> partitions = new ArrayList<>();
+        ByteBuffer payload = ByteBuffer.allocate(0);
+        Optional<String> report = Optional.empty();
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            switch (id) {
+                case 1 -> nextToken = reader.is(WireType.I64) ? reader.i64() : nextToken;
+                case 2 -> finished = reader.is(WireType.BOOL) ? reader.bool() : finished;
+                case 3 -> splitCount = reader.is(WireType.I32) ? reader.i32() : splitCount;
+                case 4 -> fileCount = reader.is(WireType.I32) ? reader.i32() : fileCount;
+                case 5 -> {
+                    if (reader.is(WireType.LIST)) {
+                        int size = reader.list(WireType.STRUCT);
+                        for (int i = 0; i < size; i++) {
+                            partitions.add(PartitionEntry.read(reader));
+                        }
+                    }
+                }
+                case 6 -> payload = reader.is(WireType.STRING) ? reader.binary() : payload;
+                case 7 -> report = reader.is(WireType.STRING) ? Optional.of(reader.string()) : report;
+                default -> reader.skip();
+            }
+        }
+        return new SplitBatch(nextToken, finished, splitCount, fileCount, List.copyOf(partitions), payload, report);
+    }
+}

@@ -1,0 +1,38 @@
+package io.skipbridge.trino.wire;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalDouble;
+
+/** One table as the planner describes it: data columns, then partition keys. */
+public record TableDescription(String schemaName, String tableName, List<ColumnDescription> columns, OptionalDouble rowCount, String location, String format)
+{
+    static TableDescription read(BinaryReader reader)
+    {
+        String[] texts = {"", "", "", "", "", "", ""};
+        List<ColumnDescription> columns = new ArrayList<>();
+        OptionalDouble rowCount = OptionalDouble.empty();
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            if (id == 3) {
+                if (reader.is(WireType.LIST)) {
+                    int size = reader.list(WireType.STRUCT);
+                    for (int i = 0; i < size; i++) {
+                        columns.add(ColumnDescription.read(reader));
+                    }
+                }
+            }
+            else if (id == 4) {
+                if (reader.is(WireType.DOUBLE)) {
+                    rowCount = OptionalDouble.of(reader.f64());
+                }
+            }
+            else if (reader.is(WireType.STRING)) {
+                String text = reader.string();
+                if (id < texts.length) {
+                    texts[id] = text;
+                }
+            }
+        }
+        return new TableDescription(texts[1], texts[2], List.copyOf(columns), rowCount, texts[5], texts[6]);
+    }
+}
