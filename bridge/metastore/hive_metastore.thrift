@@ -1,0 +1,128 @@
+/* The part of Hive's metastore protocol that skipbridge speaks: unframed binary protocol, Hive 2.3 to 4.0.
+ *
+ * Field numbers and names are Hive's; readers skip the fields left out here. What a table or partition carries is kept
+ * whole enough to be sent back by alter_table, so an alteration loses nothing (privileges live in tables of their own).
+ * Compiled once into _gen/, see _gen/__init__.py.
+ */
+namespace py _gen
+
+enum PrincipalType { USER = 1, ROLE = 2, GROUP = 3 }
+
+/* A server refuses to show an insert-only ACID table to a client that does not say it knows them; we ask, to refuse by code. */
+enum ClientCapability { TEST_CAPABILITY = 1, INSERT_ONLY_TABLES = 2 }
+
+struct FieldSchema { 1: string name, 2: string type, 3: string comment }
+
+struct Order { 1: string col, 2: i32 order }
+
+struct SerDeInfo { 1: string name, 2: string serializationLib, 3: map<string, string> parameters }
+
+/* Its third field, a map with lists as keys, cannot be read by Python: skewed tables are read, and never altered. */
+struct SkewedInfo { 1: list<string> skewedColNames, 2: list<list<string>> skewedColValues }
+
+struct StorageDescriptor {
+  1: list<FieldSchema> cols,
+  2: string location,
+  3: string inputFormat,
+  4: string outputFormat,
+  5: bool compressed,
+  6: i32 numBuckets,
+  7: SerDeInfo serdeInfo,
+  8: list<string> bucketCols,
+  9: list<Order> sortCols,
+  10: map<string, string> parameters,
+  11: optional SkewedInfo skewedInfo,
+  12: optional bool storedAsSubDirectories
+}
+
+struct Database {
+  1: string name,
+  2: string description,
+  3: string locationUri,
+  4: map<string, string> parameters,
+  6: optional string ownerName,
+  7: optional PrincipalType ownerType
+}
+
+struct Table {
+  1: string tableName,
+  2: string dbName,
+  3: string owner,
+  4: i32 createTime,
+  5: i32 lastAccessTime,
+  6: i32 retention,
+  7: StorageDescriptor sd,
+  8: list<FieldSchema> partitionKeys,
+  9: map<string, string> parameters,
+  10: string viewOriginalText,
+  11: string viewExpandedText,
+  12: string tableType,
+  14: optional bool temporary = false,
+  15: optional bool rewriteEnabled
+}
+
+struct Partition {
+  1: list<string> values,
+  2: string dbName,
+  3: string tableName,
+  4: i32 createTime,
+  5: i32 lastAccessTime,
+  6: StorageDescriptor sd,
+  7: map<string, string> parameters
+}
+
+struct ClientCapabilities { 1: required list<ClientCapability> values }
+
+struct GetTableRequest { 1: required string dbName, 2: required string tblName, 3: optional ClientCapabilities capabilities }
+
+struct GetTableResult { 1: required Table table }
+
+struct AddPartitionsRequest {
+  1: required string dbName,
+  2: required string tblName,
+  3: required list<Partition> parts,
+  4: required bool ifNotExists,
+  5: optional bool needResult = true
+}
+
+struct AddPartitionsResult { 1: optional list<Partition> partitions }
+
+exception MetaException { 1: string message } (python.immutable = "false")
+exception NoSuchObjectException { 1: string message } (python.immutable = "false")
+exception AlreadyExistsException { 1: string message } (python.immutable = "false")
+exception InvalidObjectException { 1: string message } (python.immutable = "false")
+exception InvalidOperationException { 1: string message } (python.immutable = "false")
+exception ConfigValSecurityException { 1: string message } (python.immutable = "false")
+
+service ThriftHiveMetastore {
+  // fb303, which Hive's service extends
+  string getName(),
+  string getVersion(),
+
+  string get_config_value(1: string name, 2: string defaultValue) throws (1: ConfigValSecurityException o1),
+
+  list<string> get_all_databases() throws (1: MetaException o1),
+  Database get_database(1: string name) throws (1: NoSuchObjectException o1, 2: MetaException o2),
+  void create_database(1: Database database)
+    throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3),
+  void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
+    throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3),
+
+  list<string> get_tables(1: string db_name, 2: string pattern) throws (1: MetaException o1),
+  list<string> get_all_tables(1: string db_name) throws (1: MetaException o1),
+  GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  void create_table(1: Table tbl)
+    throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
+  void alter_table(1: string dbname, 2: string tbl_name, 3: Table new_tbl)
+    throws (1: InvalidOperationException o1, 2: MetaException o2),
+  void drop_table(1: string dbname, 2: string name, 3: bool deleteData)
+    throws (1: NoSuchObjectException o1, 2: MetaException o3),
+
+  // 2.3 declares only MetaException, as its first; both are one string, so the text arrives either way
+  list<string> get_partition_names(1: string db_name, 2: string tbl_name, 3: i16 max_parts = -1)
+    throws (1: NoSuchObjectException o1, 2: MetaException o2),
+  list<Partition> get_partitions_by_names(1: string db_name, 2: string tbl_name, 3: list<string> names)
+    throws (1: MetaException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3),
+  AddPartitionsResult add_partitions_req(1: AddPartitionsRequest request)
+    throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3)
+}

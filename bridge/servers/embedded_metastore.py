@@ -1,0 +1,158 @@
+"""The metastore that comes inside PySpark: Hive 2.3.10 on Derby, with nothing to download.
+
+It listens on the loopback address only: Hive's own main class would listen on every address, without authentication.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from bridge.errors import EnvironmentMissing
+from bridge.servers.java import ADD_OPENS, find_jdk
+from bridge.servers.process import Server, ServerSpec, choose_port, start_server
+
+NAME = "metastore"
+_LAUNCHER = Path(__file__).with_name("LoopbackMetastore.java")
+_LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MetastoreSpec:
+    """A metastore to start.
+
+    Attributes:
+        directory: of its configuration, log, pid file and, unless ``in_memory``, its database.
+        warehouse: default location of managed tables and databases; ``<directory>/warehouse`` by
+            default.
+        port: 0 takes any free one.
+        in_memory: the database is gone when the server ends.
+        heap: of the JVM, in Java's words.
+        properties: more entries of its hive-site.xml.
+    """
+
+    directory: Path
+    warehouse: Path | None = None
+    port: int = 9083
+    in_memory: bool = False
+    heap: str = "512m"
+    properties: Mapping[str, str] | None = None
+    log_level: str = "warn"
+
+
+def start_embedded_metastore(spec: MetastoreSpec) -> Server:
+    """Starts it and returns once it listens.
+
+    Errors:
+        EnvironmentMissing: no JDK of version 17 or newer, or no PySpark.
+        PortInUse: the port is taken.
+        ServerFailed: it did not come up.
+    """
+    jdk = find_jdk(17)
+    jars = pyspark_jars()
+    port = choose_port(spec.port, NAME)
+    configuration = write_configuration(spec, derby_url(spec), _properties())
+    return start_server(
+        ServerSpec(
+            name=NAME,
+            command=(
+                jdk.java,
+                *jvm_options(spec),
+                *ADD_OPENS,
+                "-cp",
+                f"{configuration}:{jars}/*",
+                str(_LAUNCHER),
+                str(port),
+            ),
+            directory=spec.directory,
+            port=port,
+        )
+    )
+
+
+def pyspark_jars() -> Path:
+    """The jars of the installed PySpark, found without importing it."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EnvironmentMissing(
+            "the embedded metastore is inside PySpark, which is not installed",
+            "pip install 'skipbridge[spark]'",
+        )
+    return Path(found.origin).parent / "jars"
+
+
+def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
+    return (
+        f"-Xmx{spec.heap}",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",  # it lives minutes: starting early is worth more than peak speed
+        f"-Dderby.stream.error.file={spec.directory / 'derby.log'}",
+        f"-Djava.io.tmpdir={_made(spec.directory / 'tmp')}",
+    )
+
+
+def derby_url(spec: MetastoreSpec) -> str:
+    if spec.in_memory:
+        # The name need only be unique within the JVM.
+        digest = hashlib.sha256(str(spec.directory).encode()).hexdigest()[:12]
+        return f"jdbc:derby:memory:skipbridge{digest};create=true"
+    return f"jdbc:derby:;databaseName={spec.directory / 'metastore_db'};create=true"
+
+
+def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) -> Path:
+    """Writes hive-site.xml and the logging configuration; returns their directory."""
+    directory = _made(spec.directory / "conf")
+    warehouse = _made(
+        spec.warehouse if spec.warehouse is not None else spec.directory / "warehouse"
+    )
+    properties = {
+        "javax.jdo.option.ConnectionURL": url,
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+        "hive.metastore.warehouse.dir": warehouse.resolve().as_uri(),
+        # The file system of locations without a scheme is the local one.
+        "fs.defaultFS": "file:///",
+        **more,
+        **(spec.properties or {}),
+    }
+    for name in ("hive-site.xml", "metastore-site.xml"):
+        (directory / name).write_text(_site(properties), "utf-8")
+    (directory / "log4j2.properties").write_text(_LOGGING.format(level=spec.log_level), "utf-8")
+    (directory / "hive-log4j2.properties").write_text(
+        _LOGGING.format(level=spec.log_level), "utf-8"
+    )
+    return directory
+
+
+def _properties() -> dict[str, str]:
+    return {
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        # Asynchronous logging wants a library that PySpark does not carry.
+        "hive.async.log.enabled": "false",
+        # BoneCP, the default of Hive 2.3, is not among PySpark's jars.
+        "datanucleus.connectionPoolingType": "dbcp",
+    }
+
+
+def _site(properties: Mapping[str, str]) -> str:
+    entries = "".join(
+        f"  <property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n"
+        for k, v in sorted(properties.items())
+    )
+    return f"<configuration>\n{entries}</configuration>\n"
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
