@@ -123,7 +123,7 @@ class Type:
                 return f"map<{self.fields[0].type},{self.fields[1].type}>"
             case Kind.STRUCT:
                 return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"
-        return self.kind.value
+        return str(self.kind.value)
 
 
 BOOLEAN = Type(Kind.BOOLEAN)

@@ -1,0 +1,244 @@
+"""Settings: one table of options; flag > environment > file > default.
+
+A setting ``metastore.uri`` is the flag ``--metastore-uri``, the variable ``SKIPBRIDGE_METASTORE_URI`` and, in the TOML file, ``uri``
+in the table ``[metastore]``. An unknown key is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_dir, user_config_dir
+
+from bridge.errors import InvalidConfiguration
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(|B|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "KIB": 2**10,
+    "MB": 10**6,
+    "MIB": 2**20,
+    "GB": 10**9,
+    "GIB": 2**30,
+}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting.
+
+    Attributes:
+        key: dotted name.
+        default: as text, in the form a user writes it.
+        kind: ``text``, ``int``, ``size`` (bytes), ``time`` (seconds) or ``bool``.
+        help: one sentence.
+    """
+
+    key: str
+    default: str
+    kind: str
+    help: str
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "metastore.uri",
+        "thrift://127.0.0.1:9083",
+        "text",
+        "Hive Metastore; commas between several, tried in turn",
+    ),
+    Option("metastore.timeout", "20s", "time", "longest wait for one metastore call"),
+    Option("metastore.batch_start", "10", "int", "partitions in the first call of a scan"),
+    Option(
+        "metastore.batch_growth", "2", "int", "how much each call is larger than the one before"
+    ),
+    Option("metastore.batch_cap", "100", "int", "most partitions in one call"),
+    Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
+    Option("index.root", "", "text", "where indexes lie; empty: .skipbridge under each table"),
+    Option(
+        "index.check_interval",
+        "1s",
+        "time",
+        "how often a planner looks for a newer generation of an index",
+    ),
+    Option(
+        "planner.freshness",
+        "live",
+        "text",
+        "live, cached(60s) or snapshot; a table property skipbridge.freshness wins",
+    ),
+    Option("planner.listing_threads", "16", "int", "directories listed at once"),
+    Option(
+        "planner.cache_dir",
+        "",
+        "text",
+        "local form of the indexes; empty: the user's cache directory",
+    ),
+    Option("splits.target_bytes", "128MiB", "size", "cost up to which files join one split"),
+    Option(
+        "splits.open_cost", "64KiB", "size", "what opening a file costs, in bytes read meanwhile"
+    ),
+    Option("splits.max_files", "256", "int", "most files in one split"),
+    Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
+    Option("service.port", "9527", "int", "port the planner listens on"),
+    Option("service.processes", "1", "int", "planner processes"),
+    Option("service.metrics_port", "0", "int", "Prometheus metrics over HTTP on loopback; 0: none"),
+    Option("service.plan_ttl", "10m", "time", "a plan nobody asks about is closed after this"),
+    Option("service.max_plans", "1000", "int", "plans open at once"),
+    Option("service.max_frame_bytes", "64MiB", "size", "largest request or answer"),
+    Option(
+        "storage.endpoint",
+        "",
+        "text",
+        "endpoint of an S3-compatible store; credentials come from the environment",
+    ),
+    Option("storage.region", "", "text", "region of the object store"),
+    Option("storage.allow_http", "false", "bool", "speak plain HTTP to that endpoint (tests)"),
+)
+_BY_KEY = {option.key: option for option in OPTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and where it came from: ``flag``, a variable's name, a file's path, or ``default``."""
+
+    text: str
+    origin: str
+
+
+class Config:
+    """All settings of one process; immutable once made."""
+
+    def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
+        self._settings = dict(settings or {})
+
+    def setting(self, key: str) -> Setting:
+        option = _option(key, "this program")
+        return self._settings.get(key, Setting(option.default, "default"))
+
+    def text(self, key: str) -> str:
+        return self.setting(key).text
+
+    def integer(self, key: str) -> int:
+        setting = self.setting(key)
+        if not re.fullmatch(r"\d+", setting.text):
+            raise _invalid(key, setting, "a whole number")
+        return int(setting.text)
+
+    def size(self, key: str) -> int:
+        setting = self.setting(key)
+        match = _SIZE.fullmatch(setting.text.strip())
+        if match is None:
+            raise _invalid(key, setting, "a size such as 64KiB or 128MiB")
+        return int(float(match[1]) * _UNITS[match[2].upper()])
+
+    def seconds(self, key: str) -> float:
+        setting = self.setting(key)
+        return parse_seconds(setting.text, key, setting.origin)
+
+    def flag(self, key: str) -> bool:
+        setting = self.setting(key)
+        if setting.text.lower() not in ("true", "false"):
+            raise _invalid(key, setting, "true or false")
+        return setting.text.lower() == "true"
+
+    def check(self) -> None:
+        """Reads every setting once, so that a wrong one is told at start and not at first use."""
+        readers = {"int": self.integer, "size": self.size, "time": self.seconds, "bool": self.flag}
+        for option in OPTIONS:
+            reader = readers.get(option.kind)
+            if reader is not None:
+                reader(option.key)
+
+
+def parse_seconds(text: str, key: str = "time", origin: str = "value") -> float:
+    """Seconds of ``250ms``, ``10s``, ``5m``, ``1h``."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise _invalid(key, Setting(text, origin), "a time such as 250ms, 10s or 5m")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def config_file() -> Path:
+    """The file read when none is named; it need not exist."""
+    return Path(
+        os.environ.get("SKIPBRIDGE_CONFIG") or Path(user_config_dir("skipbridge")) / "config.toml"
+    )
+
+
+def cache_dir() -> Path:
+    """Where caches lie that can be deleted at any time."""
+    return Path(os.environ.get("SKIPBRIDGE_CACHE") or user_cache_dir("skipbridge"))
+
+
+def load(flags: Mapping[str, str | None] | None = None, file: Path | None = None) -> Config:
+    """Reads all settings.
+
+    Args:
+        flags: values given on the command line by key; None where not given.
+        file: a TOML file that must exist; without it, `config_file` is read if there.
+
+    Errors:
+        InvalidConfiguration: unknown key, wrong value, unreadable file.
+    """
+    settings: dict[str, Setting] = {}
+    path = file or config_file()
+    if path.exists():
+        settings |= _from_file(path)
+    elif file is not None:
+        raise InvalidConfiguration(f"no such configuration file: {file}", "check the path")
+    for option in OPTIONS:
+        variable = "SKIPBRIDGE_" + option.key.upper().replace(".", "_")
+        if variable in os.environ:
+            settings[option.key] = Setting(os.environ[variable], variable)
+    for key, value in (flags or {}).items():
+        if value is not None:
+            _option(key, "the command line")
+            settings[key] = Setting(value, "flag")
+    config = Config(settings)
+    config.check()
+    return config
+
+
+def _from_file(path: Path) -> dict[str, Setting]:
+    try:
+        document = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise InvalidConfiguration(f"cannot read {path}: {e}", "it must be TOML") from e
+    found: dict[str, Setting] = {}
+    for section, values in document.items():
+        if not isinstance(values, dict):
+            raise InvalidConfiguration(
+                f"{path}: {section!r} stands outside a section", "write [metastore] above uri = ..."
+            )
+        for name, value in values.items():
+            key = f"{section}.{name}"
+            _option(key, str(path))
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            found[key] = Setting(text, str(path))
+    return found
+
+
+def _option(key: str, where: str) -> Option:
+    option = _BY_KEY.get(key)
+    if option is None:
+        near = difflib.get_close_matches(key, _BY_KEY, n=1)
+        hint = f"did you mean {near[0]}?" if near else "see skipbridge config show"
+        raise InvalidConfiguration(f"unknown setting {key!r} in {where}", hint)
+    return option
+
+
+def _invalid(key: str, setting: Setting, wanted: str) -> InvalidConfiguration:
+    return InvalidConfiguration(
+        f"{key} is {setting.text!r} (from {setting.origin})", f"give {wanted}"
+    )

@@ -1,0 +1,178 @@
+"""Partition names: ``month=1/city=New%20York`` and the values they stand for.
+
+The law (correctness rule 18): split on '/', then on the first '=', and only THEN unescape, once;
+``__HIVE_DEFAULT_PARTITION__`` is NULL, compared after decoding; a value that does not parse as the key's type is unknown,
+and an unknown value keeps its partition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from bridge.table.model import Column
+from bridge.types import INTEGER_RANGE, Kind, Type, Value
+
+NULL_MARKER = "__HIVE_DEFAULT_PARTITION__"
+# The characters that Hive escapes in a partition directory's name.
+_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(c) for c in range(1, 32)}
+_CODE = re.compile("%([0-9A-Fa-f]{2})")
+_EPOCH = date(1970, 1, 1)
+_EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
+)
+
+
+class Unparsable:
+    """A partition value that is not of its key's type; nothing is known about it."""
+
+
+UNPARSABLE = Unparsable()
+
+
+def escape(value: str) -> str:
+    """Escapes one name or value as Hive does; the inverse of `unescape`."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value)
+
+
+def unescape(text: str) -> str:
+    """Undoes `escape`, once.
+
+    >>> unescape("a%2525b")
+    'a%25b'
+    """
+    return _CODE.sub(lambda m: chr(int(m[1], 16)), text) if "%" in text else text
+
+
+def partition_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
+    """The name of a partition, escaped: ``partition_name(["a"], ["x/y"])`` is ``a=x%2Fy``."""
+    return "/".join(
+        f"{escape(k)}={NULL_MARKER if v is None or v == '' else escape(v)}"
+        for k, v in zip(keys, values, strict=True)
+    )
+
+
+def parse_partition_name(name: str) -> tuple[tuple[str, str | None], ...]:
+    """Key and unescaped value (None is NULL) of each level of a name.
+
+    >>> parse_partition_name("a=x%2Fy/b=__HIVE_DEFAULT_PARTITION__")
+    (('a', 'x/y'), ('b', None))
+    """
+    pairs: list[tuple[str, str | None]] = []
+    for level in name.split("/"):
+        key, _, raw = level.partition("=")
+        value = unescape(raw)
+        pairs.append((unescape(key), None if value == NULL_MARKER else value))
+    return tuple(pairs)
+
+
+def parse_value(text: str | None, type_: Type) -> Value | Unparsable | None:
+    """The canonical value of a partition value's text; None is NULL, UNPARSABLE is unknown.
+
+    '01' and '1' are the same int: values compare typed, names never do.
+    """
+    if text is None:
+        return None
+    parser = _PARSERS.get(type_.kind)
+    if parser is None:
+        return UNPARSABLE
+    try:
+        return parser(text, type_)
+    except (ValueError, ArithmeticError):
+        return UNPARSABLE
+
+
+def _integer(text: str, type_: Type) -> Value | Unparsable:
+    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+        return UNPARSABLE
+    value = int(text)
+    low, high = INTEGER_RANGE[type_.kind]
+    return value if low <= value <= high else UNPARSABLE
+
+
+def _boolean(text: str, _type: Type) -> Value | Unparsable:
+    return {"true": True, "false": False}.get(text.lower(), UNPARSABLE)
+
+
+def _decimal(text: str, type_: Type) -> Value | Unparsable:
+    try:
+        scaled = Decimal(text).scaleb(type_.scale)
+    except InvalidOperation:
+        return UNPARSABLE
+    if not scaled.is_finite() or scaled != scaled.to_integral_value():
+        return UNPARSABLE
+    value = int(scaled)
+    return value if abs(value) < 10**type_.precision else UNPARSABLE
+
+
+def _date(text: str, _type: Type) -> Value | Unparsable:
+    return (date.fromisoformat(text) - _EPOCH).days
+
+
+def _timestamp(text: str, _type: Type) -> Value | Unparsable:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return UNPARSABLE
+    year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])
+    fraction = (match[7] or "").ljust(6, "0")
+    if len(fraction) > 6 and fraction[6:].strip("0"):
+        return UNPARSABLE
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    return (moment - _EPOCH_TIME) // timedelta(microseconds=1) + int(fraction[:6])
+
+
+def _text(text: str, _type: Type) -> Value | Unparsable:
+    return text.encode("utf-8", "surrogateescape")
+
+
+_PARSERS: dict[Kind, Callable[[str, Type], Value | Unparsable]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.TINYINT: _integer,
+    Kind.SMALLINT: _integer,
+    Kind.INTEGER: _integer,
+    Kind.BIGINT: _integer,
+    Kind.DECIMAL: _decimal,
+    Kind.DATE: _date,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.STRING: _text,
+    Kind.VARCHAR: _text,
+}
+
+
+def typed_values(
+    names: Sequence[str], keys: Sequence[Column]
+) -> list[list[Value | Unparsable | None]]:
+    """Typed values by key (outer) and partition (inner); names with missing levels are unparsable."""
+    columns: list[list[Value | Unparsable | None]] = [[] for _ in keys]
+    memo: list[dict[str, Value | Unparsable | None]] = [{} for _ in keys]
+    lowered = [k.name.lower() for k in keys]
+    for name in names:
+        levels = name.split("/")
+        if len(levels) != len(keys):
+            for column in columns:
+                column.append(UNPARSABLE)
+            continue
+        for i, level in enumerate(levels):
+            value = memo[i].get(level, _MISSING)
+            if isinstance(value, _Missing):
+                key, _, raw = level.partition("=")
+                decoded = unescape(raw)
+                text = None if decoded == NULL_MARKER else decoded
+                value = (
+                    parse_value(text, keys[i].type)
+                    if unescape(key).lower() == lowered[i]
+                    else UNPARSABLE
+                )
+                memo[i][level] = value
+            columns[i].append(value)
+    return columns
+
+
+class _Missing:
+    """Absent from the memo; None means NULL there."""
+
+
+_MISSING = _Missing()
