@@ -1,0 +1,271 @@
+"""Object stores (S3, GCS, Azure) through obstore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from bridge.errors import BridgeError, FileUnreadable, InvalidUri, StorageFailure
+from bridge.storage.port import EMPTY, FileListing, FileStat, Range, concatenate, sort
+from bridge.storage.uri import Location, parse
+
+Store = S3Store | GCSStore | AzureStore
+_PAGE = 10_000
+_PARALLEL = 8
+_RANGE_FROM = 2_000
+"""Files a range should have at least: a page of a listing request is 1,000."""
+_START_AFTER = frozenset({"s3", "gs"})
+"""Stores that begin a listing at a key; elsewhere obstore lists all and throws away."""
+
+
+def open_store(place: Location, options: Mapping[str, str]) -> Store:
+    """The store of a bucket.
+
+    Args:
+        options: obstore's configuration keys (``endpoint``, ``region``, ``access_key_id`` …), and
+            ``allow_http``, ``timeout`` (seconds); what is absent comes from the environment.
+    """
+    config: dict[str, Any] = dict(options)
+    client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
+    if config.pop("allow_http", "false").lower() == "true":
+        client["allow_http"] = True
+    retry: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=120)}
+    arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
+    try:
+        if place.scheme == "s3":
+            return S3Store(place.authority, **arguments, **config)
+        if place.scheme == "gs":
+            return GCSStore(place.authority, **arguments, **config)
+        container, _, host = place.authority.partition("@")
+        account = host.partition(".")[0]
+        return AzureStore(container, account_name=account, **arguments, **config)
+    except (BaseError, TypeError) as error:
+        raise StorageFailure(
+            f"cannot open {place.scheme}://{place.authority}: {error}",
+            "check the storage.* options",
+        ) from error
+
+
+class ObjectStorage:
+    """`Storage` over one bucket; conditional writes are the store's own."""
+
+    def __init__(self, place: Location, options: Mapping[str, str]) -> None:
+        self._base = f"{place.scheme}://{place.authority}/"
+        self._scheme = place.scheme
+        self._store = open_store(place, options)
+
+    def pages(
+        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+    ) -> Iterator[FileListing]:
+        if not recursive:
+            listing = self._flat(prefix)
+            if start_after is not None:
+                listing = listing.filter(_mask(pc.greater(listing.paths, start_after)))
+            if len(listing):
+                yield listing
+            return
+        if self._scheme in _START_AFTER:
+            yield from self._pages(prefix, start_after)
+        else:
+            whole = concatenate(self._pages(prefix, start_after))
+            if len(whole):
+                yield whole
+
+    def list_all(
+        self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
+    ) -> FileListing:
+        splits = self._splits(prefix, hints)
+        if not splits:
+            return concatenate(self.pages(prefix, recursive=recursive))
+        bounds = [None, *splits, None]
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            parts = pool.map(lambda edge: self._between(prefix, *edge), pairwise(bounds))
+            whole = concatenate(parts)
+        if recursive:
+            return whole
+        # start-after and a delimiter do not go together in obstore: drop what lies deeper
+        length = len(prefix.removesuffix("/").encode()) + 1
+        below = pc.binary_slice(whole.paths.cast(pa.large_binary()), length)
+        return whole.filter(~_mask(pc.match_substring(below, "/")))
+
+    def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
+        if hints is None or self._scheme not in _START_AFTER:
+            return []
+        ranges = min(_PARALLEL, len(hints) // _RANGE_FROM)
+        if ranges < 2:
+            return []
+        chosen = [hints[len(hints) * i // ranges].as_py() for i in range(1, ranges)]
+        inside = prefix.removesuffix("/") + "/"
+        return sorted({uri for uri in chosen if uri.startswith(inside)})
+
+    def _between(self, prefix: str, after: str | None, until: str | None) -> FileListing:
+        parts = []
+        for page in self._pages(prefix, after):
+            if until is None or page.paths[-1].as_py() <= until:
+                parts.append(page)
+                continue
+            parts.append(page.filter(_mask(pc.less_equal(page.paths, until))))
+            break
+        return concatenate(parts)
+
+    def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileListing]:
+        offset = None if start_after is None else self._key(start_after)
+        try:
+            stream = obstore.list(
+                self._store,
+                self._key(prefix),
+                offset=offset,
+                chunk_size=_PAGE if start_after is None else 1_000,
+                return_arrow=True,
+            )
+            for batch in stream:
+                listing = self._listing(pa.record_batch(batch))
+                if len(listing):
+                    yield listing
+        except BaseError as error:
+            raise self._failure(error, prefix) from error
+
+    def _flat(self, prefix: str) -> FileListing:
+        try:
+            found = obstore.list_with_delimiter(self._store, self._key(prefix), return_arrow=True)
+        except BaseError as error:
+            raise self._failure(error, prefix) from error
+        batches = pa.table(found["objects"]).to_batches()
+        return concatenate(self._listing(batch) for batch in batches)
+
+    def _listing(self, batch: pa.RecordBatch) -> FileListing:
+        if not batch.num_rows:
+            return EMPTY
+        keys = batch.column("path").cast(pa.large_string())
+        paths = pc.binary_join_element_wise(
+            pa.scalar(self._base, pa.large_string()), keys, pa.scalar("", pa.large_string())
+        )
+        modified = batch.column("last_modified").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        return sort(
+            FileListing(
+                paths,
+                batch.column("size").to_numpy().astype(np.int64),
+                modified.to_numpy(),
+                batch.column("e_tag").cast(pa.large_string()),
+            )
+        )
+
+    def list_directories(self, prefix: str) -> list[str]:
+        try:
+            found = obstore.list_with_delimiter(self._store, self._key(prefix))
+        except BaseError as error:
+            raise self._failure(error, prefix) from error
+        return sorted(self._base + path for path in found["common_prefixes"])
+
+    def stat(self, uri: str) -> FileStat | None:
+        try:
+            found = obstore.head(self._store, self._key(uri))
+        except (NotFoundError, FileNotFoundError):
+            return None
+        except BaseError as error:
+            raise self._failure(error, uri) from error
+        modified = found["last_modified"]
+        micros = int(modified.timestamp()) * 1_000_000 + modified.microsecond
+        return FileStat(uri, found["size"], micros, found["e_tag"])
+
+    def read(self, uri: str) -> bytes:
+        try:
+            return bytes(obstore.get(self._store, self._key(uri)).bytes())
+        except (BaseError, FileNotFoundError) as error:
+            raise _unreadable(error, uri) from error
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        try:
+            parts = obstore.get_ranges(
+                self._store,
+                self._key(uri),
+                starts=[start for start, _ in ranges],
+                ends=[end for _, end in ranges],
+            )
+        except (BaseError, FileNotFoundError) as error:
+            raise _unreadable(error, uri) from error
+        for (start, end), part in zip(ranges, parts, strict=True):
+            if len(part) != end - start:
+                raise FileUnreadable(
+                    f"{uri} ends before byte {end}",
+                    "the file was cut or rewritten: refresh the index",
+                )
+        return [bytes(part) for part in parts]
+
+    def put(self, uri: str, content: bytes) -> None:
+        try:
+            obstore.put(self._store, self._key(uri), content)
+        except BaseError as error:
+            raise self._failure(error, uri) from error
+
+    def put_if_absent(self, uri: str, content: bytes) -> bool:
+        try:
+            obstore.put(self._store, self._key(uri), content, mode="create")
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except NotSupportedError as error:
+            raise StorageFailure(
+                f"{self._base} has no conditional writes", "keep the index on another store"
+            ) from error
+        except BaseError as error:
+            raise self._failure(error, uri) from error
+        return True
+
+    def delete(self, uri: str) -> None:
+        try:
+            obstore.delete(self._store, self._key(uri))
+        except (NotFoundError, FileNotFoundError):
+            return
+        except BaseError as error:
+            raise self._failure(error, uri) from error
+
+    def _key(self, uri: str) -> str:
+        if not uri.startswith(self._base):
+            place = parse(uri)
+            if f"{place.scheme}://{place.authority}/" != self._base:
+                raise InvalidUri(
+                    f"{uri} is not below {self._base}", "open the storage of its bucket"
+                )
+            return place.path
+        return uri[len(self._base) :]
+
+    def _failure(self, error: Exception, uri: str) -> BridgeError:
+        if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+            return StorageFailure(
+                f"no permission for {uri}", "check the credentials and their policy"
+            )
+        first = str(error).strip().partition("\n")[0]
+        return StorageFailure(f"{uri}: {first}", "check endpoint, region, bucket and network")
+
+
+def _mask(found: Any) -> Any:
+    return found.to_numpy(zero_copy_only=False)
+
+
+def _unreadable(error: Exception, uri: str) -> FileUnreadable:
+    if isinstance(error, (NotFoundError, FileNotFoundError)):
+        return FileUnreadable(f"{uri} does not exist", "refresh the index")
+    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+        return FileUnreadable(
+            f"no permission to read {uri}", "check the credentials and their policy"
+        )
+    first = str(error).strip().partition("\n")[0]
+    return FileUnreadable(f"{uri} cannot be read: {first}", "check the file and the network")

@@ -1,0 +1,188 @@
+"""The storage port: what skipbridge asks of a file system or object store, and nothing more.
+
+Every path in and out is a canonical URI (`bridge.storage.uri`). Listings are columns,
+never an object per file. Whatever is listed is sorted by path as unsigned UTF-8 bytes, whatever
+order the store has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64 = npt.NDArray[np.int64]
+Range = tuple[int, int]
+"""Bytes of a file: start, end (exclusive)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """One file as it is now.
+
+    Attributes:
+        size: bytes.
+        modified: microseconds since the epoch, rounded down.
+        etag: the store's version tag; None on local files and HDFS.
+    """
+
+    uri: str
+    size: int
+    modified: int
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """Files as columns, sorted by path.
+
+    Attributes:
+        paths: Arrow large_string, canonical URIs.
+        sizes: bytes.
+        modified: microseconds since the epoch.
+        etags: Arrow large_string, or None where the store has none.
+    """
+
+    paths: pa.Array
+    sizes: Int64
+    modified: Int64
+    etags: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def filter(self, keep: npt.NDArray[np.bool_]) -> FileListing:
+        """The files whose slot is True; the same object if all are."""
+        if keep.all():
+            return self
+        mask = pa.array(keep)
+        etags = None if self.etags is None else self.etags.filter(mask)
+        return FileListing(self.paths.filter(mask), self.sizes[keep], self.modified[keep], etags)
+
+    def slice(self, start: int, stop: int) -> FileListing:
+        etags = None if self.etags is None else self.etags[start:stop]
+        return FileListing(
+            self.paths[start:stop], self.sizes[start:stop], self.modified[start:stop], etags
+        )
+
+
+EMPTY = FileListing(
+    pa.array([], pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64), None
+)
+
+
+def concatenate(listings: Iterable[FileListing]) -> FileListing:
+    """All files of the listings, sorted by path.
+
+    Sorting is skipped where the parts follow one another, as the ranges of one prefix do.
+    """
+    parts = [part for part in listings if len(part)]
+    if not parts:
+        return EMPTY
+    if len(parts) == 1:
+        return parts[0]
+    etags = None
+    if all(part.etags is not None for part in parts):
+        etags = pa.concat_arrays([part.etags for part in parts])
+    whole = FileListing(
+        pa.concat_arrays([part.paths for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.modified for part in parts]),
+        etags,
+    )
+    edges = [(part.paths[0].as_py(), part.paths[-1].as_py()) for part in parts]
+    if all(left[1] < right[0] for left, right in pairwise(edges)):
+        return whole
+    return sort(whole)
+
+
+def sort(listing: FileListing) -> FileListing:
+    order = pc.sort_indices(listing.paths)
+    take = order.to_numpy()
+    etags = None if listing.etags is None else listing.etags.take(order)
+    return FileListing(
+        listing.paths.take(order), listing.sizes[take], listing.modified[take], etags
+    )
+
+
+class Storage(Protocol):
+    """A file system or object store; safe for threads.
+
+    Errors of every method: InvalidUri, StorageFailure (the store or the way to it failed; may be
+    tried again).
+    """
+
+    def pages(
+        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+    ) -> Iterator[FileListing]:
+        """Files below a directory, page by page in path order; none if there is no directory."""
+        ...
+
+    def list_all(
+        self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
+    ) -> FileListing:
+        """Files below a directory in the fastest way the store has.
+
+        Args:
+            hints: paths (sorted) that were there before; a store that pages is listed in parallel
+                between some of them. They do not change what is found.
+        """
+        ...
+
+    def list_directories(self, prefix: str) -> list[str]:
+        """Directories right below a directory, sorted; empty if there is no such directory."""
+        ...
+
+    def stat(self, uri: str) -> FileStat | None:
+        """A file as it is now, None if there is none."""
+        ...
+
+    def read(self, uri: str) -> bytes:
+        """All of a file. Errors: FileUnreadable."""
+        ...
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        """Byte ranges of a file.
+
+        Errors:
+            FileUnreadable: also where a range reaches past the end.
+        """
+        ...
+
+    def put(self, uri: str, content: bytes) -> None:
+        """Writes a file, whole or not at all, replacing what was there. Errors: StorageFull."""
+        ...
+
+    def put_if_absent(self, uri: str, content: bytes) -> bool:
+        """Creates a file, whole or not at all; False if there was one. Of many at once one wins.
+
+        After StorageFailure it may have been created: read back before trying again.
+        """
+        ...
+
+    def delete(self, uri: str) -> None:
+        """Deletes a file; no error if there was none."""
+        ...
+
+
+def data_files(listing: FileListing, root: str) -> FileListing:
+    """The files that engines read as data: not empty, and no ``_`` or ``.`` name below the root.
+
+    ``root`` itself may lie in such a directory, and a partition key may begin with ``_``: pass the
+    partition's location as root, as Hive and Trino do.
+    """
+    keep = listing.sizes > 0
+    if len(listing):
+        below = listing.paths
+        if "/_" in root or "/." in root:
+            length = len(root.removesuffix("/").encode())
+            below = pc.binary_slice(below.cast(pa.large_binary()), length)
+        hidden = pc.or_(pc.match_substring(below, "/_"), pc.match_substring(below, "/."))
+        keep &= ~hidden.to_numpy(zero_copy_only=False)
+    return listing.filter(keep)

@@ -1,0 +1,153 @@
+"""One spelling per file: the canonical URI.
+
+Statistics are found by path. ``/x``, ``file:/x``, ``file:///x`` and ``local:///x`` are one file;
+were they kept as they came, every file would be "unknown" for its spelling and nothing would ever
+be pruned, silently.
+
+Paths are raw, as Hive, Hadoop and Trino keep them: nothing is percent-decoded or -encoded, a
+``%20`` in a directory name is those three characters.
+
+==============================  ==================================
+came as                         canonical
+==============================  ==================================
+``/x``, ``file:/x``, ``local``  ``file:///x``
+``s3a``, ``s3n``, ``s3``        ``s3://bucket/key``
+``gs``, ``gcs``                 ``gs://bucket/key``
+``abfs(s)``, ``wasb(s)``        ``abfss://container@account.dfs.…/key``
+``hdfs``                        ``hdfs://host:port/x``
+==============================  ==================================
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bridge.errors import InvalidUri
+
+_SCHEMES = {
+    "file": "file",
+    "local": "file",
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfss",
+    "abfss": "abfss",
+    "wasb": "abfss",
+    "wasbs": "abfss",
+    "hdfs": "hdfs",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_HIERARCHICAL = frozenset({"file", "hdfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A canonical URI in parts; ``path`` has no slash at either end."""
+
+    scheme: str
+    authority: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}/{self.path}"
+
+
+def canonical(text: str) -> str:
+    """The one spelling of a path or URI, without a slash at the end.
+
+    Errors:
+        InvalidUri: relative, of an unknown scheme, with ``..``, or (where a store tells ``a//b``
+            from ``a/b``) with an empty segment.
+
+    >>> canonical("/warehouse//t/a%20b/"), canonical("s3a://bucket/t/f.parquet")
+    ('file:///warehouse/t/a%20b', 's3://bucket/t/f.parquet')
+    """
+    return str(parse(text))
+
+
+def parse(text: str) -> Location:
+    """Like `canonical`, in parts."""
+    if text.startswith("/"):
+        return Location("file", "", _path(text, text, "file"))
+    matched = _SCHEME.fullmatch(text)
+    if matched is None:
+        raise InvalidUri(f"not an absolute path or URI: {text!r}", "write /path or scheme://…")
+    scheme = _SCHEMES.get(matched[1].lower())
+    if scheme is None:
+        known = ", ".join(_SCHEMES)
+        raise InvalidUri(
+            f"storage scheme {matched[1]!r} of {text!r} is not known", f"one of {known}"
+        )
+    authority, path = _authority(matched[2], text)
+    if scheme == "file":
+        if authority not in ("", "localhost"):
+            raise InvalidUri(f"a local path with a host: {text!r}", "write file:///path")
+        authority = ""
+    elif scheme == "hdfs":
+        authority = authority.lower()
+    elif not authority:
+        raise InvalidUri(f"no bucket in {text!r}", f"write {scheme}://bucket/key")
+    if scheme == "abfss":
+        authority = _azure(authority, text)
+    return Location(scheme, authority, _path(path, text, scheme))
+
+
+def _authority(rest: str, text: str) -> tuple[str, str]:
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        return authority, slash + path
+    if rest.startswith("/"):  # file:/x, hdfs:/x: Hadoop's Path prints an empty authority like this
+        return "", rest
+    raise InvalidUri(f"not an absolute URI: {text!r}", "write scheme://…")
+
+
+def _azure(authority: str, text: str) -> str:
+    container, at, host = authority.partition("@")
+    if not at or not container or not host:
+        raise InvalidUri(
+            f"no container and account in {text!r}",
+            "write abfss://container@account.dfs.core.windows.net/path",
+        )
+    return f"{container}@{host.lower().replace('.blob.', '.dfs.')}"
+
+
+def _path(path: str, text: str, scheme: str) -> str:
+    if "\0" in path:
+        raise InvalidUri(f"a NUL character in {text!r}", "rename the file")
+    path = path.strip("/") if scheme in _HIERARCHICAL else path[1:].removesuffix("/")
+    if not path:
+        return ""
+    if "/." not in path and "//" not in path and not path.startswith((".", "/")):
+        return path
+    segments = path.split("/")
+    if ".." in segments:
+        raise InvalidUri(f"'..' in {text!r}", "write the path without '..'")
+    if scheme in _HIERARCHICAL:
+        return "/".join(s for s in segments if s not in ("", "."))
+    if "" in segments or "." in segments:  # a key of its own in an object store: not to be guessed
+        raise InvalidUri(f"an empty or '.' segment in {text!r}", "rename the object")
+    return path
+
+
+def join(root: str, relative: str) -> str:
+    """A canonical URI below a canonical root; ``relative`` is raw and slash-separated."""
+    return f"{root.removesuffix('/')}/{relative}"
+
+
+def relative(root: str, uri: str) -> str | None:
+    """The path of a canonical URI below a canonical root, None where it is not below.
+
+    >>> relative("file:///t", "file:///t/a/f"), relative("file:///t", "file:///tx/f")
+    ('a/f', None)
+    """
+    prefix = root.removesuffix("/") + "/"
+    return uri[len(prefix) :] if uri.startswith(prefix) else None
+
+
+def parent(uri: str) -> str:
+    """The directory of a canonical URI; a root is its own parent."""
+    place = parse(uri)
+    return str(Location(place.scheme, place.authority, place.path.rpartition("/")[0]))
