@@ -29,7 +29,7 @@ from bridge.errors import (
 )
 from bridge.metastore._gen import ttypes
 from bridge.metastore.connection import Cancellation, Connection, Pool, parse_addresses
-from bridge.metastore.names import encode_value, partition_values
+from bridge.table.partition import NULL_MARKER, parse_partition_name
 
 _CAPABILITIES = ttypes.ClientCapabilities(values=[ttypes.ClientCapability.INSERT_ONLY_TABLES])
 
@@ -56,8 +56,13 @@ class MetastoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundPartitions:
-    """Partitions in the order of the names asked for, and the names the metastore did not know."""
+    """Partitions in the order of the names asked for, and the names the metastore did not know.
 
+    Attributes:
+        names: of ``partitions``, one each.
+    """
+
+    names: tuple[str, ...]
     partitions: tuple[ttypes.Partition, ...]
     missing: tuple[str, ...]
 
@@ -229,12 +234,11 @@ class MetastoreClient:
 
         Errors:
             SchemaNotFound, TableNotFound.
-            InvalidRequest: a name has a level without ``=``.
             concurrent.futures.CancelledError: cancelled.
         """
-        wanted = {tuple(encode_value(v) for v in partition_values(n)): n for n in names}
+        wanted = {_stored_values(n): n for n in names}
         if not wanted:
-            return FoundPartitions((), ())
+            return FoundPartitions((), (), ())
         try:
             found: list[ttypes.Partition] = self._call(
                 "get_partitions_by_names",
@@ -243,20 +247,25 @@ class MetastoreClient:
                 list(wanted.values()),
                 cancellation=cancellation,
             )
-        except ttypes.NoSuchObjectException:
-            self._table_not_found(database, table)
+        except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
+            self.get_table(database, table)
+            raise self._failure("get_partitions_by_names", error) from error
         by_values = {tuple(p.values): p for p in found}
-        ordered = tuple(by_values[v] for v in wanted if v in by_values)
-        if len(ordered) != len(found):
+        known = tuple(v for v in wanted if v in by_values)
+        if len(known) != len(found):
             strange = next(v for v in by_values if v not in wanted)
             raise MetastoreFailure(
                 f"asked for partitions of {database}.{table} by name, "
                 f"got one with other values: {list(strange)}",
                 "look at this partition with Hive: its name and its values disagree",
             )
-        if not ordered:
-            self.get_table(database, table)
-        return FoundPartitions(ordered, tuple(n for v, n in wanted.items() if v not in by_values))
+        if not known:
+            self.get_table(database, table)  # 2.3 knows no partitions of unknown tables
+        return FoundPartitions(
+            tuple(wanted[v] for v in known),
+            tuple(by_values[v] for v in known),
+            tuple(n for v, n in wanted.items() if v not in by_values),
+        )
 
     def add_partitions(
         self, database: str, table: str, partitions: Iterable[ttypes.Partition]
@@ -266,10 +275,13 @@ class MetastoreClient:
         Errors:
             SchemaNotFound, TableNotFound.
         """
+        parts = list(partitions)
+        if not parts:
+            return
         request = ttypes.AddPartitionsRequest(
             dbName=database,
             tblName=table,
-            parts=list(partitions),
+            parts=parts,
             ifNotExists=True,
             needResult=False,
         )
@@ -356,7 +368,7 @@ class MetastoreClient:
     def _failure(self, method: str, error: Exception) -> MetastoreFailure:
         if isinstance(error, MetastoreFailure):
             return error
-        text = getattr(error, "message", None) or str(error) or type(error).__name__
+        text = _shortened(getattr(error, "message", None) or str(error) or type(error).__name__)
         return MetastoreFailure(
             f"the metastore could not carry out {method}: {text}", "its log says more"
         )
@@ -386,6 +398,16 @@ class MetastoreClient:
             f"no table {database}.{table} in the metastore",
             _nearest(table, known, prefix=f"{database}."),
         )
+
+
+def _stored_values(name: str) -> tuple[str, ...]:
+    """The values of a partition with this name, as the metastore holds them."""
+    return tuple(value or NULL_MARKER for _, value in parse_partition_name(name))
+
+
+def _shortened(text: str) -> str:
+    """Its beginning and its end: SQL in between may run to pages, and the root cause is last."""
+    return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
 def _nearest(name: str, known: Sequence[str], prefix: str = "") -> str:

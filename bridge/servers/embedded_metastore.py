@@ -1,6 +1,7 @@
 """The metastore that comes inside PySpark: Hive 2.3.10 on Derby, with nothing to download.
 
-It listens on the loopback address only: Hive's own main class would listen on every address, without authentication.
+It listens on the loopback address only: Hive's own main class would listen on every address,
+without authentication.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def pyspark_jars() -> Path:
 def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
     return (
         f"-Xmx{spec.heap}",
+        # Derby parses `a OR b OR ...` by recursion: 4.0's drop of 1,000 partitions overflows 1 MB.
+        "-Xss8m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # it lives minutes: starting early is worth more than peak speed
         f"-Dderby.stream.error.file={spec.directory / 'derby.log'}",

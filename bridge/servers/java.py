@@ -13,15 +13,26 @@ from pathlib import Path
 
 from bridge.errors import EnvironmentMissing
 
-# What Spark passes to its own JVMs since Java 17 closed its internals; Hive and DataNucleus reflect into the same.
+# What Spark passes to its own JVMs since Java 17 closed its internals: Hive and DataNucleus reflect
+# into the same packages.
 _OPENED = (
-    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.time java.util "
-    "java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action "
-    "sun.util.calendar"
-).split()
-ADD_OPENS: tuple[str, ...] = tuple(
-    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.time",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
 )
+ADD_OPENS: tuple[str, ...] = tuple(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in _OPENED)
 
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _PRINTED = re.compile(r'version "(?:1\.)?(\d+)')
@@ -64,14 +75,15 @@ def find_jdk(minimum: int, maximum: int | None = None) -> Jdk:
     ]
     if named and (not fitting or fitting[0].home != Path(named).resolve()):
         raise EnvironmentMissing(
-            f"SKIPBRIDGE_JDK{minimum} is {named}, which is no JDK of version {_range(minimum, maximum)}",
+            f"SKIPBRIDGE_JDK{minimum} is {named}, not a JDK of version {_range(minimum, maximum)}",
             "point it at the home directory of such a JDK, or unset it",
         )
     if not fitting:
         found = ", ".join(f"{j.version} in {j.home}" for j in seen) or "none"
         raise EnvironmentMissing(
             f"no JDK of version {_range(minimum, maximum)}; found: {found}",
-            f"install one (https://adoptium.net) and set SKIPBRIDGE_JDK{minimum} or JAVA_HOME to its home directory",
+            "install one (https://adoptium.net) and set "
+            f"SKIPBRIDGE_JDK{minimum} or JAVA_HOME to its home directory",
         )
     return fitting[0]
 

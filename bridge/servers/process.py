@@ -1,8 +1,9 @@
 """Child processes that are servers: started, waited for, recorded, stopped.
 
-A server runs in a session of its own, so that stopping it stops what it started, and Ctrl-C in a terminal reaches the program
-that holds it, which stops it in order. A pid file lets a later command stop it; the file carries the process's start time,
-because a pid alone may meanwhile belong to somebody else.
+A server runs in a session of its own, so that stopping it stops what it started, and Ctrl-C in a
+terminal reaches the program that holds it, which stops it in order. A pid file lets a later command
+stop it; the file carries the process's start time, because a pid alone may meanwhile belong to
+somebody else.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ def _write_record(spec: ServerSpec, pid: int) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Something that tells this process from a later one with the same pid; None if there is none."""
+    """What tells this process from a later one with the same pid; None if it does not run."""
     try:
         # The command in parentheses may hold spaces; the fields after it may not. Field 3 is the
         # state, field 22 the start time in clock ticks since boot.

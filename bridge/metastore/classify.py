@@ -1,0 +1,188 @@
+"""What kind of table the metastore describes, and whether its files may be read as they lie.
+
+A raw listing of a table of another kind gives wrong rows: files that a transaction log has removed,
+deltas that have not been merged, text files that name others. Such a table is refused; the error
+names what gave it away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bridge.errors import UnsupportedTable
+from bridge.metastore._gen import ttypes
+
+PARQUET = "parquet"
+
+# Of a class's name only what follows the last dot tells the format: packages have changed.
+_FORMATS = {
+    ("MapredParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
+    ("DeprecatedParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
+    ("OrcInputFormat", "OrcSerde"): "orc",
+    ("AvroContainerInputFormat", "AvroSerDe"): "avro",
+    ("TextInputFormat", "OpenCSVSerde"): "csv",
+    ("TextInputFormat", "LazySimpleSerDe"): "text",
+    ("TextInputFormat", "JsonSerDe"): "json",
+    ("RCFileInputFormat", "LazyBinaryColumnarSerDe"): "rcfile",
+    ("SequenceFileInputFormat", "LazySimpleSerDe"): "sequencefile",
+}
+# Input formats of our own read what the SerDe says.
+_OUR_PACKAGE = "io.skipbridge."
+_OURS = {"ParquetHiveSerDe": PARQUET, "OrcSerde": "orc"}
+
+_USE_HIVE = "query it with its own connector"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a table is not read: its kind, what shows it, what to do instead."""
+
+    kind: str
+    value: str
+    mend: str
+
+
+def refusal(table: ttypes.Table) -> Refusal | None:
+    """Why this table must not be read by listing its files; None if it may be."""
+    for rule in RULES:
+        found = rule(table)
+        if found is not None:
+            return found
+    return None
+
+
+def refuse_unsupported(table: ttypes.Table) -> None:
+    """Errors: UnsupportedTable."""
+    found = refusal(table)
+    if found is not None:
+        raise UnsupportedTable(
+            f"{table.dbName}.{table.tableName} is {found.kind} ({found.value})", found.mend
+        )
+
+
+def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
+    """``parquet``, ``orc`` and so on; for what is not known, the input format's class name."""
+    if descriptor is None or descriptor.inputFormat is None:
+        return "none"
+    serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    short = (_short(descriptor.inputFormat), _short(serde or ""))
+    if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _OURS:
+        return _OURS[short[1]]
+    return _FORMATS.get(short, f"{descriptor.inputFormat} with {serde}")
+
+
+def _view(table: ttypes.Table) -> Refusal | None:
+    if table.tableType in ("VIRTUAL_VIEW", "MATERIALIZED_VIEW") or table.viewOriginalText:
+        return Refusal("a view", f"table type {table.tableType}", "name the tables it selects from")
+    return None
+
+
+def _iceberg(table: ttypes.Table) -> Refusal | None:
+    shown = (
+        _property(table, "table_type", "iceberg")
+        or _property(table, "storage_handler", "iceberg")
+        or _property(table, "spark.sql.sources.provider", "iceberg")
+        or _class(table, "org.apache.iceberg.")
+    )
+    return Refusal("an Iceberg table", shown, _USE_HIVE) if shown else None
+
+
+def _delta(table: ttypes.Table) -> Refusal | None:
+    shown = (
+        _property(table, "spark.sql.sources.provider", "delta")
+        or _property(table, "table_type", "delta")
+        or _property(table, "storage_handler", "delta")
+        or _class(table, "io.delta.")
+    )
+    return Refusal("a Delta table", shown, _USE_HIVE) if shown else None
+
+
+def _hudi(table: ttypes.Table) -> Refusal | None:
+    shown = (
+        _property(table, "spark.sql.sources.provider", "hudi")
+        or _class(table, "org.apache.hudi.")
+        or _class(table, "com.uber.hoodie.")
+    )
+    return Refusal("a Hudi table", shown, _USE_HIVE) if shown else None
+
+
+def _acid(table: ttypes.Table) -> Refusal | None:
+    shown = _property(table, "transactional", "true")
+    mend = "query it with Hive, or copy it into an external table"
+    return Refusal("an ACID table", shown, mend) if shown else None
+
+
+def _handler(table: ttypes.Table) -> Refusal | None:
+    handler = _properties(table).get("storage_handler")
+    if not handler:
+        return None
+    return Refusal("kept by a storage handler", f"storage_handler={handler}", _USE_HIVE)
+
+
+def _projection(table: ttypes.Table) -> Refusal | None:
+    shown = _property(table, "projection.enabled", "true") or _property(
+        table, "partition_projection_enabled", "true"
+    )
+    mend = "register its partitions in the metastore"
+    return Refusal("a table of projected partitions", shown, mend) if shown else None
+
+
+def _symlinks(table: ttypes.Table) -> Refusal | None:
+    shown = _class(table, "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat")
+    mend = "declare a table at the location of the files themselves"
+    return Refusal("a table of symbolic links", shown, mend) if shown else None
+
+
+def _list_bucketing(table: ttypes.Table) -> Refusal | None:
+    if table.sd is None or not table.sd.storedAsSubDirectories:
+        return None
+    shown = "stored as directories"
+    return Refusal("a skewed table with a directory a value", shown, "query it with Hive")
+
+
+def _format(table: ttypes.Table) -> Refusal | None:
+    found = storage_format(table.sd)
+    if found == PARQUET:
+        return None
+    return Refusal("not a Parquet table", f"format {found}", "only Parquet tables are read so far")
+
+
+def _location(table: ttypes.Table) -> Refusal | None:
+    if table.sd is not None and table.sd.location:
+        return None
+    return Refusal("a table without a location", "location is empty", "set one with ALTER TABLE")
+
+
+# The first that applies speaks: what tells most comes first.
+RULES = (
+    _view,
+    _iceberg,
+    _delta,
+    _hudi,
+    _acid,
+    _handler,
+    _projection,
+    _symlinks,
+    _list_bucketing,
+    _format,
+    _location,
+)
+
+
+def _properties(table: ttypes.Table) -> dict[str, str]:
+    return {k.lower(): v for k, v in (table.parameters or {}).items()}
+
+
+def _property(table: ttypes.Table, key: str, part: str) -> str:
+    """``key=value`` if the property holds this text in any case, else empty."""
+    value = _properties(table).get(key)
+    return f"{key}={value}" if value and part in value.lower() else ""
+
+
+def _class(table: ttypes.Table, prefix: str) -> str:
+    name = table.sd.inputFormat if table.sd is not None else None
+    return f"input format {name}" if name and name.startswith(prefix) else ""
+
+
+def _short(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
