@@ -1,0 +1,193 @@
+"""File pruning: one vectorised pass per index kind over all indexed files, then a look-up per batch.
+
+The law: a file is dropped only if the entry of exactly that file (path, size, mtime, etag) says NEVER; files that the
+index does not know, or knows in another state, are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundFalse,
+    BoundReference,
+    BoundTrue,
+)
+from bridge.expression.prune import prune
+from bridge.expression.residual import references
+from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.planner.index_view import IndexView
+from bridge.planner.partitions import PARTITION_COLUMN
+from bridge.table.model import FileList, Table
+from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics, Value
+
+PATH_COLUMN = "$path"
+SIZE_COLUMN = "$file_size"
+MODIFIED_COLUMN = "$file_modified_time"
+HIDDEN_COLUMNS: tuple[Field, ...] = (
+    Field(PATH_COLUMN, STRING),
+    Field(SIZE_COLUMN, BIGINT),
+    Field(MODIFIED_COLUMN, TIMESTAMP_TZ),
+    Field(PARTITION_COLUMN, STRING),
+)
+_FILE_COLUMNS = frozenset({PATH_COLUMN, SIZE_COLUMN, MODIFIED_COLUMN})
+
+Ordinals = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPredicate:
+    """A predicate's conjuncts by what can answer them: the index, or the listing itself."""
+
+    data: BoundExpression
+    attributes: BoundExpression
+
+
+def split_by_source(predicate: BoundExpression) -> SplitPredicate:
+    """Conjuncts over hidden file columns apart; one that mixes both kinds is answered by neither."""
+    conjuncts = predicate.children if isinstance(predicate, BoundAnd) else (predicate,)
+    data: list[BoundExpression] = []
+    attributes: list[BoundExpression] = []
+    for conjunct in conjuncts:
+        names = {r.path[0] for r in references(conjunct)}
+        if not names & _FILE_COLUMNS:
+            data.append(conjunct)
+        elif names <= _FILE_COLUMNS:
+            attributes.append(conjunct)
+    return SplitPredicate(_conjunction(data), _conjunction(attributes))
+
+
+def _conjunction(parts: list[BoundExpression]) -> BoundExpression:
+    if not parts:
+        return BoundTrue()
+    return parts[0] if len(parts) == 1 else BoundAnd(tuple(parts))
+
+
+class FileAttributes:
+    """Path, size and modification time as statistics: known, exact, one slot a listed file."""
+
+    def __init__(self, files: FileList) -> None:
+        self._files = files
+
+    @property
+    def num_files(self) -> int:
+        return len(self._files)
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        n = len(self._files)
+        bounds: pa.Array | npt.NDArray[np.int64]
+        match reference.path[0]:
+            case "$path":
+                bounds = self._files.paths.cast(pa.large_binary())
+            case "$file_size":
+                bounds = self._files.sizes
+            case "$file_modified_time":
+                # Engines see milliseconds; the listing may know more.
+                bounds = self._files.modified // 1000 * 1000
+            case _:
+                return None
+        zeros = np.zeros(n, np.int64)
+        return ColumnStatistics(
+            type=reference.type,
+            lower=bounds,
+            upper=bounds,
+            lower_known=None,
+            upper_known=None,
+            exact=None,
+            null_count=zeros,
+            nan_count=zeros,
+            row_count=np.ones(n, np.int64),
+            all_null=None,
+        )
+
+    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
+        return None
+
+
+class FilePruner:
+    """Prunes files of one plan; answers are computed once per distinct residual over all indexed files."""
+
+    def __init__(self, table: Table, view: IndexView, semantics: Semantics) -> None:
+        self._view = view
+        self._semantics = semantics
+        self._statistics: PruningStatistics | None = None
+        if view.serving is not None:
+            fields = tuple(Field(c.name, c.type) for c in table.columns)
+            self._statistics = view.serving.statistics(fields, semantics)
+        self._never: dict[BoundExpression, Mask | None] = {}
+
+    def never(self, predicate: BoundExpression) -> Mask | None:
+        """Over all indexed files: True where no row can match; None where nothing is known."""
+        if predicate not in self._never:
+            self._never[predicate] = self._compute(predicate)
+        return self._never[predicate]
+
+    def _compute(self, predicate: BoundExpression) -> Mask | None:
+        if self._statistics is None or isinstance(predicate, BoundTrue):
+            return None
+        if isinstance(predicate, BoundFalse):
+            return np.ones(self._statistics.num_files, np.bool_)
+        return prune(predicate, self._statistics, self._semantics).never
+
+    def keep(self, ordinals: Ordinals, predicate: BoundExpression) -> Mask | None:
+        """For listed files (by ordinal, -1 unknown): False where dropped; None keeps all."""
+        never = self.never(predicate)
+        if never is None or not never.any():
+            return None
+        # -1 picks the last file's answer and is then overruled.
+        return ~never[ordinals] | (ordinals < 0)
+
+    def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """Columns of the predicate that the index holds something about."""
+        if self._statistics is None:
+            return ()
+        return tuple(
+            sorted(
+                ".".join(r.path)
+                for r in references(predicate)
+                if self._statistics.column(r) is not None
+            )
+        )
+
+    def unindexed(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """Columns of the predicate that the index holds nothing about."""
+        if self._statistics is None:
+            return ()
+        return tuple(
+            sorted(
+                ".".join(r.path)
+                for r in references(predicate)
+                if self._statistics.column(r) is None and not r.partition
+            )
+        )
+
+
+def keep_by_attributes(
+    files: FileList, predicate: BoundExpression, semantics: Semantics
+) -> Mask | None:
+    """For listed files: False where path, size or time exclude them; None keeps all."""
+    if isinstance(predicate, BoundTrue):
+        return None
+    if isinstance(predicate, BoundFalse):
+        return np.zeros(len(files), np.bool_)
+    return ~prune(predicate, FileAttributes(files), semantics).never
+
+
+def take(files: FileList, ordinals: Sequence[int] | npt.NDArray[np.int64]) -> FileList:
+    """The files at the given positions."""
+    index = np.asarray(ordinals, np.int64)
+    arrow = pa.array(index)
+    return FileList(
+        paths=files.paths.take(arrow),
+        sizes=files.sizes[index],
+        modified=files.modified[index],
+        partition=files.partition[index],
+        etags=files.etags.take(arrow) if files.etags is not None else None,
+    )

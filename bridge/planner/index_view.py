@@ -1,0 +1,121 @@
+"""The planner's view of a table's index: the newest generation it could open, or why there is none.
+
+Opening is shared by all plans of a process; a broken or foreign index is never trusted and never fatal:
+the view says why and files are read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge import telemetry
+from bridge.errors import BridgeError, GenerationNotFound
+from bridge.index.serving import ServingIndex
+from bridge.index.store import IndexStore
+from bridge.planner.report import IndexNotUsed
+from bridge.table.model import Table
+
+
+class IndexView:
+    """One opened generation and what is derived from it once."""
+
+    def __init__(self, serving: ServingIndex | None, not_used: tuple[IndexNotUsed, ...]) -> None:
+        self.serving = serving
+        self.not_used = not_used
+        self._ranges: dict[str, npt.NDArray[np.int64]] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def generation(self) -> int:
+        return self.serving.generation if self.serving is not None else -1
+
+    def ordinals_of(self, partition: str) -> npt.NDArray[np.int64]:
+        """Ordinals of the indexed files of one partition, ascending."""
+        serving = self.serving
+        if serving is None:
+            return np.empty(0, np.int64)
+        with self._lock:
+            if self._ranges is None:
+                self._ranges = _by_partition(serving)
+        return self._ranges.get(partition, np.empty(0, np.int64))
+
+
+def _by_partition(serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
+    order = np.argsort(serving.partition, kind="stable").astype(np.int64)
+    edges = np.searchsorted(
+        serving.partition[order], np.arange(len(serving.partition_names) + 1)
+    ).tolist()
+    return {
+        name: order[edges[i] : edges[i + 1]] for i, name in enumerate(serving.partition_names)
+    }
+
+
+@dataclass(slots=True)
+class _Entry:
+    view: IndexView
+    checked: float
+
+
+class IndexViews:
+    """Views by index location; looks for a newer generation at most once in ``check_interval`` seconds."""
+
+    def __init__(
+        self,
+        open_store: Callable[[Table], IndexStore],
+        cache_dir: Path,
+        check_interval: float = 1.0,
+    ) -> None:
+        self._open_store = open_store
+        self._cache_dir = cache_dir
+        self._interval = check_interval
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.Lock()
+
+    def view(self, table: Table, generation: int | None = None) -> IndexView:
+        """The newest generation, or the one asked for.
+
+        Errors:
+            GenerationNotFound: only if a generation was asked for by number.
+        """
+        if generation is not None:
+            store = self._open_store(table)
+            return IndexView(
+                ServingIndex.open(store.manifest(generation), store, self._cache_dir), ()
+            )
+        key = f"{table.name}@{table.location}"
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and time.monotonic() - entry.checked < self._interval:
+                return entry.view
+            view = self._refresh(table, entry.view if entry else None)
+            self._entries[key] = _Entry(view, time.monotonic())
+            return view
+
+    def _refresh(self, table: Table, held: IndexView | None) -> IndexView:
+        command = f"skipbridge index build {table.name}"
+        try:
+            store = self._open_store(table)
+            manifest = store.latest()
+            if manifest is None:
+                return _absent("NO_INDEX", "the table has no index", command)
+            if held is not None and held.serving is not None:
+                if held.serving.generation == manifest.generation:
+                    return held
+            return IndexView(ServingIndex.open(manifest, store, self._cache_dir), ())
+        except GenerationNotFound:
+            return _absent("NO_INDEX", "the table has no index", command)
+        except (BridgeError, OSError) as e:
+            code = e.code if isinstance(e, BridgeError) else "STORAGE_ERROR"
+            return _absent(code, str(e), command)
+
+
+def _absent(reason: str, detail: str, mend: str) -> IndexView:
+    telemetry.INDEX_IGNORED.labels(reason).inc()
+    return IndexView(None, (IndexNotUsed("minmax", reason, detail, mend),))

@@ -1,0 +1,162 @@
+"""Partition pruning: on values alone, before the catalogue is asked for a single partition.
+
+The law: a partition is dropped only if no row with its key values can satisfy the predicate; a value that does not
+parse is unknown and keeps its partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.expression.nodes import BoundExpression, BoundReference, BoundTrue
+from bridge.expression.prune import prune
+from bridge.expression.residual import references, residual
+from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.table.model import Column
+from bridge.table.partition import UNPARSABLE, Unparsable, typed_values
+from bridge.types import Kind, Semantics, Type, Value
+
+_LOW = np.iinfo(np.int64).min
+_HIGH = np.iinfo(np.int64).max
+PARTITION_COLUMN = "$partition"
+
+TypedValues = list[Value | Unparsable | None]
+
+
+class PartitionStatistics:
+    """Partition values as statistics: min = max = the value, exact; one slot a partition."""
+
+    def __init__(
+        self, names: Sequence[str], keys: Sequence[Column], values: list[TypedValues]
+    ) -> None:
+        self._names = names
+        self._keys = {k.name.lower(): i for i, k in enumerate(keys)}
+        self._types = [k.type for k in keys]
+        self._values = values
+        self._built: dict[str, ColumnStatistics | None] = {}
+
+    @property
+    def num_files(self) -> int:
+        return len(self._names)
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        name = reference.path[0].lower()
+        if name not in self._built:
+            self._built[name] = self._build(name)
+        return self._built[name]
+
+    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
+        return None
+
+    def _build(self, name: str) -> ColumnStatistics | None:
+        if name == PARTITION_COLUMN:
+            return constant_statistics(
+                Type(Kind.STRING), [n.encode("utf-8", "surrogateescape") for n in self._names]
+            )
+        index = self._keys.get(name)
+        if index is None:
+            return None
+        return constant_statistics(self._types[index], self._values[index])
+
+
+def constant_statistics(type_: Type, values: TypedValues) -> ColumnStatistics | None:
+    """Statistics of files that hold one value each (None is NULL, UNPARSABLE is unknown)."""
+    n = len(values)
+    null = np.fromiter((v is None for v in values), np.bool_, n)
+    unknown = np.fromiter((v is UNPARSABLE for v in values), np.bool_, n)
+    absent = null | unknown
+    known = ~absent
+    lower: pa.Array | npt.NDArray[np.int64]
+    upper: pa.Array | npt.NDArray[np.int64]
+    if type_.is_bytes:
+        lower = upper = pa.array(
+            [None if a else v for v, a in zip(values, absent, strict=True)], pa.large_binary()
+        )
+    elif type_.is_floating or (type_.kind is Kind.DECIMAL and type_.precision > 18):
+        return None
+    else:
+        lower = np.fromiter(
+            (_LOW if a else v for v, a in zip(values, absent, strict=True)), np.int64, n
+        )
+        upper = np.where(absent, _HIGH, lower)
+    rows = np.ones(n, np.int64)
+    return ColumnStatistics(
+        type=type_,
+        lower=lower,
+        upper=upper,
+        lower_known=None if known.all() else known,
+        upper_known=None if known.all() else known,
+        exact=None if known.all() else known,
+        null_count=np.where(unknown, -1, null.astype(np.int64)),
+        nan_count=np.zeros(n, np.int64),
+        row_count=rows,
+        all_null=null if null.any() else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSelection:
+    """The partitions kept.
+
+    Attributes:
+        names: kept names, in the catalogue's order.
+        total: how many there were.
+        values: typed values by kept partition's name.
+        columns: partition keys that the predicate looked at.
+    """
+
+    names: list[str]
+    total: int
+    values: dict[str, tuple[Value | Unparsable | None, ...]]
+    columns: tuple[str, ...]
+
+
+def select_partitions(
+    names: list[str], keys: Sequence[Column], predicate: BoundExpression, semantics: Semantics
+) -> PartitionSelection:
+    """Prunes names on their values in one pass."""
+    if not keys:
+        return PartitionSelection(names, len(names), {"": ()}, ())
+    wanted = {k.name.lower() for k in keys} | {PARTITION_COLUMN}
+    used = tuple(
+        sorted({r.path[0] for r in references(predicate) if r.path[0].lower() in wanted})
+    )
+    columns = typed_values(names, keys)
+    if not used or isinstance(predicate, BoundTrue):
+        return PartitionSelection(names, len(names), _by_name(names, columns), used)
+    answers = prune(predicate, PartitionStatistics(names, keys, columns), semantics)
+    kept = np.flatnonzero(~answers.never).tolist()
+    kept_names = [names[i] for i in kept]
+    kept_columns = [[column[i] for i in kept] for column in columns]
+    return PartitionSelection(kept_names, len(names), _by_name(kept_names, kept_columns), used)
+
+
+def _by_name(
+    names: list[str], columns: list[TypedValues]
+) -> dict[str, tuple[Value | Unparsable | None, ...]]:
+    return dict(zip(names, zip(*columns, strict=True), strict=True))
+
+
+def partition_residual(
+    predicate: BoundExpression,
+    keys: Sequence[Column],
+    name: str,
+    values: tuple[Value | Unparsable | None, ...],
+) -> BoundExpression:
+    """What is left of the predicate within one partition; unknown values stay unresolved."""
+    if isinstance(predicate, BoundTrue):
+        return predicate
+    known: dict[tuple[str, ...], Value | None] = {
+        (PARTITION_COLUMN,): name.encode("utf-8", "surrogateescape")
+    }
+    for key, value in zip(keys, values, strict=True):
+        if not isinstance(value, Unparsable):
+            known[(key.name,)] = value
+    return residual(predicate, known)
+
+

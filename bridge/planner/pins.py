@@ -1,0 +1,66 @@
+"""Pins: all scans of one (query, table) see one table definition, one index generation and one file set.
+
+A self-join that listed twice could join two states of the table; a pin makes the second scan see what the first saw.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from bridge.planner.index_view import IndexView
+from bridge.table.model import FileList, Table, TableName
+
+_MAX_PINS = 128
+_SECONDS = 300.0
+
+
+@dataclass(slots=True)
+class Pin:
+    """What one query saw of one table.
+
+    Attributes:
+        names: partition names, None until asked for.
+        listings: by partition location.
+    """
+
+    table: Table
+    view: IndexView
+    used: float = 0.0
+    names: list[str] | None = None
+    listings: dict[str, FileList] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Pins:
+    """Pins by (query id, table), bounded in number and age."""
+
+    def __init__(self) -> None:
+        self._pins: OrderedDict[tuple[str, TableName, int | None], Pin] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, query_id: str, name: TableName, generation: int | None) -> Pin | None:
+        if not query_id:
+            return None
+        with self._lock:
+            now = time.monotonic()
+            while self._pins:
+                oldest = next(iter(self._pins.values()))
+                if len(self._pins) <= _MAX_PINS and now - oldest.used < _SECONDS:
+                    break
+                self._pins.popitem(last=False)
+            pin = self._pins.get((query_id, name, generation))
+            if pin is not None:
+                pin.used = now
+                self._pins.move_to_end((query_id, name, generation))
+            return pin
+
+    def put(self, query_id: str, generation: int | None, pin: Pin) -> Pin:
+        """Keeps the pin, unless another thread was first: then that one counts."""
+        pin.used = time.monotonic()
+        if not query_id:
+            return pin
+        with self._lock:
+            return self._pins.setdefault((query_id, pin.table.name, generation), pin)

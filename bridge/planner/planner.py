@@ -1,0 +1,437 @@
+"""The planner: predicate -> partitions -> files, as pure stages over one partition batch.
+
+``plan`` binds and returns at once; the stages run when ``ScanPlan.batches`` is drawn, so that a split loader can
+drive them in the background and ``explain`` can drive the same to the end. ``narrow`` adds a conjunct that arrives later
+(a dynamic filter); it holds for every batch not yet handed out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.errors import UnsupportedTable
+from bridge.expression.bind import bind
+from bridge.expression.nodes import (
+    AlwaysTrue,
+    BoundExpression,
+    BoundFalse,
+    BoundTrue,
+    Expression,
+)
+from bridge.expression.rewrite import normalise
+from bridge.expression.text import format_bound
+from bridge.index.serving import ServingIndex
+from bridge.planner.files import (
+    HIDDEN_COLUMNS,
+    FilePruner,
+    keep_by_attributes,
+    split_by_source,
+    take,
+)
+from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
+from bridge.planner.index_view import IndexView, IndexViews
+from bridge.planner.listing import Listings, concat
+from bridge.planner.partitions import partition_residual, select_partitions
+from bridge.planner.pins import Pin, Pins
+from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
+from bridge.planner.request import ScanRequest
+from bridge.table.model import (
+    Catalog,
+    FileList,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    Table,
+    TableName,
+)
+from bridge.types import Field
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Files that survived, with what is needed to narrow them later.
+
+    Attributes:
+        files: survivors; `FileList.partition` indexes `partitions`.
+        ordinals: of each file in the index, -1 where the index does not know it.
+        partitions: of this batch.
+    """
+
+    files: FileList
+    ordinals: npt.NDArray[np.int64]
+    partitions: tuple[Partition, ...]
+
+
+class ScanPlan:
+    """One scan under way; `batches` is drawn by one thread, `narrow` and `report` come from any."""
+
+    def __init__(self, planner: Planner, request: ScanRequest, pin: Pin, mode: Freshness) -> None:
+        self.request = request
+        self.table = pin.table
+        self.freshness = mode
+        self.view = pin.view
+        self._planner = planner
+        self._pin = pin
+        self._lock = threading.Lock()
+        self._fetch: PartitionFetch | None = None
+        self._closed = False
+        self._complete = False
+        self._values: dict[str, tuple[object, ...]] = {}
+        self.predicate = self._bind(request.predicate if request.pruning else AlwaysTrue())
+        self._narrowed: tuple[BoundExpression, ...] = ()
+        self._pruner = FilePruner(self.table, self.view, request.semantics)
+        self._partition_stage = StageCounter("partitions", "values")
+        self._listing_stage = StageCounter("files", "listing")
+        self._attribute_stage = StageCounter("files", "attributes")
+        self._index_stage = StageCounter("files", "minmax", self._pruner.columns(self.predicate))
+        self._unknown_files = 0
+        self._files_kept = 0
+
+    def _bind(self, predicate: Expression) -> BoundExpression:
+        if isinstance(predicate, AlwaysTrue):
+            return BoundTrue()
+        table = self.table
+        columns = [Field(c.name, c.type) for c in table.columns]
+        keys = [Field(c.name, c.type) for c in table.partition_keys]
+        semantics = self.request.semantics
+        return bind(
+            normalise(predicate, semantics), [*columns, *HIDDEN_COLUMNS], keys, semantics
+        )
+
+    def narrow(self, predicate: Expression) -> None:
+        """Conjoins a predicate for every batch not yet handed out.
+
+        Errors:
+            ColumnNotFound: it names a column that the table does not have.
+        """
+        if not self.request.pruning:
+            return
+        bound = self._bind(predicate)
+        if not isinstance(bound, BoundTrue):
+            with self._lock:
+                self._narrowed = (*self._narrowed, bound)
+
+    def batches(self) -> Iterator[FileBatch]:
+        """The survivors, a partition batch at a time.
+
+        Errors:
+            MetastoreUnavailable, StorageFailure and their like: the scan fails; nothing is taken as empty.
+        """
+        started = time.perf_counter()
+        table = self.table
+        names = self._names()
+        selection = select_partitions(
+            names, table.partition_keys, self.predicate, self.request.semantics
+        )
+        self._partition_stage.columns = selection.columns
+        self._partition_stage.add(
+            selection.total, len(selection.names), 0, time.perf_counter() - started
+        )
+        if not selection.names or isinstance(self.predicate, BoundFalse):
+            if selection.names:
+                self._partition_stage.kept = 0
+            self._complete = True
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._fetch = self._planner.catalog.partitions(table, selection.names)
+        for batch in self._fetch:
+            if self._closed:
+                return
+            survivors = self._static(batch, selection.values)
+            if len(survivors.files):
+                yield survivors
+        self._complete = True
+
+    def refine(self, batch: FileBatch) -> FileBatch:
+        """Applies what `narrow` has added by now; called as late as the batch is handed out."""
+        with self._lock:
+            narrowed = self._narrowed
+        for predicate in narrowed:
+            batch = self._prune(batch, predicate, narrowing=True)
+        return batch
+
+    def close(self) -> None:
+        """Stops metastore calls under way; `batches` ends at its next step."""
+        with self._lock:
+            self._closed = True
+            fetch = self._fetch
+        if fetch is not None:
+            fetch.close()
+
+    def report(self, splits: SplitTotals | None = None, paths: object | None = None) -> PruneReport:
+        """The funnel as it stands; complete once `batches` was drawn to its end."""
+        stages = [self._partition_stage.freeze()] if self.table.partition_keys else []
+        stages += [
+            c.freeze()
+            for c in (self._listing_stage, self._attribute_stage, self._index_stage)
+            if c.total or c is self._listing_stage
+        ]
+        return PruneReport(
+            table=str(self.table.name),
+            engine=self.request.engine,
+            generation=self.view.generation,
+            freshness=str(self.freshness),
+            predicate=format_bound(self.predicate),
+            dropped=self.request.dropped,
+            stages=tuple(stages),
+            files_total=self._listing_stage.total,
+            files_kept=self._files_kept,
+            splits=splits or SplitTotals(),
+            not_used=self._not_used(),
+            complete=self._complete,
+            paths=paths,
+        )
+
+    def _not_used(self) -> tuple[IndexNotUsed, ...]:
+        name = self.table.name
+        found = list(self.view.not_used)
+        if not self.request.pruning:
+            found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
+        for column in self._pruner.unindexed(split_by_source(self.predicate).data):
+            found.append(
+                IndexNotUsed(
+                    f"minmax({column})",
+                    "NO_STATISTICS",
+                    "the index holds no bounds of this column",
+                    f"skipbridge index build {name} --nan scan",
+                )
+            )
+        if self._unknown_files and self.view.serving is not None:
+            found.append(
+                IndexNotUsed(
+                    "minmax",
+                    "STALE",
+                    f"{self._unknown_files} files are newer than generation "
+                    f"{self.view.generation} and are read",
+                    f"skipbridge index refresh {name}",
+                )
+            )
+        return tuple(found)
+
+    def _names(self) -> list[str]:
+        pin = self._pin
+        with pin.lock:
+            if pin.names is None:
+                pin.names = self._planner.catalog.partition_names(self.table)
+            return pin.names
+
+    def _static(
+        self, batch: PartitionBatch, values: dict[str, tuple[object, ...]]
+    ) -> FileBatch:
+        """Lists one batch of partitions and prunes its files."""
+        self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
+        started = time.perf_counter()
+        listed = self._files(batch)
+        size = int(listed.files.sizes.sum())
+        n = len(listed.files)
+        self._listing_stage.add(n, n, size, time.perf_counter() - started)
+        if self.view.serving is not None:
+            self._unknown_files += int(np.count_nonzero(listed.ordinals < 0))
+        kept = _materialised(self._prune(listed, self.predicate))
+        self._files_kept += len(kept.files)
+        return kept
+
+    def _files(self, batch: PartitionBatch) -> FileBatch:
+        partitions = batch.partitions
+        if self.freshness is SNAPSHOT:
+            return self._indexed(partitions)
+        missing = [p for p in partitions if p.location not in self._pin.listings]
+        if len(missing) == len(partitions) and not self.request.query_id:
+            files = self._planner.listings.list(partitions, self.freshness)
+        else:
+            for p in missing:
+                self._pin.listings.setdefault(
+                    p.location, self._planner.listings.list((p,), self.freshness)
+                )
+            files = concat([self._pin.listings[p.location] for p in partitions])
+        serving = self.view.serving
+        if serving is None:
+            return FileBatch(files, np.full(len(files), -1, np.int64), partitions)
+        return FileBatch(files, serving.match(files), partitions)
+
+    def _indexed(self, partitions: tuple[Partition, ...]) -> FileBatch:
+        """The index's own file set; only survivors' paths are ever made."""
+        serving = self.view.serving
+        assert serving is not None
+        groups = [self.view.ordinals_of(p.name) for p in partitions]
+        ordinals = groups[0] if len(groups) == 1 else np.concatenate(groups)
+        owner = np.repeat(np.arange(len(groups), dtype=np.int32), [len(g) for g in groups])
+        whole = len(ordinals) == serving.num_files and len(groups) == 1
+        files = FileList(
+            paths=_LazyPaths(serving, ordinals),
+            sizes=serving.sizes if whole else serving.sizes[ordinals],
+            modified=serving.modified if whole else serving.modified[ordinals],
+            partition=owner,
+        )
+        return FileBatch(files, ordinals, partitions)
+
+    def _prune(
+        self, batch: FileBatch, predicate: BoundExpression, *, narrowing: bool = False
+    ) -> FileBatch:
+        if isinstance(predicate, BoundTrue) or not len(batch.files):
+            return batch
+        parts = split_by_source(predicate)
+        if not isinstance(parts.attributes, BoundTrue):
+            started = time.perf_counter()
+            kept = self._select(
+                batch, keep_by_attributes(batch.files, parts.attributes, self.request.semantics)
+            )
+            self._count(self._attribute_stage, batch, kept, started, narrowing)
+            batch = kept
+        started = time.perf_counter()
+        kept = self._select(batch, self._keep_by_index(batch, parts.data))
+        if self.view.serving is not None or len(kept.files) != len(batch.files):
+            self._count(self._index_stage, batch, kept, started, narrowing)
+        return kept
+
+    def _count(
+        self,
+        stage: StageCounter,
+        before: FileBatch,
+        after: FileBatch,
+        started: float,
+        narrowing: bool,
+    ) -> None:
+        """A narrowed batch was counted as kept before: only the difference is booked."""
+        seconds = time.perf_counter() - started
+        if narrowing:
+            gone = len(before.files) - len(after.files)
+            lost = int(before.files.sizes.sum() - after.files.sizes.sum()) if gone else 0
+            stage.add(0 if stage.total else len(before.files), -gone, -lost, seconds)
+            if stage.kept < 0:
+                stage.add(0, len(before.files), int(before.files.sizes.sum()), 0.0)
+            self._files_kept -= gone
+        else:
+            stage.add(len(before.files), len(after.files), int(after.files.sizes.sum()), seconds)
+
+    def _keep_by_index(
+        self, batch: FileBatch, predicate: BoundExpression
+    ) -> npt.NDArray[np.bool_] | None:
+        keys = self.table.partition_keys
+        if not keys:
+            return self._pruner.keep(batch.ordinals, predicate)
+        residuals = [
+            partition_residual(predicate, keys, p.name, self._values.get(p.name, ()))
+            for p in batch.partitions
+        ]
+        if all(r == residuals[0] for r in residuals[1:]) and not isinstance(
+            residuals[0], BoundFalse
+        ):
+            return self._pruner.keep(batch.ordinals, residuals[0])
+        keep = np.ones(len(batch.files), np.bool_)
+        for i, left in enumerate(residuals):
+            inside = batch.files.partition == i
+            if isinstance(left, BoundFalse):
+                keep[inside] = False
+                continue
+            mask = self._pruner.keep(batch.ordinals[inside], left)
+            if mask is not None:
+                keep[inside] = mask
+        return keep
+
+    def _select(self, batch: FileBatch, keep: npt.NDArray[np.bool_] | None) -> FileBatch:
+        if keep is None or keep.all():
+            return batch
+        chosen = np.flatnonzero(keep)
+        return FileBatch(take(batch.files, chosen), batch.ordinals[chosen], batch.partitions)
+
+
+class _LazyPaths:
+    """Paths of indexed files, made only for the ones that survive: a million strings cost more than pruning."""
+
+    def __init__(self, serving: ServingIndex, ordinals: npt.NDArray[np.int64]) -> None:
+        self._serving = serving
+        self._ordinals = ordinals
+
+    def __len__(self) -> int:
+        return len(self._ordinals)
+
+    def take(self, positions: pa.Array) -> pa.Array:
+        return self._serving.paths_at(self._ordinals[positions.to_numpy()])
+
+    def cast(self, target: pa.DataType) -> pa.Array:
+        return self._serving.paths_at(self._ordinals).cast(target)
+
+
+def _materialised(batch: FileBatch) -> FileBatch:
+    if not isinstance(batch.files.paths, _LazyPaths):
+        return batch
+    paths = batch.files.paths.cast(pa.large_string())
+    return FileBatch(replace(batch.files, paths=paths), batch.ordinals, batch.partitions)
+
+
+class Planner:
+    """Plans scans over the tables of one catalogue; shared by all threads of a process.
+
+    Args:
+        catalog: where tables are described.
+        views: the indexes.
+        listings: lists storage.
+        freshness: of tables that say nothing themselves.
+        metadata_ttl: seconds for which a table's definition is taken as known.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        views: IndexViews,
+        listings: Listings,
+        *,
+        freshness: Freshness = LIVE,
+        metadata_ttl: float = 1.0,
+    ) -> None:
+        self.catalog = catalog
+        self.views = views
+        self.listings = listings
+        self._freshness = freshness
+        self._metadata_ttl = metadata_ttl
+        self._tables: dict[TableName, tuple[float, Table]] = {}
+        self._pins = Pins()
+
+    def table(self, name: TableName) -> Table:
+        """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
+        held = self._tables.get(name)
+        now = time.monotonic()
+        if held is not None and now - held[0] <= self._metadata_ttl:
+            return held[1]
+        if len(self._tables) > 10_000:
+            self._tables.clear()
+        table = self.catalog.table(name)
+        if table.format != "parquet":
+            raise UnsupportedTable(
+                f"{name} is stored as {table.format}", "skipbridge reads Parquet tables"
+            )
+        self._tables[name] = (now, table)
+        return table
+
+    def plan(self, request: ScanRequest) -> ScanPlan:
+        """Opens a plan: resolves the table and binds the predicate; nothing is listed yet.
+
+        Errors:
+            TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
+        """
+        pin = self._pins.get(request.query_id, request.table, request.generation)
+        if pin is None:
+            table = self.table(request.table)
+            view = self.views.view(table, request.generation)
+            pin = self._pins.put(request.query_id, request.generation, Pin(table, view))
+        mode = self._mode(request, pin.table, pin.view)
+        return ScanPlan(self, request, pin, mode)
+
+    def _mode(self, request: ScanRequest, table: Table, view: IndexView) -> Freshness:
+        text = request.freshness or table.properties.get(PROPERTY)
+        mode = parse_freshness(text) if text else self._freshness
+        if mode.mode == "snapshot":
+            # Without an index there is no file set to take: storage is the only truth.
+            return SNAPSHOT if view.serving is not None else LIVE
+        return mode
+

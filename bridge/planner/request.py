@@ -1,0 +1,36 @@
+"""What an engine asks of the planner: one scan of one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.table.model import TableName
+from bridge.types import TRINO, Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """One scan.
+
+    Attributes:
+        table: which table.
+        predicate: the engine's predicate as translated; the engine keeps all of it as residual.
+        dropped: parts of the engine's predicate that the translation could not express.
+        semantics: how the asking engine compares values.
+        engine: who asks, for reports and metrics.
+        query_id: all scans of one (query, table) see one file set; empty: not shared.
+        pruning: False keeps every file, for comparison.
+        freshness: overrides the table's and the planner's; see `bridge.planner.freshness`.
+        generation: an index generation other than the newest; None is the newest.
+    """
+
+    table: TableName
+    predicate: Expression = field(default_factory=AlwaysTrue)
+    dropped: tuple[str, ...] = ()
+    semantics: Semantics = TRINO
+    engine: str = "skipbridge"
+    query_id: str = ""
+    pruning: bool = True
+    freshness: str | None = None
+    generation: int | None = None

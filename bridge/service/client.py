@@ -1,0 +1,138 @@
+"""A Python client of the planner's service, for the command line, tests and benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from thrift.protocol import TBinaryProtocol
+from thrift.Thrift import TException
+from thrift.transport import TSocket, TTransport
+
+from bridge.errors import InvalidRequest, PlannerUnavailable
+from bridge.service._gen import Planner as PlannerService
+from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL, decode_batch, error_of
+from bridge.splits.source import SourceBatch
+
+
+class PlannerClient:
+    """One connection; not shared between threads.
+
+    Errors of every call: PlannerUnavailable, and whatever the planner answers.
+    """
+
+    def __init__(self, endpoint: str = "127.0.0.1:9527", timeout: float = 30.0) -> None:
+        host, _, port = endpoint.rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidRequest(f"not an address: {endpoint!r}", "give host:port")
+        self.endpoint = endpoint
+        self._socket = TSocket.TSocket(host, int(port))
+        self._socket.setTimeout(timeout * 1000)
+        self._transport = TTransport.TFramedTransport(self._socket)
+        protocol = TBinaryProtocol.TBinaryProtocolAccelerated(self._transport)
+        self._client = PlannerService.Client(protocol)
+
+    def __enter__(self) -> PlannerClient:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def health(self) -> ttypes.Health:
+        """Errors: InvalidRequest if the planner speaks another protocol."""
+        health = self._call("health")
+        if health.protocol != PROTOCOL:
+            raise InvalidRequest(
+                f"the planner at {self.endpoint} speaks protocol {health.protocol}, not {PROTOCOL}",
+                "install the same version of skipbridge on both sides",
+            )
+        return health
+
+    def list_schemas(self) -> list[str]:
+        return list(self._call("list_schemas"))
+
+    def list_tables(self, schema: str) -> list[str]:
+        return list(self._call("list_tables", schema))
+
+    def get_table(self, schema: str, table: str, engine: str = "trino") -> ttypes.Table:
+        return self._call("get_table", schema, table, engine)
+
+    def plan(
+        self,
+        schema: str,
+        table: str,
+        predicate: str = "",
+        *,
+        engine: str = "trino",
+        query_id: str = "",
+        options: dict[str, str] | None = None,
+    ) -> ttypes.Plan:
+        return self._call("plan", _request(schema, table, predicate, engine, query_id, options))
+
+    def explain(
+        self, schema: str, table: str, predicate: str = "", options: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        answer = self._call("explain", _request(schema, table, predicate, "trino", "", options))
+        report: dict[str, Any] = json.loads(answer)
+        return report
+
+    def narrow(self, handle: str, predicate: str) -> None:
+        self._call("narrow", handle, predicate)
+
+    def next_splits(
+        self, handle: str, token: int, max_splits: int = 1000, wait_ms: int = 1000
+    ) -> SourceBatch:
+        return decode_batch(
+            token, self._call("next_splits", handle, token, max_splits, wait_ms)
+        )
+
+    def splits(self, handle: str, max_splits: int = 1000) -> Iterator[SourceBatch]:
+        """All batches of a plan, to the end."""
+        token, finished = 0, False
+        while not finished:
+            batch = self.next_splits(handle, token, max_splits)
+            token, finished = batch.next_token, batch.finished
+            yield batch
+
+    def close_plan(self, handle: str) -> None:
+        self._call("close_plan", handle)
+
+    def _call(self, method: str, *args: object) -> Any:
+        try:
+            if not self._transport.isOpen():
+                self._transport.open()
+            return getattr(self._client, method)(*args)
+        except ttypes.BridgeFailure as e:
+            raise error_of(e) from e
+        except (TException, OSError, EOFError) as e:
+            self._transport.close()
+            raise PlannerUnavailable(
+                f"no answer from the planner at {self.endpoint}: {e}",
+                "start it with `skipbridge serve`",
+            ) from e
+
+
+def _request(
+    schema: str,
+    table: str,
+    predicate: str,
+    engine: str,
+    query_id: str,
+    options: dict[str, str] | None,
+    columns: Sequence[str] = (),
+) -> ttypes.PlanRequest:
+    return ttypes.PlanRequest(
+        schema_name=schema,
+        table_name=table,
+        query_id=query_id,
+        engine=engine,
+        engine_version="",
+        predicate=predicate,
+        projected_columns=list(columns),
+        options=options or {},
+    )

@@ -1,0 +1,219 @@
+"""The planner's service: one method a call of bridge.thrift."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any, TypeVar
+
+from bridge import __version__, telemetry
+from bridge.engines.hive.translate import translate as translate_hive
+from bridge.engines.translation import Translation
+from bridge.engines.trino.translate import translate as translate_trino
+from bridge.errors import BridgeError, InvalidRequest
+from bridge.expression.nodes import AlwaysTrue
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest
+from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL, encode_batch, failure_of
+from bridge.service.plans import OpenPlans
+from bridge.service.tables import describe_table
+from bridge.splits.coalesce import SplitSettings, with_parallelism
+from bridge.splits.source import SplitSource
+from bridge.table.model import TableName
+from bridge.types import HIVE, TRINO, Semantics
+
+log = logging.getLogger(__name__)
+_MAX_WAIT_MS = 10_000
+_MAX_SPLITS = 100_000
+_ENGINES: Mapping[str, tuple[Semantics, Callable[[str], Translation]]] = {
+    "trino": (TRINO, translate_trino),
+    "hive": (HIVE, translate_hive),
+}
+_OPTIONS = frozenset(
+    {"pruning_enabled", "workers", "concurrency", "target_split_bytes", "max_files_per_split", "freshness"}
+)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _answers_failures(method: Method) -> Method:
+    """Every throwable leaves as a BridgeFailure; what nobody foresaw is logged with its trace."""
+
+    @wraps(method)
+    def call(*args: Any) -> Any:
+        try:
+            return method(*args)
+        except BridgeError as e:
+            telemetry.ERRORS.labels(e.code).inc()
+            raise failure_of(e) from e
+        except Exception as e:
+            telemetry.ERRORS.labels(BridgeError.code).inc()
+            log.exception("%s failed", method.__name__)
+            raise failure_of(e) from e
+
+    return call  # type: ignore[return-value]
+
+
+class PlannerHandler:
+    """Implements the Thrift service over one `Planner`; called by many threads.
+
+    Args:
+        planner: plans.
+        endpoint: host:port under which this very process is reached.
+        settings: of splits, where a request says nothing.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        endpoint: str,
+        settings: SplitSettings,
+        *,
+        plan_ttl: float = 600.0,
+        max_plans: int = 1000,
+    ) -> None:
+        self._planner = planner
+        self._endpoint = endpoint
+        self._settings = settings
+        self._started = time.monotonic()
+        self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
+        self._pool = ThreadPoolExecutor(
+            max(4, 2 * (os.cpu_count() or 2)), thread_name_prefix="skipbridge-plan"
+        )
+
+    def health(self) -> ttypes.Health:
+        uptime = int(time.monotonic() - self._started)
+        return ttypes.Health(__version__, PROTOCOL, self._endpoint, uptime, len(self.plans))
+
+    @_answers_failures
+    def list_schemas(self) -> list[str]:
+        return self._planner.catalog.schemas()
+
+    @_answers_failures
+    def list_tables(self, schema_name: str) -> list[str]:
+        return self._planner.catalog.tables(schema_name)
+
+    @_answers_failures
+    def get_table(self, schema_name: str, table_name: str, engine: str) -> ttypes.Table:
+        table = self._planner.table(_name(schema_name, table_name))
+        return describe_table(table, self._planner.views.view(table), engine)
+
+    @_answers_failures
+    def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
+        self.plans.reserve()
+        started = time.perf_counter()
+        source = self._open(request)
+        telemetry.PLANS.labels(request.engine).inc()
+        telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+        plan = source.plan
+        return ttypes.Plan(
+            handle=self.plans.add(source),
+            endpoint=self._endpoint,
+            generation=plan.view.generation,
+            freshness=str(plan.freshness),
+            dropped=list(plan.request.dropped),
+        )
+
+    @_answers_failures
+    def narrow(self, handle: str, predicate: str) -> None:
+        source = self.plans.get(handle)
+        source.plan.narrow(_translate(source.plan.request.engine, predicate).expression)
+
+    @_answers_failures
+    def next_splits(
+        self, handle: str, token: int, max_splits: int, max_wait_ms: int
+    ) -> ttypes.SplitBatch:
+        source = self.plans.get(handle)
+        wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
+        batch = source.next(token, min(max_splits, _MAX_SPLITS), wait)
+        report = None
+        if batch.finished:
+            funnel = source.report()
+            report = json.dumps(funnel.to_dict())
+            telemetry.FILES.labels("kept").inc(funnel.files_kept)
+            telemetry.FILES.labels("skipped").inc(funnel.files_total - funnel.files_kept)
+        if batch.splits is not None:
+            telemetry.SPLITS.inc(batch.splits.num_splits)
+        return encode_batch(batch, report)
+
+    @_answers_failures
+    def explain(self, request: ttypes.PlanRequest) -> str:
+        source = self._open(request, keep_paths=True)
+        try:
+            token, finished = 0, False
+            while not finished:
+                batch = source.next(token, _MAX_SPLITS, _MAX_WAIT_MS / 1000.0)
+                token, finished = batch.next_token, batch.finished
+            return json.dumps(source.report().to_dict(files=True))
+        finally:
+            source.close()
+
+    @_answers_failures
+    def close_plan(self, handle: str) -> None:
+        self.plans.close(handle)
+
+    def close(self) -> None:
+        """Closes all plans and stops the workers."""
+        self.plans.close_all()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._planner.listings.close()
+
+    def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
+        options = dict(request.options or {})
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise InvalidRequest(f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}")
+        translation = _translate(request.engine, request.predicate or "")
+        scan = ScanRequest(
+            table=_name(request.schema_name, request.table_name),
+            predicate=translation.expression,
+            dropped=translation.dropped,
+            semantics=_ENGINES[request.engine][0],
+            engine=request.engine,
+            query_id=request.query_id or "",
+            pruning=options.get("pruning_enabled", "true") != "false",
+            freshness=options.get("freshness"),
+        )
+        plan = self._planner.plan(scan)
+        return SplitSource(plan, self._pool, self._split_settings(options), keep_paths=keep_paths)
+
+    def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:
+        base = self._settings
+        settings = SplitSettings(
+            target_bytes=_positive(options, "target_split_bytes", base.target_bytes),
+            open_cost=base.open_cost,
+            max_files=_positive(options, "max_files_per_split", base.max_files),
+            parallelism=base.parallelism,
+        )
+        if "workers" not in options and "concurrency" not in options:
+            return settings
+        return with_parallelism(
+            settings, _positive(options, "workers", 1), _positive(options, "concurrency", 4)
+        )
+
+
+def _positive(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name)
+    if text is None:
+        return default
+    if not text.isdigit() or not 0 < int(text) < 2**40:
+        raise InvalidRequest(f"{name} is {text!r}", "give a whole number above 0")
+    return int(text)
+
+
+def _name(schema: str, table: str) -> TableName:
+    return TableName(schema.lower(), table.lower())
+
+
+def _translate(engine: str, predicate: str) -> Translation:
+    if engine not in _ENGINES:
+        raise InvalidRequest(f"unknown engine {engine!r}", f"known: {sorted(_ENGINES)}")
+    if not predicate:
+        return Translation(AlwaysTrue(), (), True)
+    return _ENGINES[engine][1](predicate)

@@ -1,0 +1,80 @@
+"""The plans that are open in one process, by handle; forgotten ones are closed after a while."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import dataclass
+
+from bridge import telemetry
+from bridge.errors import LimitExceeded, PlanLost
+from bridge.splits.source import SplitSource
+
+
+@dataclass(slots=True)
+class _Open:
+    source: SplitSource
+    used: float
+
+
+class OpenPlans:
+    """Handles name the process: one that another process made is told from one that expired."""
+
+    def __init__(self, process: str, ttl: float, limit: int) -> None:
+        self._process = process
+        self._ttl = ttl
+        self._limit = limit
+        self._plans: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def reserve(self) -> None:
+        """Errors: LimitExceeded, before anything was started."""
+        with self._lock:
+            if len(self._plans) >= self._limit:
+                raise LimitExceeded(
+                    f"{len(self._plans)} plans are open, the limit",
+                    "close plans, or raise service.max_plans",
+                )
+
+    def add(self, source: SplitSource) -> str:
+        handle = f"{self._process}/{secrets.token_hex(12)}"
+        with self._lock:
+            self._plans[handle] = _Open(source, time.monotonic())
+            telemetry.OPEN_PLANS.set(len(self._plans))
+        return handle
+
+    def get(self, handle: str) -> SplitSource:
+        """Errors: PlanLost."""
+        with self._lock:
+            held = self._plans.get(handle)
+            if held is None:
+                raise PlanLost(
+                    f"no open plan {handle[:80]!r} in process {self._process}",
+                    "the planner was restarted or the plan expired: run the query again",
+                )
+            held.used = time.monotonic()
+            return held.source
+
+    def close(self, handle: str) -> None:
+        """Closes a plan; one that is not there is closed already."""
+        with self._lock:
+            held = self._plans.pop(handle, None)
+            telemetry.OPEN_PLANS.set(len(self._plans))
+        if held is not None:
+            held.source.close()
+
+    def expire(self) -> None:
+        """Closes plans that nobody asked about for the time to live."""
+        now = time.monotonic()
+        with self._lock:
+            old = [h for h, p in self._plans.items() if now - p.used > self._ttl]
+        for handle in old:
+            self.close(handle)
+
+    def close_all(self) -> None:
+        for handle in list(self._plans):
+            self.close(handle)

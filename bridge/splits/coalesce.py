@@ -1,0 +1,154 @@
+"""Coalescing: small files join one split, large ones are cut, early splits are small.
+
+A split costs the engine the same whatever it holds, and opening a file costs as much as reading some bytes; so the
+cost of a range is its bytes + open_cost, and files join up to a target cost. The law: every byte range of every file
+comes out exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.splits.split import FULL_WEIGHT, MIN_WEIGHT, SplitBatch
+from bridge.table.model import FileList, Partition
+
+RowGroupStarts = Callable[[int], npt.NDArray[np.int64] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSettings:
+    """How splits are made.
+
+    Attributes:
+        target_bytes: cost up to which ranges join one split; larger files are cut near it.
+        open_cost: bytes that could be read while a file is opened.
+        max_files: most ranges in one split; 1 switches joining off.
+        parallelism: workers x concurrency: never fewer splits than this while there are files for them.
+    """
+
+    target_bytes: int = 128 << 20
+    open_cost: int = 64 << 10
+    max_files: int = 256
+    parallelism: int = 4
+
+    @property
+    def cut_above(self) -> int:
+        """Files larger than this are cut; a little more than the target is left whole."""
+        return self.target_bytes + self.target_bytes // 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    file: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+
+
+def coalesce(
+    files: FileList,
+    partitions: tuple[Partition, ...],
+    settings: SplitSettings,
+    row_groups: RowGroupStarts | None = None,
+) -> SplitBatch:
+    """Makes splits of one batch of files.
+
+    Args:
+        row_groups: start offsets of the row groups of the i-th file, ascending, None where not known;
+            a file that is cut is cut there, so that no split finds nothing to read.
+    """
+    ranges = _cut(files, settings, row_groups)
+    n = len(ranges.file)
+    cost = ranges.length + settings.open_cost
+    first = _boundaries(cost, settings)
+    sums = np.concatenate(([0], np.cumsum(cost)))
+    per_split = sums[first[1:]] - sums[first[:-1]]
+    weight = np.clip(per_split * FULL_WEIGHT // settings.target_bytes, MIN_WEIGHT, FULL_WEIGHT)
+    whole = n == len(files)
+    index = None if whole else pa.array(ranges.file)
+    return SplitBatch(
+        first=first.astype(np.int32),
+        weight=weight.astype(np.int32),
+        affinity=np.full(len(first) - 1, -1, np.int32),
+        paths=files.paths if index is None else files.paths.take(index),
+        start=ranges.start,
+        length=ranges.length,
+        size=files.sizes if whole else files.sizes[ranges.file],
+        modified=(files.modified if whole else files.modified[ranges.file]) // 1000,
+        partition=files.partition if whole else files.partition[ranges.file],
+        partitions=partitions,
+    )
+
+
+def _cut(files: FileList, settings: SplitSettings, row_groups: RowGroupStarts | None) -> _Ranges:
+    sizes = files.sizes
+    large = np.flatnonzero(sizes > settings.cut_above)
+    if not len(large):
+        return _Ranges(
+            np.arange(len(sizes), dtype=np.int64), np.zeros(len(sizes), np.int64), sizes
+        )
+    starts: list[npt.NDArray[np.int64]] = []
+    owners: list[npt.NDArray[np.int64]] = []
+    previous = 0
+    for i in large.tolist():
+        starts.append(np.zeros(i - previous, np.int64))
+        owners.append(np.arange(previous, i, dtype=np.int64))
+        cuts = _cuts(int(sizes[i]), settings, row_groups(i) if row_groups else None)
+        starts.append(cuts)
+        owners.append(np.full(len(cuts), i, np.int64))
+        previous = i + 1
+    starts.append(np.zeros(len(sizes) - previous, np.int64))
+    owners.append(np.arange(previous, len(sizes), dtype=np.int64))
+    start = np.concatenate(starts)
+    owner = np.concatenate(owners)
+    end = np.append(start[1:], 0)
+    last = np.append(owner[1:] != owner[:-1], True)
+    end[last] = sizes[owner[last]]
+    return _Ranges(owner, start, end - start)
+
+
+def _cuts(
+    size: int, settings: SplitSettings, groups: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    """Start offsets of the pieces of one large file; the first is 0."""
+    pieces = -(-size // settings.target_bytes)
+    even = np.arange(pieces, dtype=np.int64) * (-(-size // pieces))
+    if groups is None or len(groups) < 2:
+        return even if groups is None else np.zeros(1, np.int64)
+    at = np.searchsorted(groups, even, side="left")
+    inside = groups[at[at < len(groups)]]
+    return np.unique(np.concatenate((np.zeros(1, np.int64), inside[inside > groups[0]])))
+
+
+def _boundaries(cost: npt.NDArray[np.int64], settings: SplitSettings) -> npt.NDArray[np.int64]:
+    """The first range of each split, and the number of ranges at the end."""
+    n = len(cost)
+    if settings.max_files <= 1 or n <= settings.parallelism:
+        return np.arange(n + 1, dtype=np.int64)
+    sums = np.cumsum(cost)
+    total = int(sums[-1])
+    # Enough splits for every worker; a later batch cannot be waited for.
+    target = min(settings.target_bytes, max(1, total // settings.parallelism))
+    most = min(settings.max_files, max(1, n // settings.parallelism))
+    bounds = [0]
+    ramp = 0
+    while bounds[-1] < n:
+        begin = bounds[-1]
+        done = int(sums[begin - 1]) if begin else 0
+        # The first round of splits is small, so that every worker starts early and they end apart.
+        small = ramp < settings.parallelism and n > settings.parallelism * most
+        goal = done + (target // 2 if small else target)
+        end = int(np.searchsorted(sums, goal, side="right"))
+        end = min(max(end, begin + 1), begin + (max(1, most // 2) if small else most), n)
+        bounds.append(end)
+        ramp += 1
+    return np.asarray(bounds, np.int64)
+
+
+def with_parallelism(settings: SplitSettings, workers: int, concurrency: int) -> SplitSettings:
+    """The settings for a cluster of so many workers with so many tasks each."""
+    return replace(settings, parallelism=max(1, min(workers * concurrency, 100_000)))

@@ -1,0 +1,147 @@
+"""SplitLoader: draws a plan's batches in the background, into a bounded queue.
+
+States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is recorded before any end is announced. A step
+that finds the queue full gives its thread back (the reader schedules the next), so that slow readers never hold the
+pool. What is queued are surviving files; splits are cut when they are handed out, so that a late `narrow` still holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from enum import Enum
+
+from bridge.errors import PlanClosed
+from bridge.planner.planner import FileBatch, ScanPlan
+
+
+class LoaderState(Enum):
+    INITIAL = "INITIAL"
+    NO_MORE_SPLITS = "NO_MORE_SPLITS"
+    FAILED = "FAILED"
+    CLOSED = "CLOSED"
+
+
+class SplitLoader:
+    """Loads one plan.
+
+    Args:
+        plan: the scan.
+        pool: runs the steps.
+        max_batches: queued partition batches at most.
+        max_files: queued files at most; one batch may exceed it.
+    """
+
+    def __init__(
+        self, plan: ScanPlan, pool: Executor, *, max_batches: int = 16, max_files: int = 2_000_000
+    ) -> None:
+        self._plan = plan
+        self._pool = pool
+        self._max_batches = max_batches
+        self._max_files = max_files
+        self._source: Iterator[FileBatch] = plan.batches()
+        self._queue: deque[FileBatch] = deque()
+        self._files = 0
+        self._state = LoaderState.INITIAL
+        self._failure: BaseException | None = None
+        self._running = False
+        self._changed = threading.Condition()
+
+    def start(self) -> None:
+        """Begins to load; returns at once."""
+        with self._changed:
+            self._schedule()
+
+    @property
+    def state(self) -> LoaderState:
+        with self._changed:
+            return self._state
+
+    def take(self, timeout: float) -> FileBatch | None:
+        """The next batch; None where none came in time or none will come (see `finished`).
+
+        Errors:
+            PlanClosed: the loader was closed.
+            whatever made loading fail, as soon as what was loaded before it is drained.
+        """
+        with self._changed:
+            if not self._queue and self._state is LoaderState.INITIAL:
+                self._changed.wait_for(
+                    lambda: self._queue or self._state is not LoaderState.INITIAL, timeout
+                )
+            if self._state is LoaderState.CLOSED:
+                raise PlanClosed("the plan was closed", "plan again")
+            if self._state is LoaderState.FAILED:
+                # Rows behind a failure would be dropped anyway: the query fails as a whole.
+                assert self._failure is not None
+                raise self._failure
+            if not self._queue:
+                return None
+            batch = self._queue.popleft()
+            self._files -= len(batch.files)
+            self._schedule()
+            return batch
+
+    @property
+    def finished(self) -> bool:
+        """Nothing follows and nothing failed."""
+        with self._changed:
+            return self._state is LoaderState.NO_MORE_SPLITS and not self._queue
+
+    def close(self) -> None:
+        """Stops loading, listing and metastore calls; idempotent."""
+        with self._changed:
+            if self._state is LoaderState.INITIAL or self._queue:
+                self._state = LoaderState.CLOSED
+            self._queue.clear()
+            self._files = 0
+            self._changed.notify_all()
+        self._plan.close()
+
+    def _full(self) -> bool:
+        return len(self._queue) >= self._max_batches or self._files >= self._max_files
+
+    def _schedule(self) -> None:
+        """Held: self._changed."""
+        if self._state is LoaderState.INITIAL and not self._running and not self._full():
+            self._running = True
+            try:
+                self._pool.submit(self._run)
+            except BaseException as e:
+                self._running = False
+                self._fail(e)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    if self._state is not LoaderState.INITIAL or self._full():
+                        self._running = False
+                        return
+                batch = next(self._source, None)
+                with self._changed:
+                    if self._state is not LoaderState.INITIAL:
+                        self._running = False
+                        return
+                    if batch is None:
+                        self._running = False
+                        self._state = LoaderState.NO_MORE_SPLITS
+                    else:
+                        self._queue.append(batch)
+                        self._files += len(batch.files)
+                    self._changed.notify_all()
+                    if batch is None:
+                        return
+        except BaseException as e:  # every throwable reaches the reader, SystemExit too
+            with self._changed:
+                self._running = False
+                self._fail(e)
+
+    def _fail(self, failure: BaseException) -> None:
+        """Held: self._changed. The error first, then the state."""
+        if self._state is LoaderState.INITIAL:
+            self._failure = failure
+            self._state = LoaderState.FAILED
+        self._changed.notify_all()

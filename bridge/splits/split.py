@@ -1,0 +1,69 @@
+"""Splits: which byte ranges of which files one task reads, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.table.model import Partition
+
+MIN_WEIGHT = 50
+FULL_WEIGHT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBatch:
+    """S splits over F file ranges.
+
+    Attributes:
+        first: int32[S + 1], the first range of each split.
+        weight: int32[S], thousandths of a full split, 50 to 1000.
+        affinity: int32[S], bucket of the node that may have the files cached; -1 none.
+        paths: large_string[F], canonical URIs.
+        start, length, size: int64[F], bytes.
+        modified: int64[F], milliseconds since the epoch.
+        partition: int32[F], index into `partitions`.
+    """
+
+    first: npt.NDArray[np.int32]
+    weight: npt.NDArray[np.int32]
+    affinity: npt.NDArray[np.int32]
+    paths: pa.Array
+    start: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    modified: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int32]
+    partitions: tuple[Partition, ...]
+
+    @property
+    def num_splits(self) -> int:
+        return len(self.weight)
+
+    @property
+    def num_files(self) -> int:
+        return len(self.start)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire, without the partition table."""
+        return self.num_splits * 12 + self.num_files * 40 + int(self.paths.nbytes)
+
+    def slice(self, begin: int, end: int) -> SplitBatch:
+        """Splits begin to end, with only the ranges they hold."""
+        low, high = int(self.first[begin]), int(self.first[end])
+        return SplitBatch(
+            first=self.first[begin : end + 1] - np.int32(low),
+            weight=self.weight[begin:end],
+            affinity=self.affinity[begin:end],
+            paths=self.paths.slice(low, high - low),
+            start=self.start[low:high],
+            length=self.length[low:high],
+            size=self.size[low:high],
+            modified=self.modified[low:high],
+            partition=self.partition[low:high],
+            partitions=self.partitions,
+        )
