@@ -1,0 +1,1 @@
+"""Generates and builds skipbridge's native connector for a Trino release."""

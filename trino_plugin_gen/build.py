@@ -1,0 +1,160 @@
+"""Builds the connector into a plugin directory: by Maven, or by javac from an installed server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .generate import DEFAULT_NAME, DEFAULT_PACKAGE, generate, write
+from .versions import NEEDED, PROVIDED, Target, target
+
+Progress = Callable[[str], None]
+
+
+class BuildFailed(RuntimeError):
+    """The connector could not be built; says what was missing or what the compiler said."""
+
+
+def build(
+    version: int,
+    out_dir: Path,
+    java_home: Path,
+    from_server: Path | None = None,
+    connector_name: str = DEFAULT_NAME,
+    package: str = DEFAULT_PACKAGE,
+    progress: Progress = lambda _: None,
+) -> Path:
+    """Builds the connector.
+
+    Args:
+        version: Trino release, one of `versions.supported()`.
+        out_dir: where the plugin directory is made; an earlier one of the same name is replaced.
+        java_home: a JDK of the release's Java version or later.
+        from_server: an installed Trino server of that release with its hive plugin. Given, nothing
+            is downloaded and Maven is not used: the server's own jars are compiled against and
+            copied.
+        connector_name: what `connector.name` of a catalog will say; also the directory's name.
+        package: Java package of the connector.
+        progress: called with a line for each step.
+
+    Returns:
+        The plugin directory: copy or link it into the server's `plugin/`.
+
+    Raises:
+        UnsupportedVersion, InvalidName: see `generate`.
+        BuildFailed: JDK or Maven missing or too old, the server not of the release, or an error
+            of the compiler.
+    """
+    chosen = target(version)
+    _require_java(java_home, chosen.java_release)
+    progress(f"generating the connector for Trino {version}")
+    files = generate(version, package, connector_name)
+    plugin = out_dir / connector_name
+    with tempfile.TemporaryDirectory(prefix="skipbridge-plugin-") as temporary:
+        project = Path(temporary)
+        write(files, project)
+        if from_server is None:
+            built = _maven(project, java_home, progress)
+        else:
+            built = _javac(project, chosen, java_home, from_server, progress)
+        _replace(plugin, built)
+    progress(f"built {plugin}: {len(list(plugin.iterdir()))} jars")
+    return plugin
+
+
+def _require_java(java_home: Path, release: int) -> None:
+    javac = java_home / "bin" / "javac"
+    if not javac.is_file():
+        raise BuildFailed(f"{java_home} is not a JDK: no bin/javac. Install JDK {release} or later")
+    output = subprocess.run([javac, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r"javac (\d+)", output.stdout + output.stderr)
+    if found is None or int(found[1]) < release:
+        version = found[1] if found else "unknown"
+        raise BuildFailed(f"{java_home} is JDK {version}: this Trino needs JDK {release} or later")
+
+
+def _maven(project: Path, java_home: Path, progress: Progress) -> Path:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise BuildFailed("Maven (mvn) is not installed; install it, or build from a server")
+    progress("building with Maven: the first build downloads about 100 MB")
+    _run([maven, "-q", "-B", "-DskipTests", "package"], project, {"JAVA_HOME": str(java_home)})
+    return project / "target" / "plugin"
+
+
+def _javac(
+    project: Path, chosen: Target, java_home: Path, server: Path, progress: Progress
+) -> Path:
+    shared, needed = _server_jars(server, chosen)
+    progress("compiling against the server's own jars")
+    classes = project / "target" / "classes"
+    classes.mkdir(parents=True)
+    sources = sorted(str(path) for path in (project / "src/main/java").rglob("*.java"))
+    class_path = os.pathsep.join(str(jar) for jar in [*shared, *needed])
+    options = ["-proc:none", "-nowarn", "--release", str(chosen.java_release)]
+    options += ["-d", str(classes), "-cp", class_path]
+    arguments = project / "target" / "javac.args"
+    arguments.write_text("\n".join(f'"{each}"' for each in options + sources), encoding="utf-8")
+    _run([java_home / "bin" / "javac", f"@{arguments}"], project, {})
+    shutil.copytree(project / "src/main/resources", classes, dirs_exist_ok=True)
+
+    plugin = project / "target" / "plugin"
+    plugin.mkdir()
+    _jar(classes, plugin / "connector.jar")
+    for jar in needed:
+        shutil.copy2(jar, plugin / jar.name)
+    return plugin
+
+
+def _server_jars(server: Path, chosen: Target) -> tuple[list[Path], list[Path]]:
+    """The jars the server shares with plugins, and those the connector takes from plugin/hive."""
+    spi = f"io.trino_trino-spi-{chosen.version}.jar"
+    if not (server / "lib" / spi).is_file():
+        raise BuildFailed(f"{server} is not a Trino {chosen.version} server: it has no lib/{spi}")
+    return _find(server / "lib", PROVIDED), _find(server / "plugin" / "hive", NEEDED)
+
+
+def _find(folder: Path, names: Iterable[str]) -> list[Path]:
+    jars = sorted(folder.glob("*.jar"))
+    found = []
+    for name in names:
+        pattern = re.compile(rf"{re.escape(name)}-\d[\w.-]*\.jar")
+        matching = [jar for jar in jars if pattern.fullmatch(jar.name)]
+        if not matching:
+            raise BuildFailed(f"{folder} has no {name}: the server's hive plugin is needed whole")
+        found.extend(matching)
+    return found
+
+
+def _jar(classes: Path, path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(classes.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(classes).as_posix())
+
+
+def _run(command: list[str | Path], directory: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        output = (done.stdout + done.stderr).strip().splitlines()
+        raise BuildFailed("\n".join(["the build failed:", *output[-40:]]))
+
+
+def _replace(plugin: Path, built: Path) -> None:
+    if plugin.exists():
+        shutil.rmtree(plugin)
+    plugin.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(built, plugin)

@@ -1,0 +1,109 @@
+package io.skipbridge.trino;
+
+import io.airlift.units.Duration;
+import io.skipbridge.trino.wire.PlannerAddress;
+import io.trino.spi.TrinoException;
+
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
+
+/** The catalog's properties. An unknown one is an error that names the nearest known. */
+public record BridgeConfig(
+        List<PlannerAddress> planners,
+        java.time.Duration plannerTimeout,
+        boolean pruningEnabled,
+        Duration dynamicFilterWait,
+        Map<String, String> fileSystemProperties)
+{
+    public static final String PLANNER = "skipbridge.planner";
+    static final String PLANNER_TIMEOUT = "skipbridge.planner.timeout";
+    static final String PRUNING_ENABLED = "skipbridge.pruning-enabled";
+    static final String DYNAMIC_FILTER_WAIT = "skipbridge.dynamic-filter-wait";
+    private static final List<String> NAMES = List.of(PLANNER, PLANNER_TIMEOUT, PRUNING_ENABLED, DYNAMIC_FILTER_WAIT);
+    private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
+
+    static BridgeConfig parse(Map<String, String> properties)
+    {
+        Map<String, String> fileSystem = new TreeMap<>();
+        properties.forEach((name, value) -> {
+            if (name.startsWith("s3.")) {
+                fileSystem.put(name, value);
+            }
+            else if (!NAMES.contains(name)) {
+                throw invalid("Unknown catalog property '%s'; the nearest known is '%s'".formatted(name, nearest(name)));
+            }
+        });
+        return new BridgeConfig(
+                planners(properties.getOrDefault(PLANNER, DEFAULT_PLANNER)),
+                java.time.Duration.ofMillis(duration(PLANNER_TIMEOUT, properties.getOrDefault(PLANNER_TIMEOUT, "30s")).toMillis()),
+                bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
+                duration(DYNAMIC_FILTER_WAIT, properties.getOrDefault(DYNAMIC_FILTER_WAIT, "1s")),
+                Map.copyOf(fileSystem));
+    }
+
+    private static List<PlannerAddress> planners(String value)
+    {
+        try {
+            return PlannerAddress.parseList(value);
+        }
+        catch (IllegalArgumentException e) {
+            throw invalid("%s: %s".formatted(PLANNER, e.getMessage()));
+        }
+    }
+
+    private static Duration duration(String name, String value)
+    {
+        try {
+            return Duration.valueOf(value.strip());
+        }
+        catch (IllegalArgumentException e) {
+            throw invalid("%s: '%s' is not a duration such as 30s or 500ms".formatted(name, value));
+        }
+    }
+
+    private static boolean bool(String name, String value)
+    {
+        return switch (value.strip()) {
+            case "true" -> true;
+            case "false" -> false;
+            default -> throw invalid("%s: '%s' is neither true nor false".formatted(name, value));
+        };
+    }
+
+    static String nearest(String name)
+    {
+        String best = NAMES.getFirst();
+        for (String candidate : NAMES) {
+            if (distance(name, candidate) < distance(name, best)) {
+                best = candidate;
+            }
+        }
+        return best;
+    }
+
+    private static int distance(String left, String right)
+    {
+        int[] previous = new int[right.length() + 1];
+        for (int j = 0; j < previous.length; j++) {
+            previous[j] = j;
+        }
+        for (int i = 1; i <= left.length(); i++) {
+            int[] current = new int[right.length() + 1];
+            current[0] = i;
+            for (int j = 1; j < current.length; j++) {
+                int replaced = previous[j - 1] + (left.charAt(i - 1) == right.charAt(j - 1) ? 0 : 1);
+                current[j] = Math.min(replaced, Math.min(previous[j], current[j - 1]) + 1);
+            }
+            previous = current;
+        }
+        return previous[right.length()];
+    }
+
+    private static TrinoException invalid(String message)
+    {
+        return new TrinoException(INVALID_CONFIGURATION, message);
+    }
+}

@@ -1,0 +1,97 @@
+package io.skipbridge.trino;
+
+import io.skipbridge.trino.metadata.BridgeMetadata;
+import io.skipbridge.trino.read.BridgePageSourceProviderFactory;
+import io.skipbridge.trino.read.FileOpener;
+import io.skipbridge.trino.split.BridgeSplitManager;
+import io.trino.spi.connector.Connector;
+import io.trino.spi.connector.ConnectorContext;
+import io.trino.spi.connector.ConnectorMetadata;
+import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorSplitManager;
+import io.trino.spi.connector.ConnectorTransactionHandle;
+import io.trino.spi.session.PropertyMetadata;
+import io.trino.spi.transaction.IsolationLevel;
+
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+
+import static io.trino.spi.transaction.IsolationLevel.READ_UNCOMMITTED;
+import static io.trino.spi.transaction.IsolationLevel.checkConnectorSupports;
+
+public class BridgeConnector
+        implements Connector
+{
+    private final ConnectorContext context;
+    private final Planners planners;
+    private final BridgeSplitManager splitManager;
+    private final FileOpener files;
+    private final BridgePageSourceProviderFactory pageSources;
+    private final List<PropertyMetadata<?>> sessionProperties;
+    private final Map<ConnectorTransactionHandle, BridgeMetadata> transactions = new ConcurrentHashMap<>();
+
+    BridgeConnector(BridgeConfig config, ConnectorContext context)
+    {
+        this.context = context;
+        this.planners = new Planners(config.planners(), config.plannerTimeout());
+        this.splitManager = new BridgeSplitManager(planners, context);
+        this.files = FileOpener.create(config.fileSystemProperties(), context);
+        this.pageSources = new BridgePageSourceProviderFactory(files);
+        this.sessionProperties = BridgeSession.properties(config);
+    }
+
+    @Override
+    public ConnectorTransactionHandle beginTransaction(IsolationLevel isolationLevel, boolean readOnly, boolean autoCommit)
+    {
+        checkConnectorSupports(READ_UNCOMMITTED, isolationLevel);
+        BridgeTransaction transaction = new BridgeTransaction(UUID.randomUUID());
+        transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager()));
+        return transaction;
+    }
+
+    @Override
+    public ConnectorMetadata getMetadata(ConnectorSession session, ConnectorTransactionHandle transaction)
+    {
+        return transactions.get(transaction);
+    }
+
+    @Override
+    public void commit(ConnectorTransactionHandle transaction)
+    {
+        transactions.remove(transaction);
+    }
+
+    @Override
+    public void rollback(ConnectorTransactionHandle transaction)
+    {
+        transactions.remove(transaction);
+    }
+
+    @Override
+    public ConnectorSplitManager getSplitManager()
+    {
+        return splitManager;
+    }
+
+    @Override
+    public ConnectorPageSourceProviderFactory getPageSourceProviderFactory()
+    {
+        return pageSources;
+    }
+
+    @Override
+    public List<PropertyMetadata<?>> getSessionProperties()
+    {
+        return sessionProperties;
+    }
+
+    @Override
+    public void shutdown()
+    {
+        planners.close();
+        files.close();
+    }
+}

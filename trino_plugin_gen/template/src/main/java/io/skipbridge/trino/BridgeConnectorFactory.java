@@ -1,0 +1,26 @@
+package io.skipbridge.trino;
+
+import io.trino.plugin.base.Versions;
+import io.trino.spi.connector.Connector;
+import io.trino.spi.connector.ConnectorContext;
+import io.trino.spi.connector.ConnectorFactory;
+
+import java.util.Map;
+
+public class BridgeConnectorFactory
+        implements ConnectorFactory
+{
+    @Override
+    public String getName()
+    {
+        return ConnectorName.NAME;
+    }
+
+    @Override
+    public Connector create(String catalogName, Map<String, String> properties, ConnectorContext context)
+    {
+        // a plugin of another release loads and fails at query time, with an AbstractMethodError
+        Versions.checkStrictSpiVersionMatch(context, this);
+        return new BridgeConnector(BridgeConfig.parse(properties), context);
+    }
+}

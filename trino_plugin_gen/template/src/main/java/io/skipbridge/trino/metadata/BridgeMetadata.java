@@ -1,0 +1,188 @@
+package io.skipbridge.trino.metadata;
+
+import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.predicate.ExpressionWriter;
+import io.trino.spi.TrinoException;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ColumnMetadata;
+import io.trino.spi.connector.ConnectorMetadata;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorTableHandle;
+import io.trino.spi.connector.ConnectorTableMetadata;
+import io.trino.spi.connector.ConnectorTableVersion;
+import io.trino.spi.connector.Constraint;
+import io.trino.spi.connector.ConstraintApplicationResult;
+import io.trino.spi.connector.LimitApplicationResult;
+import io.trino.spi.connector.RelationColumnsMetadata;
+import io.trino.spi.connector.SchemaTableName;
+import io.trino.spi.connector.TableNotFoundException;
+import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.statistics.TableStatistics;
+import io.trino.spi.type.TypeManager;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.UnaryOperator;
+
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
+
+/** One transaction's view of the planner's catalog: a table is asked for once, whatever the engine's planning does. */
+public class BridgeMetadata
+        implements ConnectorMetadata
+{
+    private final Planners planners;
+    private final TypeManager types;
+    private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
+
+    public BridgeMetadata(Planners planners, TypeManager types)
+    {
+        this.planners = planners;
+        this.types = types;
+    }
+
+    @Override
+    public List<String> listSchemaNames(ConnectorSession session)
+    {
+        return planners.call(session.getQueryId(), client -> client.listSchemas());
+    }
+
+    @Override
+    public List<SchemaTableName> listTables(ConnectorSession session, Optional<String> schemaName)
+    {
+        List<SchemaTableName> names = new ArrayList<>();
+        for (String schema : schemaName.map(List::of).orElseGet(() -> listSchemaNames(session))) {
+            for (String table : tableNames(session, schema)) {
+                names.add(new SchemaTableName(schema, table));
+            }
+        }
+        return names;
+    }
+
+    private List<String> tableNames(ConnectorSession session, String schema)
+    {
+        try {
+            return planners.call(session.getQueryId(), client -> client.listTables(schema));
+        }
+        catch (TrinoException e) {
+            if (MissingEntity.schema(e)) {
+                return List.of();
+            }
+            throw e;
+        }
+    }
+
+    @Override
+    public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
+    {
+        if (start.isPresent() || end.isPresent()) {
+            throw new TrinoException(NOT_SUPPORTED, "Table %s: versioned reads (FOR VERSION AS OF) are not supported".formatted(name));
+        }
+        return table(session, name).map(table -> BridgeTableHandle.all(name)).orElse(null);
+    }
+
+    @Override
+    public ConnectorTableMetadata getTableMetadata(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        return new ConnectorTableMetadata(((BridgeTableHandle) handle).name(), table(session, handle).metadata());
+    }
+
+    @Override
+    public Map<String, ColumnHandle> getColumnHandles(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        return new HashMap<>(table(session, handle).handles());
+    }
+
+    @Override
+    public ColumnMetadata getColumnMetadata(ConnectorSession session, ConnectorTableHandle handle, ColumnHandle column)
+    {
+        BridgeColumnHandle bridgeColumn = (BridgeColumnHandle) column;
+        return ColumnMetadata.builder()
+                .setName(bridgeColumn.name())
+                .setType(bridgeColumn.type())
+                .setHidden(bridgeColumn.kind().hidden())
+                .build();
+    }
+
+    @Override
+    public Iterator<RelationColumnsMetadata> streamRelationColumns(ConnectorSession session, Optional<String> schemaName, UnaryOperator<Set<SchemaTableName>> relationFilter)
+    {
+        List<RelationColumnsMetadata> relations = new ArrayList<>();
+        for (SchemaTableName name : relationFilter.apply(Set.copyOf(listTables(session, schemaName)))) {
+            try {
+                table(session, name).ifPresent(table -> relations.add(RelationColumnsMetadata.forTable(name, table.metadata())));
+            }
+            catch (TrinoException e) {
+                // one table the planner refuses must not hide the others from information_schema
+            }
+        }
+        return relations.iterator();
+    }
+
+    @Override
+    public TableStatistics getTableStatistics(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        return TableStatisticsReader.read(table(session, handle));
+    }
+
+    /** Conjoins; asks nobody. Everything stays with the engine too, so that a repeated call changes nothing and ends the engine's loop. */
+    @Override
+    public Optional<ConstraintApplicationResult<ConnectorTableHandle>> applyFilter(ConnectorSession session, ConnectorTableHandle handle, Constraint constraint)
+    {
+        BridgeTableHandle table = (BridgeTableHandle) handle;
+        TupleDomain<BridgeColumnHandle> predicate = table.predicate().intersect(constraint.getSummary().transformKeys(BridgeColumnHandle.class::cast));
+        TreeSet<String> conjuncts = new TreeSet<>(table.conjuncts());
+        conjuncts.addAll(ExpressionWriter.conjuncts(constraint.getExpression(), constraint.getAssignments()));
+        if (predicate.equals(table.predicate()) && conjuncts.size() == table.conjuncts().size()) {
+            return Optional.empty();
+        }
+        return Optional.of(new ConstraintApplicationResult<>(
+                table.withPredicate(predicate, List.copyOf(conjuncts)),
+                constraint.getSummary(),
+                constraint.getExpression(),
+                false));
+    }
+
+    /** A hint: the planner may stop early, the engine still counts. */
+    @Override
+    public Optional<LimitApplicationResult<ConnectorTableHandle>> applyLimit(ConnectorSession session, ConnectorTableHandle handle, long limit)
+    {
+        BridgeTableHandle table = (BridgeTableHandle) handle;
+        if (!table.unfiltered() || (table.limit().isPresent() && table.limit().getAsLong() <= limit)) {
+            return Optional.empty();
+        }
+        return Optional.of(new LimitApplicationResult<>(table.withLimit(limit), false, false));
+    }
+
+    private TableColumns table(ConnectorSession session, ConnectorTableHandle handle)
+    {
+        SchemaTableName name = ((BridgeTableHandle) handle).name();
+        return table(session, name).orElseThrow(() -> new TableNotFoundException(name));
+    }
+
+    private Optional<TableColumns> table(ConnectorSession session, SchemaTableName name)
+    {
+        return tables.computeIfAbsent(name, key -> fetch(session, key));
+    }
+
+    private Optional<TableColumns> fetch(ConnectorSession session, SchemaTableName name)
+    {
+        try {
+            return Optional.of(TableColumns.of(
+                    planners.call(session.getQueryId(), client -> client.getTable(name.getSchemaName(), name.getTableName())),
+                    types));
+        }
+        catch (TrinoException e) {
+            if (MissingEntity.table(e)) {
+                return Optional.empty();
+            }
+            throw e;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+package io.skipbridge.trino.metadata;
+
+import io.skipbridge.trino.wire.ColumnDescription;
+import io.trino.spi.statistics.ColumnStatistics;
+import io.trino.spi.statistics.DoubleRange;
+import io.trino.spi.statistics.Estimate;
+import io.trino.spi.statistics.TableStatistics;
+
+import java.util.OptionalDouble;
+
+/** The planner's numbers for the optimiser; a number that makes no sense is unknown. */
+final class TableStatisticsReader
+{
+    private TableStatisticsReader() {}
+
+    static TableStatistics read(TableColumns table)
+    {
+        OptionalDouble rows = table.description().rowCount();
+        if (rows.isEmpty() || !(rows.getAsDouble() >= 0)) {
+            return TableStatistics.empty();
+        }
+        TableStatistics.Builder statistics = TableStatistics.builder().setRowCount(Estimate.of(rows.getAsDouble()));
+        for (ColumnDescription column : table.description().columns()) {
+            statistics.setColumnStatistics(table.handles().get(column.name()), column(column));
+        }
+        return statistics.build();
+    }
+
+    private static ColumnStatistics column(ColumnDescription column)
+    {
+        ColumnStatistics.Builder statistics = ColumnStatistics.builder()
+                .setNullsFraction(estimate(column.nullsFraction(), 1))
+                .setDistinctValuesCount(estimate(column.distinctCount(), Double.MAX_VALUE))
+                .setDataSize(estimate(column.dataBytes(), Double.MAX_VALUE));
+        if (column.low().isPresent() && column.high().isPresent() && column.low().getAsDouble() <= column.high().getAsDouble()) {
+            statistics.setRange(new DoubleRange(column.low().getAsDouble(), column.high().getAsDouble()));
+        }
+        return statistics.build();
+    }
+
+    private static Estimate estimate(OptionalDouble value, double most)
+    {
+        boolean known = value.isPresent() && value.getAsDouble() >= 0 && value.getAsDouble() <= most;
+        return known ? Estimate.of(value.getAsDouble()) : Estimate.unknown();
+    }
+}

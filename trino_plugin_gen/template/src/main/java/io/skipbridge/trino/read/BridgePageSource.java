@@ -1,0 +1,201 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.memory.context.AggregatedMemoryContext;
+import io.trino.parquet.predicate.TupleDomainParquetPredicate;
+import io.trino.parquet.reader.ParquetReader;
+import io.trino.spi.block.Block;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.SourcePage;
+import io.trino.spi.metrics.Metrics;
+import org.joda.time.DateTimeZone;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+
+import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
+
+/** Reads a split's files through Trino's Parquet reader, group by group; small pages are joined, large ones passed on unread. */
+final class BridgePageSource
+        implements ConnectorPageSource
+{
+    /** From here on a page is worth passing on with its columns unread. */
+    private static final int LAZY_POSITIONS = 4_096;
+
+    private final ScanContext scan;
+    private final ReadCounters counters = new ReadCounters();
+    private final GroupLoader groups;
+    private final PageJoiner joiner;
+    private final Block[] nulls;
+    private final AggregatedMemoryContext memory = newSimpleAggregatedMemoryContext();
+    private FileGroup group;
+    private int[] columnOfChannel;
+    private ParquetReader reader;
+    private String current;
+    private long positions;
+    private long nanos;
+    private boolean finished;
+
+    BridgePageSource(ScanContext scan, List<PlannedFile> files)
+    {
+        this.scan = scan;
+        this.groups = new GroupLoader(scan, new ConstantColumns(scan.channels()), counters, files);
+        this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
+        this.nulls = scan.channels().stream().map(channel -> channel.type().createNullBlock()).toArray(Block[]::new);
+        this.current = files.isEmpty() ? "split without files" : files.getFirst().path();
+    }
+
+    @Override
+    public SourcePage getNextSourcePage()
+    {
+        long start = System.nanoTime();
+        try {
+            SourcePage page = nextPage();
+            if (page != null) {
+                positions += page.getPositionCount();
+            }
+            return page;
+        }
+        catch (IOException | RuntimeException e) {
+            throw ReadFailure.of(e, current);
+        }
+        finally {
+            nanos += System.nanoTime() - start;
+        }
+    }
+
+    private SourcePage nextPage()
+            throws IOException
+    {
+        while (true) {
+            if (reader == null && !openGroup()) {
+                finished = true;
+                return joiner.isEmpty() ? null : SourcePage.create(joiner.join());
+            }
+            SourcePage page = reader.nextPage();
+            if (page == null) {
+                closeGroup();
+                continue;
+            }
+            int file = group.fileOfRow(reader.lastBatchStartRow());
+            current = group.file(file).path();
+            SourcePage mapped = new MappedSourcePage(page, columnOfChannel, constants(file));
+            if (joiner.isEmpty() && page.getPositionCount() >= LAZY_POSITIONS) {
+                return mapped;
+            }
+            joiner.add(blocks(mapped), mapped.getPositionCount());
+            if (joiner.isFull()) {
+                return SourcePage.create(joiner.join());
+            }
+        }
+    }
+
+    private static Block[] blocks(SourcePage page)
+    {
+        Block[] blocks = new Block[page.getChannelCount()];
+        for (int i = 0; i < blocks.length; i++) {
+            blocks[i] = page.getBlock(i);
+        }
+        return blocks;
+    }
+
+    /** The file's constants, and NULL for the columns it does not have. */
+    private Block[] constants(int file)
+    {
+        Block[] constants = group.constants(file);
+        for (int i = 0; i < constants.length; i++) {
+            if (constants[i] == null && columnOfChannel[i] < 0) {
+                constants[i] = nulls[i];
+            }
+        }
+        return constants;
+    }
+
+    private boolean openGroup()
+            throws IOException
+    {
+        group = groups.hasNext() ? groups.next() : null;
+        if (group == null) {
+            return false;
+        }
+        current = group.file(0).path();
+        ReadSchema schema = group.schema();
+        columnOfChannel = new int[scan.channels().size()];
+        for (int i = 0; i < columnOfChannel.length; i++) {
+            columnOfChannel[i] = schema.columnOfChannel(i);
+        }
+        boolean pageIndex = group.rowGroups().stream().anyMatch(rowGroup -> rowGroup.columnIndexStore().isPresent());
+        Optional<TupleDomainParquetPredicate> predicate = pageIndex ? Optional.of(schema.parquetPredicate()) : Optional.empty();
+        reader = new ParquetReader(
+                group.createdBy(),
+                schema.columns(),
+                false,
+                group.rowGroups(),
+                group.source(),
+                DateTimeZone.UTC,
+                memory,
+                scan.options(),
+                problem -> ReadFailure.of(problem, current),
+                predicate,
+                Optional.empty());
+        return true;
+    }
+
+    private void closeGroup()
+            throws IOException
+    {
+        ParquetReader closing = reader;
+        reader = null;
+        group = null;
+        closing.close();
+    }
+
+    @Override
+    public long getCompletedBytes()
+    {
+        return counters.bytes;
+    }
+
+    @Override
+    public OptionalLong getCompletedPositions()
+    {
+        return OptionalLong.of(positions);
+    }
+
+    @Override
+    public long getReadTimeNanos()
+    {
+        return nanos;
+    }
+
+    @Override
+    public boolean isFinished()
+    {
+        return finished;
+    }
+
+    @Override
+    public long getMemoryUsage()
+    {
+        return memory.getBytes() + joiner.bytes() + (group == null ? 0 : group.heldBytes());
+    }
+
+    @Override
+    public Metrics getMetrics()
+    {
+        return counters.metrics();
+    }
+
+    @Override
+    public void close()
+            throws IOException
+    {
+        finished = true;
+        if (reader != null) {
+            closeGroup();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetDataSourceId;
+import io.trino.parquet.reader.RowGroupInfo;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.io.IOException;
+import java.util.Iterator;
+import java.util.List;
+
+/**
+ * Turns a split's files into groups: small files are read whole, as many as one reader should hold; a large file is a group of its own.
+ */
+final class GroupLoader
+{
+    private static final long SMALL_FILE = 4 << 20;
+    private static final int MAX_FILES = 64;
+    private static final long MAX_BYTES = 16 << 20;
+
+    private final ScanContext scan;
+    private final ConstantColumns constants;
+    private final ReadCounters counters;
+    private final Iterator<PlannedFile> files;
+    private LoadedFile ahead;
+
+    /** A small file in memory that did not fit the group before it. */
+    private record LoadedFile(PlannedFile file, byte[] bytes, ReadSchema schema, Footer footer) {}
+
+    GroupLoader(ScanContext scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files)
+    {
+        this.scan = scan;
+        this.constants = constants;
+        this.counters = counters;
+        this.files = files.iterator();
+    }
+
+    boolean hasNext()
+    {
+        return ahead != null || files.hasNext();
+    }
+
+    /** The next files that have something to read; null if none of the rest has. */
+    FileGroup next()
+            throws IOException
+    {
+        FileGroup group = null;
+        MemorySource source = null;
+        while (hasNext()) {
+            LoadedFile loaded = ahead;
+            ahead = null;
+            if (loaded == null) {
+                PlannedFile file = files.next();
+                if (!constants.mayMatch(file, scan.predicate().get())) {
+                    counters.skipped++;
+                    continue;
+                }
+                if (file.size() > SMALL_FILE) {
+                    FileGroup large = large(file);
+                    if (large != null) {
+                        return large;
+                    }
+                    continue;
+                }
+                loaded = load(file);
+            }
+            if (group == null) {
+                source = new MemorySource(new ParquetDataSourceId(loaded.file().path()));
+                group = new FileGroup(loaded.schema(), loaded.footer().createdBy(), source);
+            }
+            else if (!group.accepts(loaded.schema(), loaded.footer())) {
+                ahead = loaded;
+                if (!group.rowGroups().isEmpty()) {
+                    return group;
+                }
+                group = null;
+                continue;
+            }
+            add(group, source, loaded);
+            if (group.size() >= MAX_FILES || group.bytes() >= MAX_BYTES) {
+                if (!group.rowGroups().isEmpty()) {
+                    return group;
+                }
+                group = null;
+            }
+        }
+        return group == null || group.rowGroups().isEmpty() ? null : group;
+    }
+
+    private LoadedFile load(PlannedFile file)
+            throws IOException
+    {
+        byte[] bytes = new byte[(int) file.size()];
+        try (ReadableFile opened = scan.files().open(scan.session(), file)) {
+            opened.readFully(0, bytes, 0, bytes.length);
+        }
+        ParquetDataSourceId id = new ParquetDataSourceId(file.path());
+        FooterBytes footerBytes = FooterBytes.whole(bytes, id);
+        ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
+        counters.opened(bytes.length);
+        return new LoadedFile(file, bytes, schema, Footer.read(footerBytes, schema, id));
+    }
+
+    private void add(FileGroup group, MemorySource source, LoadedFile loaded)
+            throws IOException
+    {
+        long base = source.add(loaded.bytes());
+        List<RowGroupInfo> selected = RowGroupSelection.select(
+                loaded.file(), loaded.footer(), loaded.schema(), source, scan.options(), base, group.rows());
+        counters.rowGroups(loaded.footer(), selected);
+        group.add(loaded.file(), constants.blocks(loaded.file()), loaded.footer(), selected);
+    }
+
+    private FileGroup large(PlannedFile file)
+            throws IOException
+    {
+        ParquetDataSourceId id = new ParquetDataSourceId(file.path());
+        ReadableFile opened = scan.files().open(scan.session(), file);
+        boolean kept = false;
+        try {
+            FooterBytes footerBytes = FooterBytes.read(opened, id);
+            TupleDomain<BridgeColumnHandle> predicate = scan.predicate().get();
+            ReadSchema schema = scan.schemas().get(footerBytes, predicate, id);
+            Footer footer = Footer.read(footerBytes, schema, id);
+            counters.opened(footerBytes.bytes().length);
+            FileGroup group = new FileGroup(schema, footer.createdBy(), new RangeSource(id, opened, scan.options()));
+            List<RowGroupInfo> selected = RowGroupSelection.select(file, footer, schema, group.source(), scan.options(), 0, 0);
+            counters.rowGroups(footer, selected);
+            group.add(file, constants.blocks(file), footer, selected);
+            kept = !selected.isEmpty();
+            return kept ? group : null;
+        }
+        finally {
+            if (!kept) {
+                opened.close();
+            }
+        }
+    }
+}

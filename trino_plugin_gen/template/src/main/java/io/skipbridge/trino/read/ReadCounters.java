@@ -1,0 +1,39 @@
+package io.skipbridge.trino.read;
+
+import io.trino.parquet.reader.RowGroupInfo;
+import io.trino.plugin.base.metrics.LongCount;
+import io.trino.spi.metrics.Metrics;
+
+import java.util.List;
+import java.util.Map;
+
+/** What a page source did; shown per operator in EXPLAIN ANALYZE VERBOSE. */
+final class ReadCounters
+{
+    long opened;
+    long skipped;
+    long bytes;
+    long rowGroups;
+    long rowGroupsRead;
+
+    void opened(long bytesRead)
+    {
+        opened++;
+        bytes += bytesRead;
+    }
+
+    void rowGroups(Footer footer, List<RowGroupInfo> selected)
+    {
+        rowGroups += footer.rowGroups().size();
+        rowGroupsRead += selected.size();
+    }
+
+    Metrics metrics()
+    {
+        return new Metrics(Map.of(
+                "skipbridge files opened", new LongCount(opened),
+                "skipbridge files skipped by join filter", new LongCount(skipped),
+                "skipbridge row groups in footers", new LongCount(rowGroups),
+                "skipbridge row groups read", new LongCount(rowGroupsRead)));
+    }
+}

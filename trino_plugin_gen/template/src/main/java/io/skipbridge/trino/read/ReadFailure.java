@@ -1,0 +1,29 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.trino.parquet.ParquetCorruptionException;
+import io.trino.spi.TrinoException;
+
+import java.io.IOException;
+import java.util.Locale;
+
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
+
+/** Turns whatever a reader throws into an error that names the file. */
+final class ReadFailure
+{
+    private ReadFailure() {}
+
+    static RuntimeException of(Throwable problem, String path)
+    {
+        return switch (problem) {
+            case TrinoException e when e.getErrorCode().equals(NOT_SUPPORTED.toErrorCode()) && e.getMessage().toLowerCase(Locale.ENGLISH).contains("column") ->
+                    new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
+            case TrinoException e -> e;
+            case ParquetCorruptionException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
+            case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, e.getMessage()), e);
+            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e), e);
+            default -> throw (Error) problem;
+        };
+    }
+}

@@ -1,0 +1,192 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.trino.parquet.Column;
+import io.trino.parquet.Field;
+import io.trino.parquet.PrimitiveField;
+import io.trino.parquet.predicate.TupleDomainParquetPredicate;
+import io.trino.parquet.reader.ParquetReader;
+import io.trino.spi.TrinoException;
+import io.trino.spi.predicate.Domain;
+import io.trino.spi.predicate.TupleDomain;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.io.MessageColumnIO;
+import org.apache.parquet.schema.MessageType;
+import org.joda.time.DateTimeZone;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+import static io.trino.parquet.ParquetTypeUtils.constructField;
+import static io.trino.parquet.ParquetTypeUtils.getColumnIO;
+import static io.trino.parquet.ParquetTypeUtils.lookupColumnByName;
+
+/**
+ * How the files of one schema are read for one scan: the reader's columns, which output channel each fills, the physical leaves needed, and the
+ * predicate in the file's terms.
+ */
+final class ReadSchema
+{
+    private final FileSchema file;
+    private final TupleDomain<BridgeColumnHandle> predicate;
+    private final List<Column> columns = new ArrayList<>();
+    private final int[] columnOfChannel;
+    private final int[] leaves;
+    private final boolean[] filtered;
+    private final List<ColumnDescriptor> descriptors = new ArrayList<>();
+    private final Map<List<String>, ColumnDescriptor> descriptorsByPath = new HashMap<>();
+    private final Map<List<String>, ColumnDescriptor> filteredByPath = new HashMap<>();
+    private final TupleDomain<ColumnDescriptor> parquetDomain;
+    private final TupleDomainParquetPredicate parquetPredicate;
+
+    private ReadSchema(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, String path)
+    {
+        this.file = file;
+        this.predicate = predicate;
+        this.columnOfChannel = new int[channels.size()];
+        Set<ColumnDescriptor> needed = new LinkedHashSet<>();
+        constructColumns(channels, path, needed);
+
+        Map<ColumnDescriptor, Domain> domains = domains(path);
+        needed.addAll(domains.keySet());
+        this.leaves = needed.stream().mapToInt(file.leaves()::indexOf).sorted().toArray();
+        this.filtered = new boolean[leaves.length];
+        for (int i = 0; i < leaves.length; i++) {
+            ColumnDescriptor descriptor = file.leaves().get(leaves[i]);
+            List<String> name = Arrays.asList(descriptor.getPath());
+            descriptors.add(descriptor);
+            descriptorsByPath.put(name, descriptor);
+            if (domains.containsKey(descriptor)) {
+                filtered[i] = true;
+                filteredByPath.put(name, descriptor);
+            }
+        }
+        this.parquetDomain = TupleDomain.withColumnDomains(domains);
+        this.parquetPredicate = new TupleDomainParquetPredicate(parquetDomain, List.copyOf(domains.keySet()), DateTimeZone.UTC);
+    }
+
+    static ReadSchema of(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, String path)
+    {
+        return new ReadSchema(file, channels, predicate, path);
+    }
+
+    private void constructColumns(List<BridgeColumnHandle> channels, String path, Set<ColumnDescriptor> needed)
+    {
+        Arrays.fill(columnOfChannel, -1);
+        MessageType requested = new MessageType(
+                file.message().getName(),
+                channels.stream()
+                        .filter(channel -> channel.isData() && file.message().containsField(channel.name()))
+                        .map(channel -> file.message().getType(channel.name()))
+                        .distinct()
+                        .toList());
+        MessageColumnIO columnIo = getColumnIO(file.message(), requested);
+        for (int channel = 0; channel < columnOfChannel.length; channel++) {
+            BridgeColumnHandle handle = channels.get(channel);
+            if (!handle.isData()) {
+                continue;
+            }
+            requireUnambiguous(handle.name(), path);
+            if (!requested.containsField(handle.name())) {
+                continue;
+            }
+            Optional<Field> field = constructField(handle.type(), lookupColumnByName(columnIo, handle.name()));
+            if (field.isPresent()) {
+                columnOfChannel[channel] = columns.size();
+                columns.add(new Column(handle.name(), field.get()));
+                for (PrimitiveField primitive : ParquetReader.getPrimitiveFields(List.of(field.get()))) {
+                    needed.add(primitive.getDescriptor());
+                }
+            }
+        }
+    }
+
+    private Map<ColumnDescriptor, Domain> domains(String path)
+    {
+        Map<ColumnDescriptor, Domain> domains = new HashMap<>();
+        predicate.getDomains().orElse(Map.of()).forEach((handle, domain) -> {
+            if (!handle.isData() || !file.message().containsField(handle.name()) || !file.message().getType(handle.name()).isPrimitive()) {
+                return;
+            }
+            requireUnambiguous(handle.name(), path);
+            ColumnDescriptor descriptor = file.message().getColumnDescription(new String[] {handle.name()});
+            if (StatisticsTrust.usable(domain, descriptor)) {
+                domains.put(descriptor, domain);
+            }
+        });
+        return domains;
+    }
+
+    private void requireUnambiguous(String name, String path)
+    {
+        if (file.ambiguous().contains(name)) {
+            throw new TrinoException(
+                    BridgeErrorCode.AMBIGUOUS_COLUMN,
+                    "%s has several columns that spell '%s' differing in case, none exactly so. Rewrite the file with distinct names".formatted(path, name));
+        }
+    }
+
+    FileSchema file()
+    {
+        return file;
+    }
+
+    boolean isFor(TupleDomain<BridgeColumnHandle> otherPredicate)
+    {
+        return predicate == otherPredicate || predicate.equals(otherPredicate);
+    }
+
+    List<Column> columns()
+    {
+        return columns;
+    }
+
+    /** The reader's column that fills an output channel, -1 if the file has none. */
+    int columnOfChannel(int channel)
+    {
+        return columnOfChannel[channel];
+    }
+
+    /** Ordinals of the leaves to be read from a footer, ascending. */
+    int[] leaves()
+    {
+        return leaves;
+    }
+
+    boolean filtered(int leaf)
+    {
+        return filtered[leaf];
+    }
+
+    ColumnDescriptor descriptor(int leaf)
+    {
+        return descriptors.get(leaf);
+    }
+
+    Map<List<String>, ColumnDescriptor> descriptorsByPath()
+    {
+        return descriptorsByPath;
+    }
+
+    Map<List<String>, ColumnDescriptor> filteredByPath()
+    {
+        return filteredByPath;
+    }
+
+    TupleDomain<ColumnDescriptor> parquetDomain()
+    {
+        return parquetDomain;
+    }
+
+    TupleDomainParquetPredicate parquetPredicate()
+    {
+        return parquetPredicate;
+    }
+}

@@ -1,0 +1,87 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetDataSource;
+import io.trino.parquet.ParquetReaderOptions;
+import io.trino.parquet.metadata.BlockMetadata;
+import io.trino.parquet.metadata.ColumnChunkMetadata;
+import io.trino.parquet.metadata.PrunedBlockMetadata;
+import io.trino.parquet.predicate.PredicateUtils;
+import io.trino.parquet.reader.RowGroupInfo;
+import io.trino.parquet.reader.TrinoColumnIndexStore;
+import org.apache.parquet.internal.filter2.columnindex.ColumnIndexStore;
+import org.joda.time.DateTimeZone;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** The row groups of a file that belong to a split and may hold rows of the query; Trino's own tests decide the latter. */
+final class RowGroupSelection
+{
+    private static final int DOMAIN_COMPACTION_THRESHOLD = 1_000;
+
+    private RowGroupSelection() {}
+
+    /**
+     * @param base where the file begins in the source
+     * @param firstRow the number of the file's first row among all rows of the source
+     */
+    static List<RowGroupInfo> select(
+            PlannedFile file,
+            Footer footer,
+            ReadSchema schema,
+            ParquetDataSource source,
+            ParquetReaderOptions options,
+            long base,
+            long firstRow)
+            throws IOException
+    {
+        List<RowGroupInfo> selected = new ArrayList<>();
+        long row = firstRow;
+        for (RowGroup group : footer.rowGroups()) {
+            if (group.rows() > 0 && file.contains(group.startingPosition())) {
+                List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
+                for (int i = 0; i < group.chunks().length; i++) {
+                    chunks.add(group.chunks()[i].metadata(schema.descriptor(i), footer.createdBy(), base));
+                }
+                BlockMetadata block = new BlockMetadata(row, group.rows(), chunks);
+                Optional<ColumnIndexStore> pageIndex = TrinoColumnIndexStore.getColumnIndexStore(source, block, schema.descriptorsByPath(), schema.parquetDomain(), options);
+                PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
+                if (matches(pruned, schema, source, pageIndex)) {
+                    selected.add(new RowGroupInfo(pruned, row, pageIndex));
+                }
+            }
+            row += group.rows();
+        }
+        return selected;
+    }
+
+    private static boolean matches(PrunedBlockMetadata block, ReadSchema schema, ParquetDataSource source, Optional<ColumnIndexStore> pageIndex)
+            throws IOException
+    {
+        return schema.parquetDomain().isAll() || PredicateUtils.predicateMatches(
+                schema.parquetPredicate(),
+                block,
+                source,
+                schema.filteredByPath(),
+                schema.parquetDomain(),
+                pageIndex,
+                Optional.empty(),
+                DateTimeZone.UTC,
+                DOMAIN_COMPACTION_THRESHOLD);
+    }
+
+    /** Rows of the row groups that belong to the split. */
+    static long rows(PlannedFile file, Footer footer)
+    {
+        long rows = 0;
+        for (RowGroup group : footer.rowGroups()) {
+            if (file.contains(group.startingPosition())) {
+                rows += group.rows();
+            }
+        }
+        return rows;
+    }
+}

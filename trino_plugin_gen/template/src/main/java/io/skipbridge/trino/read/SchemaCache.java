@@ -1,0 +1,48 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.trino.parquet.ParquetDataSourceId;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The few schemas a scan's files have, the last used first. Shared by the scan's page sources on a worker. */
+final class SchemaCache
+{
+    private static final int CAPACITY = 16;
+
+    private final List<BridgeColumnHandle> channels;
+    private volatile List<ReadSchema> schemas = List.of();
+
+    SchemaCache(List<BridgeColumnHandle> channels)
+    {
+        this.channels = channels;
+    }
+
+    ReadSchema get(FooterBytes footer, TupleDomain<BridgeColumnHandle> predicate, ParquetDataSourceId id)
+            throws IOException
+    {
+        FileSchema file = null;
+        for (ReadSchema schema : schemas) {
+            if (schema.file().begins(footer)) {
+                if (schema.isFor(predicate)) {
+                    return schema;
+                }
+                file = schema.file();
+            }
+        }
+        ReadSchema added = ReadSchema.of(file == null ? FileSchema.read(footer, id) : file, channels, predicate, id.toString());
+        add(added);
+        return added;
+    }
+
+    private synchronized void add(ReadSchema added)
+    {
+        List<ReadSchema> next = new ArrayList<>();
+        next.add(added);
+        next.addAll(schemas.subList(0, Math.min(schemas.size(), CAPACITY - 1)));
+        schemas = List.copyOf(next);
+    }
+}

@@ -1,0 +1,75 @@
+package io.skipbridge.trino.split;
+
+import com.fasterxml.jackson.annotation.JsonCreator;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import io.trino.spi.SplitWeight;
+import io.trino.spi.connector.ConnectorSplit;
+
+import java.util.List;
+
+/**
+ * Several files in one split. On the coordinator it is a view into the planner's batch, packed when it is sent; on a worker it is the packed
+ * bytes, unpacked when it is read.
+ */
+public final class BridgeSplit
+        implements ConnectorSplit
+{
+    private static final int SHALLOW_BYTES = 64;
+    private static final int FILE_BYTES = 48;
+
+    private final SplitColumns columns;
+    private final int ordinal;
+    private final byte[] packed;
+    private final int weightThousandths;
+
+    BridgeSplit(SplitColumns columns, int ordinal)
+    {
+        this.columns = columns;
+        this.ordinal = ordinal;
+        this.packed = null;
+        this.weightThousandths = columns.weightThousandths(ordinal);
+    }
+
+    @JsonCreator
+    public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("weight") int weightThousandths)
+    {
+        this.columns = null;
+        this.ordinal = 0;
+        this.packed = packed;
+        this.weightThousandths = weightThousandths;
+    }
+
+    @JsonProperty("files")
+    public byte[] packed()
+    {
+        return columns == null ? packed : PackedFiles.pack(columns, columns.firstFile(ordinal), columns.firstFile(ordinal + 1));
+    }
+
+    @JsonProperty("weight")
+    public int weightThousandths()
+    {
+        return weightThousandths;
+    }
+
+    public List<PlannedFile> files()
+    {
+        return PackedFiles.unpack(packed());
+    }
+
+    @Override
+    public SplitWeight getSplitWeight()
+    {
+        return SplitWeight.fromProportion(Math.clamp(weightThousandths, 1, 1000) / 1000.0);
+    }
+
+    @Override
+    public long getRetainedSizeInBytes()
+    {
+        if (columns == null) {
+            return SHALLOW_BYTES + packed.length;
+        }
+        int first = columns.firstFile(ordinal);
+        int end = columns.firstFile(ordinal + 1);
+        return SHALLOW_BYTES + (long) FILE_BYTES * (end - first) + columns.pathBytes(first, end);
+    }
+}

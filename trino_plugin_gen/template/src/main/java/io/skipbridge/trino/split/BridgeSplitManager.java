@@ -1,0 +1,73 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.BridgeSession;
+import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.predicate.ExpressionWriter;
+import io.skipbridge.trino.predicate.PredicateWriter;
+import io.skipbridge.trino.wire.PlanRequest;
+import io.trino.spi.connector.ConnectorContext;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorSplitManager;
+import io.trino.spi.connector.ConnectorSplitSource;
+import io.trino.spi.connector.ConnectorTableHandle;
+import io.trino.spi.connector.ConnectorTransactionHandle;
+import io.trino.spi.connector.Constraint;
+import io.trino.spi.connector.DynamicFilter;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.TreeSet;
+
+/** Opens a plan per scan and starts its loader; the engine is answered at once. */
+public class BridgeSplitManager
+        implements ConnectorSplitManager
+{
+    private static final int MAX_BUFFERED_SPLITS = 10_000;
+
+    private final Planners planners;
+    private final ConnectorContext context;
+
+    public BridgeSplitManager(Planners planners, ConnectorContext context)
+    {
+        this.planners = planners;
+        this.context = context;
+    }
+
+    @Override
+    public ConnectorSplitSource getSplits(
+            ConnectorTransactionHandle transaction,
+            ConnectorSession session,
+            ConnectorTableHandle table,
+            DynamicFilter dynamicFilter,
+            Constraint constraint)
+    {
+        PlanRequest request = request(session, (BridgeTableHandle) table, constraint);
+        Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
+        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
+        SplitLoader loader = new SplitLoader(planners, request, new JoinFilter(dynamicFilter, wait), queue);
+        Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
+        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread);
+        thread.start();
+        return source;
+    }
+
+    private PlanRequest request(ConnectorSession session, BridgeTableHandle table, Constraint constraint)
+    {
+        TreeSet<String> conjuncts = new TreeSet<>(table.conjuncts());
+        conjuncts.addAll(ExpressionWriter.conjuncts(constraint.getExpression(), constraint.getAssignments()));
+        return new PlanRequest(
+                table.schemaName(),
+                table.tableName(),
+                session.getQueryId(),
+                context.getSpiVersion(),
+                PredicateWriter.write(table.predicate(), List.copyOf(conjuncts)),
+                List.of(),
+                table.unfiltered() ? table.limit() : OptionalLong.empty(),
+                Map.of(
+                        "pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)),
+                        "workers", Integer.toString(context.getNodeManager().getWorkerNodes().size())));
+    }
+}

@@ -1,0 +1,131 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.wire.PartitionEntry;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * One split's files as bytes, for the way to the worker: the partitions it names, then per file the range, size, time, partition and the part
+ * of its path that differs from the path before.
+ */
+final class PackedFiles
+{
+    private PackedFiles() {}
+
+    static byte[] pack(SplitColumns columns, int firstFile, int endFile)
+    {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream(64 + 48 * (endFile - firstFile));
+        DataOutputStream output = new DataOutputStream(bytes);
+        Map<Integer, Integer> ordinals = new LinkedHashMap<>();
+        for (int file = firstFile; file < endFile; file++) {
+            ordinals.putIfAbsent(columns.partitionOrdinal(file), ordinals.size());
+        }
+        try {
+            output.writeInt(ordinals.size());
+            for (int ordinal : ordinals.keySet()) {
+                writePartition(output, columns.partition(ordinal));
+            }
+            output.writeInt(endFile - firstFile);
+            byte[] previous = {};
+            for (int file = firstFile; file < endFile; file++) {
+                byte[] path = columns.path(file);
+                int common = Arrays.mismatch(previous, path);
+                common = common < 0 ? path.length : common;
+                output.writeLong(columns.start(file));
+                output.writeLong(columns.length(file));
+                output.writeLong(columns.size(file));
+                output.writeLong(columns.modified(file));
+                output.writeInt(ordinals.get(columns.partitionOrdinal(file)));
+                output.writeInt(common);
+                output.writeInt(path.length - common);
+                output.write(path, common, path.length - common);
+                previous = path;
+            }
+        }
+        catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return bytes.toByteArray();
+    }
+
+    static List<PlannedFile> unpack(byte[] packed)
+    {
+        DataInputStream input = new DataInputStream(new ByteArrayInputStream(packed));
+        try {
+            PartitionEntry[] partitions = new PartitionEntry[input.readInt()];
+            for (int i = 0; i < partitions.length; i++) {
+                partitions[i] = readPartition(input);
+            }
+            int count = input.readInt();
+            List<PlannedFile> files = new ArrayList<>(count);
+            byte[] path = {};
+            for (int i = 0; i < count; i++) {
+                long start = input.readLong();
+                long length = input.readLong();
+                long size = input.readLong();
+                long modified = input.readLong();
+                PartitionEntry partition = partitions[input.readInt()];
+                int common = input.readInt();
+                byte[] rest = input.readNBytes(input.readInt());
+                byte[] next = Arrays.copyOf(path, common + rest.length);
+                System.arraycopy(rest, 0, next, common, rest.length);
+                path = next;
+                files.add(new PlannedFile(new String(path, StandardCharsets.UTF_8), start, length, size, modified, partition));
+            }
+            return files;
+        }
+        catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private static void writePartition(DataOutputStream output, PartitionEntry partition)
+            throws IOException
+    {
+        writeText(output, partition.name());
+        output.writeInt(partition.values().size());
+        for (int i = 0; i < partition.values().size(); i++) {
+            writeText(output, partition.values().get(i));
+            output.writeBoolean(partition.nulls()[i]);
+        }
+    }
+
+    private static PartitionEntry readPartition(DataInputStream input)
+            throws IOException
+    {
+        String name = readText(input);
+        int count = input.readInt();
+        List<String> values = new ArrayList<>(count);
+        boolean[] nulls = new boolean[count];
+        for (int i = 0; i < count; i++) {
+            values.add(readText(input));
+            nulls[i] = input.readBoolean();
+        }
+        return new PartitionEntry(name, List.copyOf(values), nulls);
+    }
+
+    private static void writeText(DataOutputStream output, String text)
+            throws IOException
+    {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        output.writeInt(bytes.length);
+        output.write(bytes);
+    }
+
+    private static String readText(DataInputStream input)
+            throws IOException
+    {
+        return new String(input.readNBytes(input.readInt()), StandardCharsets.UTF_8);
+    }
+}

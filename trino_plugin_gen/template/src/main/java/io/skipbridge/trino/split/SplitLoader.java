@@ -1,0 +1,177 @@
+package io.skipbridge.trino.split;
+
+import io.airlift.log.Logger;
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.predicate.PredicateWriter;
+import io.skipbridge.trino.wire.BridgeFailure;
+import io.skipbridge.trino.wire.Plan;
+import io.skipbridge.trino.wire.PlanRequest;
+import io.skipbridge.trino.wire.PlannerClient;
+import io.skipbridge.trino.wire.ProtocolException;
+import io.skipbridge.trino.wire.SplitBatch;
+import io.trino.spi.TrinoException;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Runs one plan from opening to its last batch, on a thread of its own, into a {@link SplitQueue}.
+ *
+ * <p>Exactly once: a batch is asked for by its token, which the planner answers alike until the next token is asked for, so a broken connection
+ * is mended by asking again. A plan the planner no longer knows is opened anew only while the queue was given nothing.
+ */
+final class SplitLoader
+        implements Runnable
+{
+    private static final Logger log = Logger.get(SplitLoader.class);
+    private static final int BATCH_SPLITS = 1_000;
+    private static final int BATCH_WAIT_MILLIS = 1_000;
+    private static final int ATTEMPTS = 3;
+    private static final int RETRY_MILLIS = 200;
+
+    private final Planners planners;
+    private final PlanRequest request;
+    private final JoinFilter joinFilter;
+    private final SplitQueue queue;
+
+    private PlannerClient client;
+    private Plan plan;
+    private boolean delivered;
+    private TupleDomain<BridgeColumnHandle> narrowed = TupleDomain.all();
+    private volatile Optional<String> report = Optional.empty();
+
+    SplitLoader(Planners planners, PlanRequest request, JoinFilter joinFilter, SplitQueue queue)
+    {
+        this.planners = planners;
+        this.request = request;
+        this.joinFilter = joinFilter;
+        this.queue = queue;
+    }
+
+    Optional<String> report()
+    {
+        return report;
+    }
+
+    @Override
+    public void run()
+    {
+        try {
+            load();
+            queue.end();
+        }
+        catch (BridgeFailure e) {
+            queue.fail(Planners.failure(e));
+        }
+        catch (IOException | ProtocolException e) {
+            queue.fail(Planners.unreachable(List.of(client.address()), e));
+        }
+        catch (Throwable e) {
+            queue.fail(e);
+        }
+        finally {
+            closePlan();
+        }
+    }
+
+    private void load()
+            throws IOException, BridgeFailure, InterruptedException
+    {
+        open();
+        joinFilter.await();
+        boolean reopened = false;
+        long token = 0;
+        while (queue.awaitRoom()) {
+            SplitBatch batch;
+            try {
+                narrow();
+                batch = next(token);
+            }
+            catch (BridgeFailure | IOException e) {
+                boolean lost = e instanceof IOException || ((BridgeFailure) e).planLost();
+                if (lost && !delivered && !reopened) {
+                    reopened = true;
+                    token = 0;
+                    narrowed = TupleDomain.all();
+                    open();
+                    continue;
+                }
+                if (e instanceof BridgeFailure failure && failure.planLost()) {
+                    throw lost(failure);
+                }
+                throw e;
+            }
+            queue.add(batch);
+            delivered |= batch.splitCount() > 0;
+            if (batch.finished()) {
+                report = batch.report();
+                return;
+            }
+            token = batch.nextToken();
+        }
+    }
+
+    private void open()
+    {
+        plan = planners.call(request.queryId(), asked -> {
+            Plan opened = asked.plan(request);
+            client = planners.endpoint(opened.endpoint(), asked);
+            return opened;
+        });
+        log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
+    }
+
+    /** Sends what joins are known to keep, when it became more than was sent before. */
+    private void narrow()
+            throws IOException, BridgeFailure
+    {
+        TupleDomain<BridgeColumnHandle> current = joinFilter.current();
+        if (!current.isAll() && !current.equals(narrowed)) {
+            client.narrow(plan.handle(), PredicateWriter.write(current, List.of()));
+            narrowed = current;
+        }
+    }
+
+    private SplitBatch next(long token)
+            throws IOException, BridgeFailure, InterruptedException
+    {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return client.nextSplits(plan.handle(), token, BATCH_SPLITS, BATCH_WAIT_MILLIS);
+            }
+            catch (IOException e) {
+                if (attempt == ATTEMPTS) {
+                    throw e;
+                }
+                Thread.sleep((long) RETRY_MILLIS * attempt);
+            }
+        }
+    }
+
+    private TrinoException lost(BridgeFailure failure)
+    {
+        return new TrinoException(
+                BridgeErrorCode.PLAN_LOST,
+                "The planner at %s lost this query's plan after files of it were given out (was it restarted?): %s. Run the query again".formatted(client.address(), failure.getMessage()),
+                failure);
+    }
+
+    private void closePlan()
+    {
+        if (plan == null) {
+            return;
+        }
+        // an interrupted virtual thread may not use a socket
+        Thread.interrupted();
+        try {
+            client.closePlan(plan.handle());
+        }
+        catch (IOException | BridgeFailure | ProtocolException e) {
+            log.debug(e, "plan %s was not closed; it expires by itself", plan.handle());
+        }
+    }
+}

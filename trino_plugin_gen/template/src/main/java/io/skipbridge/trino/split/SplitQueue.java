@@ -1,0 +1,136 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.wire.SplitBatch;
+import io.trino.spi.connector.ConnectorSplit;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * Between the thread that loads batches and the engine that drains them.
+ *
+ * <p>States: open, then ended, failed or closed. A failure is recorded before any end can be seen, and {@link #finished} is never true while a
+ * failure is there: the engine takes "finished" as the whole truth, and rows would be missing in silence.
+ */
+final class SplitQueue
+{
+    /** What is taken from the queue; {@code last} says that nothing follows. */
+    record Drained(List<ConnectorSplit> splits, boolean last) {}
+
+    private final int maxBufferedSplits;
+    private final ArrayDeque<SplitColumns> batches = new ArrayDeque<>();
+    private int nextInFirst;
+    private int buffered;
+    private boolean ended;
+    private boolean closed;
+    private Throwable failure;
+    private CompletableFuture<Void> changed = new CompletableFuture<>();
+
+    SplitQueue(int maxBufferedSplits)
+    {
+        this.maxBufferedSplits = maxBufferedSplits;
+    }
+
+    /** Waits while the queue is full; false if it was closed meanwhile. Called by the loader only. */
+    boolean awaitRoom()
+            throws InterruptedException
+    {
+        synchronized (this) {
+            while (buffered >= maxBufferedSplits && !closed) {
+                wait();
+            }
+            return !closed;
+        }
+    }
+
+    void add(SplitBatch batch)
+    {
+        SplitColumns columns = new SplitColumns(batch);
+        synchronized (this) {
+            if (columns.splits() > 0 && !closed) {
+                batches.add(columns);
+                buffered += columns.splits();
+            }
+        }
+        signal();
+    }
+
+    void end()
+    {
+        synchronized (this) {
+            ended = true;
+        }
+        signal();
+    }
+
+    void fail(Throwable problem)
+    {
+        synchronized (this) {
+            if (failure == null && !closed) {
+                failure = problem;
+            }
+        }
+        signal();
+    }
+
+    void close()
+    {
+        synchronized (this) {
+            closed = true;
+            batches.clear();
+            buffered = 0;
+        }
+        signal();
+    }
+
+    /** Completes when something can be drained; fails with the loader's failure, whatever is still buffered. */
+    CompletableFuture<Drained> drain(int max)
+    {
+        CompletableFuture<Void> next;
+        synchronized (this) {
+            if (failure != null) {
+                return CompletableFuture.failedFuture(failure);
+            }
+            if (buffered > 0 || ended || closed) {
+                List<ConnectorSplit> splits = take(max);
+                notifyAll();
+                return CompletableFuture.completedFuture(new Drained(splits, buffered == 0 && (ended || closed)));
+            }
+            next = changed;
+        }
+        return next.thenCompose(_ -> drain(max));
+    }
+
+    synchronized boolean finished()
+    {
+        return failure == null && buffered == 0 && (ended || closed);
+    }
+
+    private List<ConnectorSplit> take(int max)
+    {
+        List<ConnectorSplit> splits = new ArrayList<>(Math.min(max, buffered));
+        while (splits.size() < max && buffered > 0) {
+            SplitColumns first = batches.peek();
+            splits.add(new BridgeSplit(first, nextInFirst++));
+            buffered--;
+            if (nextInFirst == first.splits()) {
+                batches.remove();
+                nextInFirst = 0;
+            }
+        }
+        return splits;
+    }
+
+    private void signal()
+    {
+        CompletableFuture<Void> waiting;
+        synchronized (this) {
+            waiting = changed;
+            changed = new CompletableFuture<>();
+            notifyAll();
+        }
+        waiting.complete(null);
+    }
+}

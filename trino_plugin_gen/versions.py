@@ -1,0 +1,102 @@
+"""Which Trino releases the connector is made for, and what each needs.
+
+Trino changes the interface to plugins (SPI) from release to release; releases with the same
+interface are one family. The template is written for the default release; a family that differs has
+an overlay: whole files that take the place of the template's. No overlay is listed that was not
+compiled and tried on a server of its family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT = 476
+
+
+class UnsupportedVersion(ValueError):
+    """There is no template for the asked Trino release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One Trino release the connector can be built for.
+
+    Attributes:
+        version: the release.
+        java_release: what its server runs on, and `--release` of the compiler.
+        overlay: folder below `overlay/`, or None where the template fits as it is.
+    """
+
+    version: int
+    java_release: int
+    overlay: str | None
+
+
+# Jars of a server's lib/ that it shares with its plugins: compiled against, never copied.
+PROVIDED = (
+    "io.trino_trino-spi",
+    "io.airlift_slice",
+    "com.fasterxml.jackson.core_jackson-annotations",
+    "io.opentelemetry_opentelemetry-api",
+    "io.opentelemetry_opentelemetry-api-incubator",
+    "io.opentelemetry_opentelemetry-context",
+    "org.openjdk.jol_jol-core",
+)
+
+# Jars of a server's hive plugin that the connector's classes reach, found by following every class
+# reference from them; names are shortened in the server's way.
+NEEDED = (
+    "com.faster...on.module_jackson-module-parameter-names",
+    "com.fasterxml...kson.datatype_jackson-datatype-jsr310",
+    "com.fasterxml.jackson.core_jackson-core",
+    "com.fasterxml.jackson.core_jackson-databind",
+    "com.fasterxml.jackson.datatype_jackson-datatype-guava",
+    "com.fasterxml.jackson.datatype_jackson-datatype-jdk8",
+    "com.fasterxml.jackson.datatype_jackson-datatype-joda",
+    "com.google.guava_failureaccess",
+    "com.google.guava_guava",
+    "com.google.inject_guice",
+    "io.airlift_aircompressor-v3",
+    "io.airlift_json",
+    "io.airlift_log",
+    "io.airlift_units",
+    "io.trino_trino-filesystem",
+    "io.trino_trino-memory-context",
+    "io.trino_trino-parquet",
+    "io.trino_trino-plugin-toolkit",
+    "it.unimi.dsi_fastutil",
+    "jakarta.annotation_jakarta.annotation-api",
+    "jakarta.inject_jakarta.inject-api",
+    "joda-time_joda-time",
+    "org.apache.parquet_parquet-column",
+    "org.apache.parquet_parquet-common",
+    "org.apache.parquet_parquet-encoding",
+    "org.apache.parquet_parquet-format-structures",
+    "org.slf4j_slf4j-api",
+    "org.slf4j_slf4j-jdk14",
+)
+
+_TARGETS = {476: Target(476, 24, None)}
+
+
+def supported() -> tuple[int, ...]:
+    """The releases `target` knows, ascending."""
+    return tuple(sorted(_TARGETS))
+
+
+def target(version: int) -> Target:
+    """The release's needs.
+
+    Raises:
+        UnsupportedVersion: naming the supported ones.
+
+    >>> target(476).java_release
+    24
+    """
+    try:
+        return _TARGETS[version]
+    except KeyError:
+        known = ", ".join(str(each) for each in supported())
+        raise UnsupportedVersion(
+            f"no connector for Trino {version}: supported are {known}"
+        ) from None
