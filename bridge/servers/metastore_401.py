@@ -17,7 +17,7 @@ from bridge.servers.process import LOOPBACK, Server, ServerSpec, choose_port, st
 
 VERSION = "4.0.1"
 _HADOOP = "3.3.6"
-# A tools.jar that no JDK has since 9, further bindings of SLF4J, and a shaded Hadoop whose other half
+# A tools.jar that no JDK has since 9, more bindings of SLF4J, and a shaded Hadoop whose other half
 # is not among the dependencies: it hides the plain one.
 _UNWANTED = (
     "jdk.tools:jdk.tools",

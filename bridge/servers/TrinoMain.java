@@ -1,0 +1,12 @@
+import io.trino.server.Server;
+
+/** Starts a Trino whose jars are on the class path; its distribution does nothing else. Run from source: {@code java -cp ... TrinoMain.java VERSION}. */
+public final class TrinoMain
+{
+    private TrinoMain() {}
+
+    public static void main(String[] arguments)
+    {
+        new Server().start(arguments[0]);
+    }
+}

@@ -1,0 +1,223 @@
+"""Real Trino servers, from Maven artifacts: one node that is coordinator and worker, on loopback.
+
+Two families: 476 is a distribution (``trino-server-core``, without connectors) that is unpacked
+once; 483 is assembled from ``trino-main`` and its run-time dependencies, since no distribution of it
+is in Maven repositories. Both are started without Trino's launcher, in a directory with ``etc/``,
+``plugin/`` and the log, so that many may run side by side from one unpacked copy.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bridge.errors import EnvironmentMissing, InvalidConfiguration
+from bridge.servers.java import find_jdk
+from bridge.servers.maven import Artifact, artifact_file, build_once, cache_directory, class_path
+from bridge.servers.process import LOOPBACK, Server, ServerSpec, choose_port, start_server
+
+NAME = "trino"
+_MAIN_SOURCE = Path(__file__).with_name("TrinoMain.java")
+_JVM = (
+    "-XX:+UseG1GC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:+EnableDynamicAgentLoading",
+    "-Djdk.attach.allowAttachSelf=true",
+    "-Djdk.nio.maxCachedBufferSize=2000000",
+    "-Dfile.encoding=UTF-8",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--add-modules=jdk.incubator.vector",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrinoSpec:
+    """A Trino to start.
+
+    Attributes:
+        directory: where its ``etc/``, ``plugin/``, log and pid file are written.
+        catalogs: properties by catalogue name; ``connector.name`` among them.
+        plugins: directories of plugins by name; linked, not copied.
+        version: ``476`` or ``483``.
+        port: 0 takes any free one.
+        heap: of the JVM, in Java's words.
+        properties: more entries of config.properties.
+        jvm_options: more options of the JVM.
+    """
+
+    directory: Path
+    catalogs: Mapping[str, Mapping[str, str]]
+    plugins: Mapping[str, Path] = field(default_factory=dict)
+    version: str = "476"
+    port: int = 8080
+    heap: str = "2G"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: tuple[str, ...] = ()
+    start_timeout: float = 180.0
+
+
+def start_trino(spec: TrinoSpec) -> Server:
+    """Starts it and returns once a query succeeds.
+
+    Errors:
+        EnvironmentMissing: no JDK of version 25 or newer, no Maven, or no ``trino`` package.
+        InvalidConfiguration: another version than 476 and 483.
+        ArtifactUnavailable, PortInUse, ServerFailed: as their names say.
+    """
+    distribution = _DISTRIBUTIONS.get(spec.version)
+    if distribution is None:
+        raise InvalidConfiguration(
+            f"no Trino {spec.version} to start", f"one of {', '.join(_DISTRIBUTIONS)}"
+        )
+    jdk = find_jdk(25)
+    ready = _answers_queries()
+    libraries, main, own_plugins = distribution()
+    port = choose_port(spec.port, NAME)
+    _write_etc(spec, port)
+    _link_plugins(spec.directory / "plugin", {**own_plugins, **spec.plugins})
+    return start_server(
+        ServerSpec(
+            name=NAME,
+            command=(
+                jdk.java,
+                f"-Xmx{spec.heap}",
+                *_JVM,
+                *spec.jvm_options,
+                "-Dconfig=etc/config.properties",
+                "-Dlog.levels-file=etc/log.properties",
+                "-cp",
+                libraries,
+                *main,
+            ),
+            directory=spec.directory,
+            port=port,
+            ready=lambda: ready(port),
+            start_timeout=spec.start_timeout,
+        )
+    )
+
+
+def stock_plugins(*names: str, version: str = "476") -> dict[str, Path]:
+    """Trino's own connectors, by the names of their plugin directories: ``hive``, ``tpch``, ...
+
+    They come from the full distribution: 821 MB to download the first time, and 1.5 GB unpacked.
+
+    Errors:
+        InvalidConfiguration: this distribution has no such plugin.
+        EnvironmentMissing, ArtifactUnavailable: no Maven, or it cannot get the distribution.
+    """
+    # Its plugins share their jars through hard links: one plugin alone cannot be unpacked.
+    root = _unpacked(Artifact("io.trino", "trino-server", version, "tar.gz")) / "plugin"
+    unknown = [name for name in names if not (root / name).is_dir()]
+    if unknown:
+        known = ", ".join(sorted(p.name for p in root.iterdir()))
+        raise InvalidConfiguration(
+            f"Trino {version} has no plugin {', '.join(unknown)}", f"one of {known}"
+        )
+    return {name: root / name for name in names}
+
+
+_Distribution = tuple[str, tuple[str, ...], dict[str, Path]]
+
+
+def _core_476() -> _Distribution:
+    """Class path, main class and plugins of the unpacked distribution."""
+    home = _unpacked(Artifact("io.trino", "trino-server-core", "476", "tar.gz"))
+    plugins = home / "plugin"
+    own = {p.name: p for p in plugins.iterdir() if p.is_dir()} if plugins.is_dir() else {}
+    return f"{home / 'lib'}/*", ("io.trino.server.TrinoServer",), own
+
+
+def _assembled_483() -> _Distribution:
+    """Class path and main program of a server put together from jars."""
+    jars = class_path(Artifact("io.trino", "trino-main", "483"))
+    return os.pathsep.join(map(str, jars)), (str(_MAIN_SOURCE), "483"), {}
+
+
+_DISTRIBUTIONS: dict[str, Callable[[], _Distribution]] = {
+    "476": _core_476,
+    "483": _assembled_483,
+}
+
+
+def _unpacked(artifact: Artifact) -> Path:
+    """The directory of an unpacked distribution, kept in the cache."""
+    name = f"{artifact.name}-{artifact.version}"
+
+    def unpack(target: Path) -> None:
+        with tarfile.open(artifact_file(artifact)) as archive:
+            archive.extractall(target, filter="data")
+
+    return build_once(cache_directory() / name, unpack) / name
+
+
+def _write_etc(spec: TrinoSpec, port: int) -> None:
+    config = {
+        "coordinator": "true",
+        "node-scheduler.include-coordinator": "true",
+        "node.environment": "skipbridge",
+        "node.id": f"skipbridge-{port}",
+        # Both: without the second the node announces itself by the address of another interface.
+        "node.bind-ip": LOOPBACK,
+        "node.internal-address": LOOPBACK,
+        "http-server.http.port": str(port),
+        "discovery.uri": f"http://{LOOPBACK}:{port}",
+        **spec.properties,
+    }
+    catalogs = spec.directory / "etc" / "catalog"
+    catalogs.mkdir(parents=True, exist_ok=True)
+    for old in catalogs.glob("*.properties"):
+        old.unlink()
+    _write_properties(spec.directory / "etc" / "config.properties", config)
+    _write_properties(spec.directory / "etc" / "log.properties", {"io.trino": "INFO"})
+    for name, properties in spec.catalogs.items():
+        _write_properties(catalogs / f"{name}.properties", properties)
+
+
+def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
+    file.write_text("".join(f"{k}={v}\n" for k, v in properties.items()), "utf-8")
+
+
+def _link_plugins(directory: Path, plugins: Mapping[str, Path]) -> None:
+    directory.mkdir(exist_ok=True)
+    for old in directory.iterdir():
+        if old.is_symlink():
+            old.unlink()
+    for name, target in plugins.items():
+        if not target.is_dir():
+            raise InvalidConfiguration(
+                f"no plugin directory {target}", "build it with `skipbridge plugin build`"
+            )
+        (directory / name).symlink_to(target.resolve(), target_is_directory=True)
+
+
+def _answers_queries() -> Callable[[int], bool]:
+    """A check that a query succeeds: a server that says it has started may have no node yet."""
+    try:
+        from trino.dbapi import connect
+        from trino.exceptions import Error
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "the Python package trino is not installed", "pip install 'skipbridge[trino]'"
+        ) from error
+
+    def ready(port: int) -> bool:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/v1/info", timeout=5.0) as answer:
+            if b'"starting":false' not in answer.read():
+                return False
+        connection = connect(host=LOOPBACK, port=port, user=NAME, max_attempts=1)
+        try:
+            cursor = connection.cursor()
+            cursor.execute("SELECT 1")
+            return bool(cursor.fetchall() == [[1]])
+        except Error:
+            return False
+        finally:
+            connection.close()
+
+    return ready
