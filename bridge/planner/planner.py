@@ -25,7 +25,6 @@ from bridge.expression.nodes import (
     BoundTrue,
     Expression,
 )
-from bridge.expression.rewrite import normalise
 from bridge.expression.text import format_bound
 from bridge.index.serving import ServingIndex
 from bridge.planner.files import (
@@ -102,7 +101,11 @@ class ScanPlan:
         keys = [Field(c.name, c.type) for c in table.partition_keys]
         semantics = self.request.semantics
         return bind(
-            normalise(predicate, semantics), [*columns, *HIDDEN_COLUMNS], keys, semantics
+            predicate,
+            [*columns, *HIDDEN_COLUMNS],
+            keys,
+            semantics,
+            strict=self.request.strict,
         )
 
     def narrow(self, predicate: Expression) -> None:

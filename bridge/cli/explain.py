@@ -1,0 +1,100 @@
+"""``skipbridge explain``: which files a predicate would read, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bridge.cli.output import DIALECTS, emit, emit_json, say, settings
+from bridge.config import Config
+from bridge.engines.trino.translate import translate as translate_trino
+from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.text import parse_where
+from bridge.jobs.compose import planner_of, resolve, split_settings, storage_of
+from bridge.jobs.explain import explain as run
+from bridge.planner.request import ScanRequest
+from bridge.report.html import page
+from bridge.report.text import funnel
+from bridge.types import HIVE, SPARK, TRINO
+
+_SEMANTICS = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
+
+
+@click.command()
+@click.argument("table")
+@click.argument("where", required=False, default="")
+@click.option("--dialect", type=DIALECTS, default="trino", help="SQL dialect of WHERE.")
+@click.option("--wire", is_flag=True, help="WHERE is a Trino predicate in JSON, as engines send it.")
+@click.option("--output", type=click.Choice(["text", "json", "html"]), default="text")
+@click.option("--files", is_flag=True, help="Also the kept files' URIs.")
+@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write there.")
+@click.option("--no-pruning", is_flag=True, help="Keep every file, for comparison.")
+@click.option("--generation", type=int, help="An index generation other than the newest.")
+@settings("metastore.uri", "index.root", "planner.freshness")
+def explain(
+    config: Config,
+    table: str,
+    where: str,
+    dialect: str,
+    wire: bool,
+    output: str,
+    files: bool,
+    to: Path | None,
+    no_pruning: bool,
+    generation: int | None,
+) -> None:
+    """Show the funnel of a scan: partitions -> files -> splits.
+
+    TABLE is schema.table in the metastore, or a directory of Parquet files. WHERE is the condition
+    of a query.
+
+    \b
+    skipbridge explain demo.flights "month = 3 AND carrier = 'UA' AND dep_delay > 60"
+    skipbridge explain ./warehouse/flights "distance BETWEEN 100 AND 200" --files --output json
+    """
+    storage = storage_of(config)
+    catalog, name = resolve(config, table, storage)
+    dropped: tuple[str, ...] = ()
+    predicate = AlwaysTrue()
+    if wire and where:
+        translation = translate_trino(where)
+        predicate, dropped = translation.expression, translation.dropped
+    elif where:
+        predicate, dropped = parse_where(where, dialect)
+    request = ScanRequest(
+        table=name,
+        predicate=predicate,
+        dropped=dropped,
+        semantics=_SEMANTICS[dialect],
+        engine=dialect,
+        pruning=not no_pruning,
+        strict=not wire,
+        freshness=config.text("planner.freshness")
+        if config.setting("planner.freshness").origin == "flag"
+        else None,
+        generation=generation,
+    )
+    planner = planner_of(config, catalog, storage)
+    try:
+        report = run(planner, request, split_settings(config))
+    finally:
+        planner.listings.close()
+    if output == "html":
+        text = page(report)
+    elif output == "json":
+        if to is None:
+            emit_json(report.to_dict(files=files))
+            return
+        import json
+
+        text = json.dumps(report.to_dict(files=files), indent=2)
+    else:
+        text = funnel(report)
+        if files and report.paths is not None:
+            text = "\n".join([text, *report.paths.to_pylist()])
+    if to is None:
+        emit(text)
+    else:
+        to.write_text(text + "\n")
+        say(f"written: {to}")

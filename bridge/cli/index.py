@@ -1,0 +1,88 @@
+"""``skipbridge index``: build, refresh, show and clean file-level indexes."""
+
+from __future__ import annotations
+
+import click
+
+from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.config import Config
+from bridge.jobs.index_table import clean_index, describe_index, index_table
+from bridge.report.text import human_bytes
+
+_SETTINGS = ("metastore.uri", "index.root")
+
+
+@click.group()
+def index() -> None:
+    """File-level indexes: min, max, null and NaN counts of every column of every file."""
+
+
+def _build(config: Config, table: str, nan: str, local: bool, full: bool, output: str) -> None:
+    with progress(f"indexing {table}") as tick:
+        report = index_table(config, table, nan=nan, local=local, full=full, progress=tick, say=say)
+    if output == "json":
+        emit_json(report)
+        return
+    emit(
+        f"{report['table']} @ generation {report['generation']}: {report['files']} files, "
+        f"{report['added']} added, {report['removed']} removed, "
+        f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
+    )
+
+
+@index.command("build")
+@click.argument("table")
+@click.option(
+    "--nan",
+    type=click.Choice(["footer", "scan"]),
+    default="footer",
+    show_default=True,
+    help="scan also reads float columns, to count NaN: > and <> on them can then prune.",
+)
+@click.option("--local", is_flag=True, help="Without Spark, with threads of this process.")
+@click.option("--full", is_flag=True, help="Forget earlier generations' entries, read every file.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings(*_SETTINGS)
+def build(config: Config, table: str, nan: str, local: bool, full: bool, output: str) -> None:
+    """Index TABLE with Spark: schema.table, or a directory.
+
+    Files that the newest generation already knows are not read again.
+
+    \b
+    skipbridge index build demo.flights
+    skipbridge index build ./warehouse/flights --local
+    """
+    _build(config, table, nan, local, full, output)
+
+
+@index.command("refresh")
+@click.argument("table")
+@click.option("--nan", type=click.Choice(["footer", "scan"]), default="footer", show_default=True)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings(*_SETTINGS)
+def refresh(config: Config, table: str, nan: str, output: str) -> None:
+    """Index new and changed files, forget vanished ones; in this process, since they are few."""
+    _build(config, table, nan, True, False, output)
+
+
+@index.command("show")
+@click.argument("table")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings(*_SETTINGS)
+def show(config: Config, table: str, output: str) -> None:
+    """The newest generation: files, columns, size, age."""
+    found = describe_index(config, table)
+    if output == "json":
+        emit_json(found)
+        return
+    for key, value in found.items():
+        emit(f"{key:<12} {value}")
+
+
+@index.command("clean")
+@click.argument("table")
+@click.option("--keep", default=2, show_default=True, help="Generations to keep.")
+@settings(*_SETTINGS)
+def clean(config: Config, table: str, keep: int) -> None:
+    """Delete generations that no planner reads any more."""
+    say(f"{clean_index(config, table, keep)} files deleted")

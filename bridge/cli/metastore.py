@@ -1,0 +1,66 @@
+"""``skipbridge metastore``: a metastore for trying things out."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from bridge.cli.output import emit, say
+from bridge.config import cache_dir
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.process import stop_recorded
+
+
+
+def _directory(data_dir: Path | None) -> Path:
+    return data_dir or cache_dir() / "metastore"
+
+
+@click.group()
+def metastore() -> None:
+    """Start and stop the Hive Metastore that lies inside PySpark's jars (for trials, not production)."""
+
+
+@metastore.command("start")
+@click.option("--port", default=9083, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where its Derby database and log lie.",
+)
+@click.option("--warehouse", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--detach", is_flag=True, help="Leave it running; stop it with `metastore stop`.")
+def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool) -> None:
+    """Start a metastore on loopback. Needs PySpark and a JDK of version 17 or newer."""
+    server = start_embedded_metastore(
+        MetastoreSpec(
+            directory=_directory(data_dir).absolute(),
+            warehouse=warehouse.absolute() if warehouse else None,
+            port=port,
+        )
+    )
+    say(f"metastore ready; log {server.log}")
+    emit(f"thrift://127.0.0.1:{server.port}")
+    if detach:
+        return
+    done = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: done.set())
+    while not done.wait(1.0):
+        if not server.alive:
+            say(f"the metastore ended; see {server.log}")
+            raise SystemExit(1)
+    server.stop()
+
+
+@metastore.command("stop")
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False))
+def stop(data_dir: Path | None) -> None:
+    """Stop a metastore that was started with --detach."""
+    directory = _directory(data_dir).absolute()
+    found = sorted(directory.glob("*.pid"))
+    stopped = [f for f in found if stop_recorded(f)]
+    say("stopped" if stopped else f"no metastore is running from {directory}")

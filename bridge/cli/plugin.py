@@ -1,0 +1,51 @@
+"""``skipbridge plugin``: the Trino connector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bridge.cli.output import emit, say
+from bridge.jobs.plugin import build_plugin, supported_versions
+
+
+@click.group()
+def plugin() -> None:
+    """Build the Trino connector that reads what the planner keeps."""
+
+
+@plugin.command("build")
+@click.option("--trino-version", default="476", show_default=True, help="Version of the server.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("skipbridge-trino"),
+    show_default=True,
+    help="Plugin directory to make; copy or link it to plugin/skipbridge of every Trino node.",
+)
+@click.option(
+    "--from-server",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="An installed Trino with its hive plugin: compile against its jars, without Maven.",
+)
+@click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
+def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> None:
+    """Generate, compile and assemble the connector for one Trino version.
+
+    \b
+    Then, on every Trino node:
+      cp -r skipbridge-trino $TRINO_HOME/plugin/skipbridge
+      etc/catalog/bridge.properties:
+        connector.name=skipbridge
+        skipbridge.planner=127.0.0.1:9527
+    """
+    made = build_plugin(trino_version, to.absolute(), from_server, name, say)
+    emit(str(made))
+
+
+@plugin.command("versions")
+def versions() -> None:
+    """Trino versions this can build for."""
+    for version in supported_versions():
+        emit(version)

@@ -1,0 +1,33 @@
+"""``skipbridge serve``: the resident planner."""
+
+from __future__ import annotations
+
+import click
+
+from bridge.cli.output import say, settings
+from bridge.config import Config
+from bridge.jobs.serve import serve as run
+from bridge.jobs.serve import serve_many
+
+
+@click.command()
+@settings(
+    "service.host",
+    "service.port",
+    "service.processes",
+    "service.metrics_port",
+    "metastore.uri",
+    "index.root",
+    "planner.freshness",
+)
+def serve(config: Config) -> None:
+    """Start the planner that Trino and Hive ask for splits.
+
+    It listens on loopback only, until it can tell its clients apart. Ctrl-C or SIGTERM let calls under way
+    finish. Point Trino at it with `skipbridge.planner=127.0.0.1:9527` in the catalog's file.
+    """
+    processes = config.integer("service.processes")
+    if processes > 1:
+        serve_many(config, processes, say)
+    else:
+        run(config, say)

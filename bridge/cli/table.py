@@ -1,0 +1,48 @@
+"""``skipbridge table``: register files that exist as a table."""
+
+from __future__ import annotations
+
+import click
+
+from bridge.cli.output import emit, emit_json, progress, settings
+from bridge.config import Config
+from bridge.jobs.create_table import create_table, describe_table
+
+
+@click.group()
+def table() -> None:
+    """Tables in the metastore."""
+
+
+@table.command("create")
+@click.argument("name", metavar="DB.TABLE")
+@click.option("--location", required=True, help="Directory of Parquet files, Hive style (key=value/).")
+@click.option("--dry-run", is_flag=True, help="Print what would be registered, change nothing.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings("metastore.uri")
+def create(config: Config, name: str, location: str, dry_run: bool, output: str) -> None:
+    """Register a directory as an external table: the schema comes from the files.
+
+    Footers of files from all partitions are compared; if they disagree in a way that no reader can bridge, nothing is
+    registered. Files are neither moved nor changed.
+
+    \b
+    skipbridge table create demo.flights --location /data/flights
+    """
+    with progress(f"registering {name}") as tick:
+        report = create_table(config, name, location, dry_run=dry_run, progress=tick)
+    if output == "json":
+        emit_json(report)
+        return
+    verb = "would create" if dry_run else "created"
+    emit(f"{verb} {report['table']} at {report['location']}, {report['partitions']} partitions")
+    for column in report["columns"]:
+        emit(f"  {column['name']:<24} {column['type']}{'  (key)' if column['key'] else ''}")
+
+
+@table.command("show")
+@click.argument("name", metavar="DB.TABLE")
+@settings("metastore.uri")
+def show(config: Config, name: str) -> None:
+    """Columns, keys, location and properties of a table."""
+    emit_json(describe_table(config, name))

@@ -1,0 +1,256 @@
+"""The whole story on one machine: write, register, index, plan, read through a real Trino, compare, stop."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bridge.config import Config, Setting
+from bridge.demo.data import write_flights
+from bridge.engines.translation import Translation
+from bridge.errors import BridgeError, EnvironmentMissing
+from bridge.expression.text import parse_where
+from bridge.jobs.compose import hive_catalog_of, planner_of, split_settings, storage_of
+from bridge.jobs.create_table import create_table
+from bridge.jobs.explain import explain
+from bridge.jobs.index_table import index_table
+from bridge.jobs.plugin import build_plugin
+from bridge.planner.report import PruneReport
+from bridge.planner.request import ScanRequest
+from bridge.report.html import page
+from bridge.report.text import funnel
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.process import Server, ServerSpec, choose_port, start_server
+from bridge.servers.trino_server import TrinoSpec, start_trino
+from bridge.table.model import TableName
+
+TABLE = "demo.flights"
+Say = Callable[[str], None]
+Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query: what it shows, its SQL, and its condition for `explain`."""
+
+    title: str
+    select: str
+    where: str
+
+    @property
+    def sql(self) -> str:
+        where = f" WHERE {self.where}" if self.where else ""
+        return self.select.replace("$WHERE", where)
+
+
+QUERIES = (
+    Query(
+        "one evening hour of one day",
+        "SELECT carrier, flight, dest, dep_delay FROM flights$WHERE ORDER BY flight, carrier",
+        "month = 3 AND day = 8 AND sched_dep_time BETWEEN 1700 AND 1759 AND dep_delay > 60",
+    ),
+    Query(
+        "a day, found by its timestamp alone: no partition is named",
+        "SELECT origin, count(*) AS flights, max(dep_delay) AS worst FROM flights$WHERE"
+        " GROUP BY origin ORDER BY origin",
+        "time_hour >= TIMESTAMP '2013-07-04 00:00:00' AND time_hour < TIMESTAMP '2013-07-05 00:00:00'",
+    ),
+    Query(
+        "the longest delays of the year",
+        "SELECT month, day, carrier, flight, dep_delay FROM flights$WHERE"
+        " ORDER BY dep_delay DESC, flight LIMIT 5",
+        "dep_delay > 900",
+    ),
+    Query(
+        "every flight: nothing can be skipped, but small files share splits",
+        "SELECT carrier, count(*) AS flights, avg(arr_delay) AS delay FROM flights$WHERE"
+        " GROUP BY carrier ORDER BY carrier",
+        "",
+    ),
+)
+
+
+def run_demo(
+    out: Path, *, trino_version: str, plugin_from: Path | None, say: Say, progress: Progress
+) -> int:
+    """Runs the story in ``out``; what it started is stopped at the end, whatever happens.
+
+    Returns:
+        0 if every query gave the same rows both ways.
+    """
+    started = time.monotonic()
+    with ExitStack() as stack:
+        if out.exists():
+            shutil.rmtree(out)
+        out.mkdir(parents=True, mode=0o700)
+        root = out / "warehouse" / "flights"
+        say("1/7  writing 336,776 flights as about 5,000 Parquet files by month")
+        with progress("files") as tick:
+            files = write_flights(root, tick)
+        say(f"     {files} files below {root}")
+
+        say("2/7  starting a Hive metastore (embedded in PySpark's jars)")
+        metastore = start_embedded_metastore(
+            MetastoreSpec(out / "metastore", warehouse=out / "warehouse", port=0, in_memory=True)
+        )
+        stack.callback(metastore.stop)
+        config = _config({"metastore.uri": f"thrift://127.0.0.1:{metastore.port}"})
+
+        say(f"3/7  registering {TABLE}")
+        with progress("partitions") as tick:
+            created = create_table(config, TABLE, str(root), dry_run=False, progress=tick)
+        say(f"     {created['partitions']} partitions, {len(created['columns'])} columns")
+
+        say("4/7  building its index with Spark")
+        with progress("files indexed") as tick:
+            built = index_table(config, TABLE, progress=tick, say=say)
+        say(f"     generation {built['generation']}: {built['files']} files, {built['seconds']:.1f} s")
+
+        say("5/7  starting the planner")
+        planner = _start_planner(out, config)
+        stack.callback(planner.stop)
+
+        say(f"6/7  building the connector for Trino {trino_version}")
+        plugin = build_plugin(trino_version, out / "plugin", plugin_from, "skipbridge", _quiet)
+
+        say(f"7/7  starting Trino {trino_version}")
+        trino = start_trino(
+            TrinoSpec(
+                directory=out / "trino",
+                catalogs={
+                    "bridge": {
+                        "connector.name": "skipbridge",
+                        "skipbridge.planner": f"127.0.0.1:{planner.port}",
+                    }
+                },
+                plugins={"skipbridge": plugin},
+                version=trino_version,
+                port=0,
+            )
+        )
+        stack.callback(trino.stop)
+        equal = _queries(out, config, trino.port, say)
+        say(f"done in {time.monotonic() - started:.0f} s; stopping what was started")
+    return 0 if equal else 1
+
+
+def _config(values: dict[str, str]) -> Config:
+    return Config({k: Setting(v, "demo") for k, v in values.items()})
+
+
+def _quiet(_line: str) -> None:
+    """The build's own lines are of no interest unless it fails."""
+
+
+def _start_planner(out: Path, config: Config) -> Server:
+    port = choose_port(0, "planner")
+    return start_server(
+        ServerSpec(
+            name="planner",
+            command=(
+                sys.executable,
+                "-m",
+                "bridge",
+                "serve",
+                "--port",
+                str(port),
+                "--metastore-uri",
+                config.text("metastore.uri"),
+            ),
+            directory=_made(out / "planner"),
+            port=port,
+        )
+    )
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir(parents=True, mode=0o700)
+    return directory
+
+
+def _queries(out: Path, config: Config, port: int, say: Say) -> bool:
+    try:
+        import trino
+    except ImportError as e:
+        raise EnvironmentMissing("the trino client is missing", "pip install trino") from e
+    connection = trino.dbapi.connect(
+        host="127.0.0.1", port=port, user="demo", catalog="bridge", schema="demo"
+    )
+    cursor = connection.cursor()
+    for _ in range(2):  # the JVM compiles what the queries share; neither side pays for it alone
+        for query in QUERIES:
+            _run(cursor, query.sql, pruning=True)
+            _run(cursor, query.sql, pruning=False)
+    reports: list[PruneReport] = []
+    all_equal = True
+    for number, query in enumerate(QUERIES, 1):
+        pruned, fast = _run(cursor, query.sql, pruning=True)
+        unpruned, slow = _run(cursor, query.sql, pruning=False)
+        report = explain_where(config, query.where)
+        reports.append(report)
+        say(f"\n--- query {number}: {query.title}\n{query.sql}\n")
+        say(funnel(report))
+        equal = pruned == unpruned
+        all_equal &= equal
+        verdict = "equal both ways" if equal else "DIFFERENT: this is a bug, please report it"
+        say(
+            f"pruning on {fast * 1000:.0f} ms, off {slow * 1000:.0f} ms; "
+            f"{len(pruned)} rows, {verdict}"
+        )
+        for row in pruned[:5]:
+            say("   " + "  ".join(str(value) for value in row))
+    path = out / "explain.html"
+    path.write_text(page(*reports))
+    say(f"\nthe four funnels as a page: {path}")
+    return all_equal
+
+
+def explain_where(config: Config, where: str) -> PruneReport:
+    """The funnel of a condition over the demo's table."""
+    storage = storage_of(config)
+    schema, _, table = TABLE.partition(".")
+    with hive_catalog_of(config) as catalog:
+        planner = planner_of(config, catalog, storage)
+        try:
+            translation = _translated(where)
+            request = ScanRequest(
+                TableName(schema, table), translation.expression, translation.dropped, engine="trino"
+            )
+            return explain(planner, request, split_settings(config))
+        finally:
+            planner.listings.close()
+
+
+def _translated(where: str) -> Translation:
+    expression, dropped = parse_where(where or "true", "trino")
+    return Translation(expression, dropped, not dropped)
+
+
+def _run(cursor: Any, sql: str, *, pruning: bool) -> tuple[list[Any], float]:
+    cursor.execute(f"SET SESSION bridge.pruning_enabled = {str(pruning).lower()}")
+    cursor.fetchall()
+    started = time.perf_counter()
+    cursor.execute(sql)
+    rows = cursor.fetchall()
+    return rows, time.perf_counter() - started
+
+
+def missing_parts() -> list[BridgeError]:
+    """What the demo needs and this machine lacks, before anything is started."""
+    from bridge.servers.java import find_jdk
+
+    found: list[BridgeError] = []
+    for release in (17, 25):
+        try:
+            find_jdk(release)
+        except EnvironmentMissing as e:
+            found.append(e)
+    if shutil.which("mvn") is None:
+        found.append(EnvironmentMissing("Maven (mvn) is not on the path", "install Maven 3.8+"))
+    return found

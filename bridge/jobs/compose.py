@@ -1,0 +1,112 @@
+"""Puts the parts together as the settings say; the one place where all of them meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bridge.config import Config, cache_dir
+from bridge.index.store import IndexStore
+from bridge.metastore.batches import BatchSettings
+from bridge.metastore.catalog import HiveCatalog
+from bridge.metastore.client import MetastoreClient, MetastoreSettings
+from bridge.planner.freshness import parse_freshness
+from bridge.planner.index_view import IndexViews
+from bridge.planner.listing import Listings
+from bridge.planner.planner import Planner
+from bridge.splits.coalesce import SplitSettings
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from bridge.storage.uri import canonical
+from bridge.table.directory import DirectoryCatalog
+from bridge.table.model import Catalog, Table, TableName
+
+INDEX_ROOT_PROPERTY = "skipbridge.index_root"
+
+
+def storage_of(config: Config) -> Storage:
+    options = {
+        "endpoint": config.text("storage.endpoint"),
+        "region": config.text("storage.region"),
+        "allow_http": config.text("storage.allow_http"),
+    }
+    return open_storage(options={k: v for k, v in options.items() if v not in ("", "false")})
+
+
+def metastore_of(config: Config) -> MetastoreClient:
+    settings = MetastoreSettings(
+        call_timeout=config.seconds("metastore.timeout"),
+        retry_deadline=min(5.0, config.seconds("metastore.timeout")),
+    )
+    return MetastoreClient(config.text("metastore.uri"), settings)
+
+
+def hive_catalog_of(config: Config) -> HiveCatalog:
+    ladder = BatchSettings(
+        start=config.integer("metastore.batch_start"),
+        growth=config.integer("metastore.batch_growth"),
+        cap=config.integer("metastore.batch_cap"),
+        parallelism=config.integer("metastore.parallelism"),
+    )
+    return HiveCatalog(metastore_of(config), ladder)
+
+
+def is_location(table: str) -> bool:
+    """Whether a TABLE argument is a directory and not ``schema.table``."""
+    return "/" in table or table in (".", "..")
+
+
+def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, TableName]:
+    """The catalogue and name behind a TABLE argument: ``schema.table``, ``table``, or a directory."""
+    if is_location(table):
+        directory = DirectoryCatalog(storage, canonical(_absolute(table)))
+        return directory, directory.name
+    schema, _, name = table.rpartition(".")
+    return hive_catalog_of(config), TableName((schema or "default").lower(), name.lower())
+
+
+def _absolute(location: str) -> str:
+    return location if ":" in location.split("/")[0] else str(Path(location).absolute())
+
+
+def index_root(config: Config, table: Table) -> str:
+    """Where a table's index lies: its own property, the configured root, or below the table."""
+    recorded = table.properties.get(INDEX_ROOT_PROPERTY)
+    if recorded:
+        return canonical(recorded)
+    configured = config.text("index.root")
+    if configured:
+        return f"{canonical(_absolute(configured))}/{table.name.schema}/{table.name.table}"
+    return f"{table.location}/.skipbridge"
+
+
+def index_store(config: Config, storage: Storage, table: Table) -> IndexStore:
+    return IndexStore(storage, index_root(config, table))
+
+
+def local_index_cache(config: Config) -> Path:
+    configured = config.text("planner.cache_dir")
+    return Path(configured) if configured else cache_dir() / "index"
+
+
+def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
+    views = IndexViews(
+        lambda table: index_store(config, storage, table),
+        local_index_cache(config),
+        config.seconds("index.check_interval"),
+    )
+    listings = Listings(
+        storage,
+        config.integer("planner.listing_threads"),
+        recursive=config.flag("planner.recursive"),
+    )
+    return Planner(
+        catalog, views, listings, freshness=parse_freshness(config.text("planner.freshness"))
+    )
+
+
+def split_settings(config: Config) -> SplitSettings:
+    return SplitSettings(
+        target_bytes=config.size("splits.target_bytes"),
+        open_cost=config.size("splits.open_cost"),
+        max_files=config.integer("splits.max_files"),
+    )

@@ -1,0 +1,175 @@
+"""Registers a directory of Parquet files in the metastore, as an external table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bridge.config import Config
+from bridge.errors import InvalidRequest, TableNotFound
+from bridge.jobs.compose import hive_catalog_of, is_location, metastore_of, storage_of
+from bridge.metastore._gen import ttypes
+from bridge.metastore.client import MetastoreClient
+from bridge.storage.uri import canonical
+from bridge.table.directory import DirectoryCatalog
+from bridge.table.model import Column, Partition, Table, TableName
+from bridge.table.partition import NULL_MARKER
+from bridge.types import UNKNOWN
+
+Progress = Callable[[int, int], None]
+_BATCH = 200
+_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+
+
+def create_table(
+    config: Config, name: str, location: str, *, dry_run: bool, progress: Progress
+) -> dict[str, Any]:
+    """Infers the schema from the files and registers table and partitions, in batches.
+
+    Idempotent up to the table: partitions that are there already stay, so an interrupted run is
+    finished by ``--resume`` of the same command.
+
+    Errors:
+        TableExists, SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
+    """
+    target = table_name(name)
+    if is_location(location) and ":" not in location.split("/")[0]:
+        from pathlib import Path
+
+        location = str(Path(location).absolute())
+    storage = storage_of(config)
+    catalog = DirectoryCatalog(storage, canonical(location))
+    found = catalog.table(catalog.name)
+    partitions = list(_all_partitions(catalog, found))
+    unreadable = [c.name for c in found.columns if c.type is UNKNOWN]
+    report: dict[str, Any] = {
+        "table": str(target),
+        "location": found.location,
+        "partitions": len(partitions) if found.partition_keys else 0,
+        "columns": [
+            {"name": c.name, "type": str(c.type), "key": key}
+            for columns, key in ((found.columns, False), (found.partition_keys, True))
+            for c in columns
+            if c.name not in unreadable
+        ],
+        "left_out": unreadable,
+        "dry_run": dry_run,
+    }
+    if dry_run:
+        return report
+    with metastore_of(config) as client:
+        client.create_database(target.schema)
+        client.create_table(_thrift_table(target, found))
+        if found.partition_keys:
+            _register(client, target, found, partitions, progress)
+    return report
+
+
+def describe_table(config: Config, name: str) -> dict[str, Any]:
+    """A table of the metastore, JSON-ready."""
+    with hive_catalog_of(config) as catalog:
+        table = catalog.table(table_name(name))
+        return {
+            "table": str(table.name),
+            "location": table.location,
+            "format": table.format,
+            "columns": [{"name": c.name, "type": str(c.type)} for c in table.columns],
+            "partition_keys": [{"name": c.name, "type": str(c.type)} for c in table.partition_keys],
+            "partitions": len(catalog.partition_names(table)) if table.partition_keys else 0,
+            "properties": table.properties,
+        }
+
+
+def drop_table(config: Config, name: str) -> bool:
+    """Forgets a table in the metastore; its files stay. False if there was none."""
+    target = table_name(name)
+    with metastore_of(config) as client:
+        try:
+            client.drop_table(target.schema, target.table)
+        except TableNotFound:
+            return False
+        return True
+
+
+def table_name(name: str) -> TableName:
+    schema, dot, table = name.partition(".")
+    if not dot or not schema or not table or "." in table:
+        raise InvalidRequest(f"not a table's name: {name!r}", "give DB.TABLE")
+    return TableName(schema.lower(), table.lower())
+
+
+def _all_partitions(catalog: DirectoryCatalog, table: Table) -> Iterator[Partition]:
+    for batch in catalog.partitions(table, catalog.partition_names(table)):
+        yield from batch.partitions
+
+
+def _register(
+    client: MetastoreClient,
+    name: TableName,
+    table: Table,
+    partitions: list[Partition],
+    progress: Progress,
+) -> None:
+    for start in range(0, len(partitions), _BATCH):
+        batch = partitions[start : start + _BATCH]
+        client.add_partitions(
+            name.schema, name.table, [_thrift_partition(name, table, p) for p in batch]
+        )
+        progress(start + len(batch), len(partitions))
+
+
+def _fields(columns: tuple[Column, ...]) -> list[ttypes.FieldSchema]:
+    return [
+        ttypes.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
+        for c in columns
+        if c.type is not UNKNOWN
+    ]
+
+
+def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
+    return ttypes.StorageDescriptor(
+        cols=_fields(table.columns),
+        location=location,
+        inputFormat=_INPUT,
+        outputFormat=_OUTPUT,
+        compressed=False,
+        numBuckets=-1,
+        serdeInfo=ttypes.SerDeInfo(
+            name=None, serializationLib=_SERDE, parameters={"serialization.format": "1"}
+        ),
+        bucketCols=[],
+        sortCols=[],
+        parameters={},
+    )
+
+
+def _thrift_table(name: TableName, table: Table) -> ttypes.Table:
+    now = int(time.time())
+    return ttypes.Table(
+        tableName=name.table,
+        dbName=name.schema,
+        owner="skipbridge",
+        createTime=now,
+        lastAccessTime=now,
+        retention=0,
+        sd=_storage(table, table.location),
+        partitionKeys=_fields(table.partition_keys),
+        parameters={"EXTERNAL": "TRUE"},
+        tableType="EXTERNAL_TABLE",
+    )
+
+
+def _thrift_partition(name: TableName, table: Table, partition: Partition) -> ttypes.Partition:
+    now = int(time.time())
+    return ttypes.Partition(
+        values=[NULL_MARKER if v is None else v for v in partition.values],
+        dbName=name.schema,
+        tableName=name.table,
+        createTime=now,
+        lastAccessTime=now,
+        sd=_storage(table, partition.location),
+        parameters={},
+    )

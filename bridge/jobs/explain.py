@@ -1,0 +1,27 @@
+"""Explains a scan: the same pipeline as for an engine, drawn to its end."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from bridge.planner.planner import Planner
+from bridge.planner.report import PruneReport
+from bridge.planner.request import ScanRequest
+from bridge.splits.coalesce import SplitSettings
+from bridge.splits.source import SplitSource
+
+_WAIT = 60.0
+
+
+def explain(planner: Planner, request: ScanRequest, settings: SplitSettings) -> PruneReport:
+    """The complete report of one scan, with the kept files' paths."""
+    with ThreadPoolExecutor(1, thread_name_prefix="skipbridge-explain") as pool:
+        source = SplitSource(planner.plan(request), pool, settings, keep_paths=True)
+        try:
+            token, finished = 0, False
+            while not finished:
+                batch = source.next(token, 1_000_000, _WAIT)
+                token, finished = batch.next_token, batch.finished
+            return source.report()
+        finally:
+            source.close()

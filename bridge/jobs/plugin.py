@@ -1,0 +1,78 @@
+"""Builds the Trino connector from the generator that lies beside (checkout) or inside (wheel) this package."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from bridge.errors import EnvironmentMissing, UserError
+from bridge.servers.java import find_jdk
+
+Say = Callable[[str], None]
+
+
+class PluginBuildFailed(UserError):
+    code = "PLUGIN_BUILD_FAILED"
+
+
+def _generator(module: str) -> ModuleType:
+    """A module of the generator; as ``bridge._trino_plugin_gen`` in a wheel."""
+    import bridge
+
+    inside = Path(bridge.__file__).parent / "_trino_plugin_gen"
+    if inside.is_dir():
+        return importlib.import_module(f"bridge._trino_plugin_gen.{module}")
+    checkout = Path(bridge.__file__).parent.parent
+    if not (checkout / "trino_plugin_gen" / "build.py").is_file():
+        raise EnvironmentMissing("the connector's template is not installed", "reinstall skipbridge")
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    return importlib.import_module(f"trino_plugin_gen.{module}")
+
+
+def supported_versions() -> list[str]:
+    return [str(v) for v in _generator("versions").supported()]
+
+
+def java_release(version: str) -> int:
+    """The Java release that a Trino version needs. Errors: PluginBuildFailed for an unknown version."""
+    return int(_target(version).java_release)
+
+
+def _target(version: str) -> object:
+    versions = _generator("versions")
+    try:
+        return versions.target(int(version))
+    except (ValueError, versions.UnsupportedVersion) as e:
+        raise PluginBuildFailed(
+            f"no connector for Trino {version!r}", f"known: {', '.join(supported_versions())}"
+        ) from e
+
+
+def build_plugin(
+    version: str, to: Path, from_server: Path | None, name: str, say: Say
+) -> Path:
+    """Makes a plugin directory.
+
+    Errors:
+        PluginBuildFailed: unknown version or name, or the compiler failed.
+        EnvironmentMissing: no JDK of the needed release.
+    """
+    chosen = _target(version)
+    jdk = find_jdk(chosen.java_release)  # type: ignore[attr-defined]
+    generate, build = _generator("generate"), _generator("build")
+    try:
+        made: Path = build.build(
+            int(version),
+            to,
+            jdk.home,
+            from_server=from_server,
+            connector_name=name,
+            progress=say,
+        )
+    except (generate.InvalidName, build.BuildFailed) as e:
+        raise PluginBuildFailed(str(e), "see the message above") from e
+    return made

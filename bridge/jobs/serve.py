@@ -1,0 +1,134 @@
+"""Runs the planner's service: one process, or several behind one port."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+
+from prometheus_client import start_http_server
+
+from bridge.config import Config
+from bridge.errors import PlannerUnavailable, PortInUse
+from bridge.jobs.compose import hive_catalog_of, planner_of, split_settings, storage_of
+from bridge.service.handler import PlannerHandler
+from bridge.service.server import PlannerServer, check_loopback
+
+Say = Callable[[str], None]
+
+
+class RunningService:
+    """A planner service in this process; `start` returns once it answers, `stop` lets calls finish.
+
+    Args:
+        config: all settings.
+        shared: also listen on the configured port together with other processes; plans then name a port
+            of this process alone, so that their later calls find it.
+    """
+
+    def __init__(self, config: Config, *, shared: bool = False) -> None:
+        host = config.text("service.host")
+        port = config.integer("service.port")
+        limit = config.size("service.max_frame_bytes")
+        self._servers = [PlannerServer((host, 0 if shared else port), limit)]
+        if shared:
+            self._servers.append(PlannerServer((host, port), limit, share=True))
+        self.endpoint = self._servers[0].endpoint
+        storage = storage_of(config)
+        self._catalog = hive_catalog_of(config)
+        self.handler = PlannerHandler(
+            planner_of(config, self._catalog, storage),
+            self.endpoint,
+            split_settings(config),
+            plan_ttl=config.seconds("service.plan_ttl"),
+            max_plans=config.integer("service.max_plans"),
+        )
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        targets: list[tuple[Callable[..., None], tuple[object, ...]]] = [
+            (server.serve, (self.handler,)) for server in self._servers
+        ]
+        targets.append((self._expire, ()))
+        for target, arguments in targets:
+            thread = threading.Thread(target=target, args=arguments, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for server in self._servers:
+            server.stop()
+        self.handler.close()
+        self._catalog.close()
+        for thread in self._threads:
+            thread.join(5.0)
+
+    def _expire(self) -> None:
+        while not self._stopped.wait(5.0):
+            self.handler.plans.expire()
+
+
+def serve(config: Config, say: Say, *, shared: bool = False) -> None:
+    """Serves until SIGINT or SIGTERM."""
+    done = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: done.set())
+    service = RunningService(config, shared=shared)
+    metrics = config.integer("service.metrics_port")
+    if metrics and not shared:
+        try:
+            start_http_server(metrics, "127.0.0.1")
+        except OSError as e:
+            raise PortInUse(
+                f"cannot serve metrics on port {metrics}: {e.strerror}", "give another port"
+            ) from e
+    service.start()
+    say(f"planner ready on {service.endpoint}; metastore {config.text('metastore.uri')}")
+    done.wait()
+    say("stopping")
+    service.stop()
+
+
+def _child(config: Config) -> None:
+    serve(config, lambda text: None, shared=True)
+
+
+def serve_many(config: Config, processes: int, say: Say) -> None:
+    """Serves from several processes behind one port; ends if one of them does.
+
+    Errors:
+        PlannerUnavailable: a process ended by itself.
+    """
+    host, port = config.text("service.host"), config.integer("service.port")
+    check_loopback(host)
+    # Found out once here: children that share the port would not notice a stranger on it.
+    PlannerServer((host, port)).server_close()
+    context = multiprocessing.get_context("spawn")
+    children: list[BaseProcess] = [
+        context.Process(target=_child, args=(config,), daemon=True) for _ in range(processes)
+    ]
+    done = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: done.set())
+    for child in children:
+        child.start()
+    say(f"{processes} planner processes on {host}:{port}; metastore {config.text('metastore.uri')}")
+    failed = None
+    while not done.wait(0.5):
+        failed = next((c for c in children if not c.is_alive()), None)
+        if failed is not None:
+            break
+    for child in children:
+        if child.is_alive():
+            child.terminate()
+    for child in children:
+        child.join(10.0)
+    if failed is not None:
+        raise PlannerUnavailable(
+            f"planner process {failed.pid} ended with status {failed.exitcode}",
+            "see its messages above",
+        )

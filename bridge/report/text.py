@@ -1,0 +1,77 @@
+"""The funnel as text: one line a stage, aligned, with what was not used and the command that mends it."""
+
+from __future__ import annotations
+
+from bridge.planner.report import PruneReport, Stage
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def human_bytes(n: int) -> str:
+    """``human_bytes(1536)`` is '1.5 KiB'; an unknown size is '-'.
+
+    >>> human_bytes(1536)
+    '1.5 KiB'
+    """
+    if n < 0:
+        return "-"
+    value = float(n)
+    for unit in _UNITS:
+        if value < 1024 or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def human_millis(millis: float) -> str:
+    if millis >= 10_000:
+        return f"{millis / 1000:.1f} s"
+    return f"{millis:.1f} ms" if millis < 10 else f"{millis:.0f} ms"
+
+
+def funnel(report: PruneReport) -> str:
+    """The report as a person reads it."""
+    generation = f"generation {report.generation}" if report.generation >= 0 else "no index"
+    lines = [
+        f"{report.table} @ {generation}   {report.predicate}",
+        f"asked by {report.engine}; freshness {report.freshness}"
+        + (f"; dropped: {'; '.join(report.dropped)}" if report.dropped else ""),
+    ]
+    rows = [_row(stage) for stage in report.stages]
+    splits = report.splits
+    rows.append(
+        (
+            "splits",
+            f"{report.files_kept} -> {splits.count}",
+            "-",
+            human_bytes(splits.bytes),
+            human_millis(splits.millis),
+            f"weight {splits.weight:.1f}",
+        )
+    )
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    for name, flow, skipped, size, time, note in rows:
+        lines.append(
+            f"{name:<{widths[0]}}  {flow:>{widths[1]}}  {skipped:>{widths[2]}}  "
+            f"{size:>{widths[3]}}  {time:>{widths[4]}}  {note}".rstrip()
+        )
+    for missing in report.not_used:
+        mend = f" -> {missing.mend}" if missing.mend else ""
+        lines.append(f"not used: {missing.index}  {missing.reason}, {missing.detail}{mend}")
+    if not report.complete:
+        lines.append("provisional: the plan was not drawn to its end")
+    return "\n".join(lines)
+
+
+def _row(stage: Stage) -> tuple[str, str, str, str, str, str]:
+    skipped = f"{100 * (stage.total - stage.kept) / stage.total:.1f} %" if stage.total else "-"
+    name = stage.name if stage.index in ("values", "") else f"{stage.name} {stage.index}"
+    size = human_bytes(stage.bytes) if stage.name != "partitions" else "-"
+    return (
+        name,
+        f"{stage.total} -> {stage.kept}",
+        skipped,
+        size,
+        human_millis(stage.millis),
+        ", ".join(stage.columns),
+    )

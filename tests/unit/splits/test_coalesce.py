@@ -1,0 +1,91 @@
+"""Coalescing emits every byte of every file exactly once, whatever the sizes and settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.splits.coalesce import SplitSettings, coalesce
+from bridge.splits.split import SplitBatch
+from bridge.table.model import FileList, Partition
+
+
+def files_of(sizes: list[int]) -> FileList:
+    return FileList(
+        pa.array([f"file:///t/{i}" for i in range(len(sizes))], pa.large_string()),
+        np.array(sizes, np.int64),
+        np.full(len(sizes), 1_700_000_000_000_000, np.int64),
+        np.zeros(len(sizes), np.int32),
+    )
+
+
+PARTITION = (Partition("", (), "file:///t"),)
+
+
+def covered(batch: SplitBatch) -> dict[str, list[tuple[int, int]]]:
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for path, start, length in zip(
+        batch.paths.to_pylist(), batch.start.tolist(), batch.length.tolist(), strict=True
+    ):
+        ranges.setdefault(path, []).append((start, start + length))
+    return ranges
+
+
+@given(
+    sizes=st.lists(st.integers(1, 2_000_000), max_size=200),
+    target=st.integers(1_000, 500_000),
+    open_cost=st.integers(0, 50_000),
+    max_files=st.integers(1, 50),
+    parallelism=st.integers(1, 40),
+)
+def test_every_byte_once(
+    sizes: list[int], target: int, open_cost: int, max_files: int, parallelism: int
+) -> None:
+    settings = SplitSettings(target, open_cost, max_files, parallelism)
+    files = files_of(sizes)
+    batch = coalesce(files, PARTITION, settings)
+    ranges = covered(batch)
+    for i, size in enumerate(sizes):
+        parts = sorted(ranges[f"file:///t/{i}"])
+        assert parts[0][0] == 0
+        assert parts[-1][1] == size
+        assert all(a[1] == b[0] for a, b in zip(parts, parts[1:], strict=False))
+    assert len(ranges) == len(sizes)
+    per_split = np.diff(batch.first)
+    assert (per_split >= 1).all() and (per_split <= max(max_files, 1)).all()
+    assert batch.num_splits >= min(parallelism, batch.num_files)
+    assert ((batch.weight >= 50) & (batch.weight <= 1000)).all()
+
+
+def test_small_files_share_splits() -> None:
+    batch = coalesce(files_of([4_000] * 39_000), PARTITION, SplitSettings())
+    assert batch.num_splits <= 39_000 / 256 + 10
+
+
+def test_early_splits_are_small() -> None:
+    batch = coalesce(files_of([4_000] * 39_000), PARTITION, SplitSettings())
+    counts = np.diff(batch.first)
+    assert counts[0] < counts[10]
+
+
+def test_large_file_is_cut_at_row_groups() -> None:
+    groups = np.array([4, 100_000, 200_000, 300_000, 400_000], np.int64)
+    settings = SplitSettings(target_bytes=150_000)
+    batch = coalesce(files_of([500_000]), PARTITION, settings, lambda i: groups)
+    assert set(batch.start.tolist()) <= {0, *groups.tolist()}
+    assert batch.num_splits == 4
+    assert batch.length.sum() == 500_000
+
+
+def test_one_file_per_split_when_joining_is_off() -> None:
+    batch = coalesce(files_of([10] * 100), PARTITION, SplitSettings(max_files=1))
+    assert batch.num_splits == 100
+
+
+def test_slice_keeps_ranges_apart() -> None:
+    batch = coalesce(files_of([10] * 100), PARTITION, SplitSettings(max_files=7, parallelism=2))
+    pieces = [batch.slice(i, i + 1) for i in range(batch.num_splits)]
+    assert [p for piece in pieces for p in piece.paths.to_pylist()] == batch.paths.to_pylist()
+    assert all(piece.first[0] == 0 for piece in pieces)

@@ -1,0 +1,70 @@
+"""Correctness rule 18: partition names and values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.table.model import Column
+from bridge.table.partition import (
+    UNPARSABLE,
+    escape,
+    parse_partition_name,
+    parse_value,
+    partition_name,
+    typed_values,
+    unescape,
+)
+from bridge.types import BOOLEAN, DATE, INTEGER, STRING, TIMESTAMP, TINYINT, Type, decimal
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"])))
+def test_rule_18_escape_round_trip(text: str) -> None:
+    assert unescape(escape(text)) == text
+
+
+def test_rule_18_unescapes_once_and_after_splitting() -> None:
+    assert parse_partition_name("a=x%3Dy%2Fz/b=%2525") == (("a", "x=y/z"), ("b", "%25"))
+    assert parse_partition_name("a=1=2") == (("a", "1=2"),)
+
+
+def test_rule_18_null_marker() -> None:
+    name = partition_name(["a", "b"], [None, "x"])
+    assert name == "a=__HIVE_DEFAULT_PARTITION__/b=x"
+    assert parse_partition_name(name)[0] == ("a", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [
+        ("01", INTEGER, 1),
+        ("1", INTEGER, 1),
+        ("-5", TINYINT, -5),
+        ("200", TINYINT, UNPARSABLE),
+        ("x", INTEGER, UNPARSABLE),
+        ("1.5", INTEGER, UNPARSABLE),
+        ("1.50", decimal(10, 2), 150),
+        ("1.505", decimal(10, 2), UNPARSABLE),
+        ("NaN", decimal(10, 2), UNPARSABLE),
+        ("2024-02-29", DATE, 19782),
+        ("2023-02-29", DATE, UNPARSABLE),
+        ("1970-01-02 00:00:00", TIMESTAMP, 86_400_000_000),
+        ("1970-01-01 00:00:00.5", TIMESTAMP, 500_000),
+        ("1970-01-01 00:00:00.0000001", TIMESTAMP, UNPARSABLE),
+        ("TRUE", BOOLEAN, True),
+        ("yes", BOOLEAN, UNPARSABLE),
+        ("é", STRING, "é".encode()),
+        (None, STRING, None),
+    ],
+)
+def test_rule_18_values_are_typed(text: str | None, type_: Type, value: object) -> None:
+    assert parse_value(text, type_) == value
+
+
+def test_rule_18_wrong_levels_are_unknown() -> None:
+    keys = [Column("a", INTEGER), Column("b", STRING)]
+    assert typed_values(["a=1", "A=1/b=x", "c=1/b=x"], keys) == [
+        [UNPARSABLE, 1, UNPARSABLE],
+        [UNPARSABLE, b"x", b"x"],
+    ]
