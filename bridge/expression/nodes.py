@@ -1,8 +1,9 @@
 """What is asked: the engine-agnostic predicate, before and after binding.
 
-An unbound tree (``Expression``) names columns by path and holds literals with the type their engine gave
-them. Rewriting pushes NOT to the leaves and weakens what is unknown; binding resolves names against a
-schema and converts literals to canonical values of the column's type (`bridge.types`). A bound tree has no Not.
+An unbound tree (``Expression``) names columns by path and holds literals with the type their engine
+gave them. Rewriting pushes NOT to the leaves and weakens what is unknown; binding resolves names
+against a schema and converts literals to canonical values of the column's type (`bridge.types`). A
+bound tree has no Not.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A column by name, or a field within by path: ``("st", "a")`` is field a of column st."""
+    """A column by name, or a field within it by path: ``("st", "a")`` is field a of column st."""
 
     path: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value in canonical form with the type it had where it came from; ``value`` None is SQL NULL."""
+    """A canonical value with the type it had where it came from; ``value`` None is SQL NULL."""
 
     value: Value | None
     type: Type
@@ -62,12 +63,12 @@ class AlwaysTrue(Expression):
 
 @dataclass(frozen=True, slots=True)
 class AlwaysFalse(Expression):
-    """Matches no row (false or NULL for each)."""
+    """False for every row (never NULL, so that its negation is true)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Expression):
-    """A part that could not be translated; ``text`` names it. Neither it nor its negation prunes."""
+    """A part that could not be translated, named by ``text``; it and its negation prune nothing."""
 
     text: str
 
@@ -104,7 +105,15 @@ class BoundExpression:
 
 @dataclass(frozen=True, slots=True)
 class BoundTrue(BoundExpression):
-    """Matches every row, or is not known to exclude any."""
+    """Excludes no row.
+
+    Attributes:
+        exact: True where it is true of every row; False where it stands for a condition that could
+            not be translated or had to be rounded outward. An inexact one is kept as a child of
+            AND, so that ALWAYS (M1) is never claimed for what was weakened.
+    """
+
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +136,7 @@ class BoundReference:
     """A resolved column or nested field.
 
     Attributes:
-        path: the names as the schema spells them.
+        path: the names as the schema spells them, outermost first.
         type: the column's type in the table.
         partition: whether it is a partition key (its value comes from the partition).
     """
@@ -141,7 +150,8 @@ class BoundReference:
 class BoundPredicate(BoundExpression):
     """An operator over a resolved column; values are canonical in the column's type, never None.
 
-    IN and NOT_IN hold sorted, distinct values; NULL literals were resolved by binding.
+    IN and NOT_IN hold sorted, distinct values. NULL and NaN literals were resolved by binding, and
+    so were NULL_SAFE_EQ and NULL_SAFE_NE; a value is never -0.0.
     """
 
     op: Op

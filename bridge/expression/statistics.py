@@ -1,14 +1,15 @@
 """PruningStatistics: what is known about many files, as columns over ALL of them.
 
-The law: whatever an implementation says of a file must hold for every row of that file as the asking engine
-reads it. What it does not know it must say it does not know; an unknown bound is an infinite bound, an unknown count is -1.
-The shape follows DataFusion's trait of the same name: one array a question, one slot a file, no object per file.
+The law: whatever an implementation says of a file must hold for every row of that file as the
+asking engine reads it. What it does not know it must say it does not know; an unknown bound is an
+infinite bound, an unknown count is -1. The shape follows DataFusion's trait of the same name: one
+array a question, one slot a file, no object per file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,10 @@ import pyarrow as pa
 from bridge.expression.nodes import BoundReference
 from bridge.types import Type, Value
 
-Mask = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.int64]
-Bounds = npt.NDArray[np.int64] | npt.NDArray[np.float64] | pa.Array
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Counts: TypeAlias = npt.NDArray[np.int64]
+# An Arrow array comes without type information, so this is Any for mypy; the types are for readers.
+Bounds: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64] | pa.Array"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,10 @@ class ColumnStatistics:
 
     Attributes:
         type: the column's type in the table; bounds were converted to it exactly or are unknown.
-        lower, upper: bounds of the non-null, non-NaN values, both inclusive. int64 arrays for booleans, integers,
-            dates, timestamps and decimals of at most 18 digits; float64 arrays for floats; Arrow arrays (large_binary, or decimal128(38, s) for wider decimals)
-            otherwise. Unknown: the smallest/largest number of the numpy type, or null in an Arrow array.
+        lower, upper: bounds of the non-null, non-NaN values, both inclusive. int64 arrays for
+            booleans, integers, dates, timestamps and decimals of at most 18 digits; float64 arrays
+            for floats; Arrow arrays (large_binary, or decimal128(38, s) for wider decimals)
+            otherwise. Unknown: the smallest or largest int64, -inf or +inf, null in an Arrow array.
         lower_known, upper_known: False where unknown; None means all are known.
         exact: True where both bounds are values that occur in the file; None means all are.
         null_count, nan_count, row_count: -1 where unknown. nan_count is 0 for types without NaN.
@@ -60,5 +63,8 @@ class PruningStatistics(Protocol):
         ...
 
     def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        """Per file: False only where the file certainly holds none of ``values`` (bloom, value list). None: not known."""
+        """Files that may hold one of ``values``; None where nothing is known about any.
+
+        False only where the file certainly holds none of them (bloom filter, value list).
+        """
         ...

@@ -1,0 +1,296 @@
+"""Binding: names resolved once against a schema, literals converted to the column's own values.
+
+The law: a row that satisfies the expression satisfies the bound one. Where both are equivalent
+`fold.is_exact` holds; where a literal had to be rounded outward, or the engines disagree about a
+comparison, an inexact `BoundTrue` stands beside what is left.
+
+>>> from bridge.expression.builders import gt
+>>> from bridge.types import INTEGER, TRINO, Field, decimal
+>>> bound = bind(gt("A", 55, decimal(2, 1)), [Field("a", INTEGER)], [], TRINO)
+>>> bound.op, bound.reference.path, bound.values
+(<Op.GE: '>='>, ('a',), (6,))
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
+from bridge.expression.fold import FALSE, KEPT, TRUE, conjunction, disjunction, membership
+from bridge.expression.literals import Placement, domain, is_nan, place
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundExpression,
+    BoundPredicate,
+    BoundReference,
+    Expression,
+    Literal,
+    Op,
+    Or,
+    Predicate,
+    Reference,
+)
+from bridge.expression.rewrite import normalise
+from bridge.types import Field, Kind, NanOrder, Semantics, Value
+
+
+def bind(
+    expression: Expression,
+    columns: Sequence[Field],
+    partition_keys: Sequence[Field],
+    semantics: Semantics,
+    *,
+    case_sensitive: bool = False,
+    strict: bool = False,
+) -> BoundExpression:
+    """Binds an expression, rewritten first, to a schema.
+
+    Args:
+        columns: data columns, and hidden ones where the caller knows their values per file.
+        partition_keys: a name that is both is a partition key.
+        strict: a text compared with a date or timestamp that is no ISO date is an error, for text
+            that a user typed; otherwise such a comparison prunes nothing.
+
+    Errors:
+        ColumnNotFound, AmbiguousColumn: by name, with the nearest names as the hint.
+        InvalidPredicate: only if ``strict``.
+    """
+    binder = _Binder(Scope(columns, partition_keys, case_sensitive), semantics, strict)
+    return binder.bind(normalise(expression, semantics))
+
+
+class Scope:
+    """The names of a table, resolved once to path tuples (rule 14)."""
+
+    __slots__ = ("_columns", "_fold", "_partition_names")
+
+    def __init__(
+        self, columns: Sequence[Field], partition_keys: Sequence[Field], case_sensitive: bool
+    ) -> None:
+        self._fold = (lambda name: name) if case_sensitive else str.lower
+        self._partition_names = {f.name for f in partition_keys}
+        self._columns = (
+            *(f for f in columns if f.name not in self._partition_names),
+            *partition_keys,
+        )
+
+    def resolve(self, reference: Reference) -> BoundReference:
+        """Errors: ColumnNotFound, AmbiguousColumn."""
+        found = self._find(reference.path[0], self._columns, reference)
+        path, type = [found.name], found.type
+        for name in reference.path[1:]:
+            if type.kind is not Kind.STRUCT:
+                raise ColumnNotFound(
+                    f"{_spell(reference.path)}: {_spell(path)} is {type}, it has no fields",
+                    "only fields of a struct are named by path",
+                )
+            member = self._find(name, type.fields, reference)
+            path.append(member.name)
+            type = member.type
+        return BoundReference(tuple(path), type, path[0] in self._partition_names)
+
+    def _find(self, name: str, fields: Sequence[Field], reference: Reference) -> Field:
+        matches = [f for f in fields if self._fold(f.name) == self._fold(name)]
+        if len(matches) == 1:
+            return matches[0]
+        where = _spell(reference.path)
+        if matches:
+            names = ", ".join(f.name for f in matches)
+            raise AmbiguousColumn(
+                f"{where} may be any of {names}, which differ only in case",
+                "rename one of them, or leave this condition to the engine",
+            )
+        folded = {self._fold(f.name): f.name for f in fields}
+        near = [folded[n] for n in difflib.get_close_matches(self._fold(name), folded, n=3)]
+        names = ", ".join(near or [f.name for f in fields][:10])
+        raise ColumnNotFound(
+            f"there is no column {where}",
+            f"did you mean {names}?" if near else f"there are {names}",
+        )
+
+
+def _spell(path: Sequence[str]) -> str:
+    return ".".join(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    scope: Scope
+    semantics: Semantics
+    strict: bool
+
+    def bind(self, expression: Expression) -> BoundExpression:
+        match expression:
+            case AlwaysTrue():
+                return TRUE
+            case AlwaysFalse():
+                return FALSE
+            case And(children):
+                return conjunction([self.bind(c) for c in children])
+            case Or(children):
+                return disjunction([self.bind(c) for c in children])
+            case Predicate(op, reference, literals):
+                return self._predicate(op, self.scope.resolve(reference), literals)
+        return KEPT  # Unknown; NOT has gone to the leaves
+
+    def _predicate(
+        self, op: Op, reference: BoundReference, literals: tuple[Literal, ...]
+    ) -> BoundExpression:
+        match op:
+            case Op.IS_NULL | Op.IS_NOT_NULL:
+                return BoundPredicate(op, reference)
+            case Op.IS_NAN | Op.IS_NOT_NAN:
+                return _is_nan(op, reference)
+            case Op.IN:
+                known = [v for v in literals if v.value is not None]  # = NULL is never true
+                return disjunction([self._equal(reference, v) for v in known])
+            case Op.NOT_IN:
+                if any(v.value is None for v in literals):
+                    return FALSE
+                parts = [self._unequal(reference, v) for v in literals]
+                return conjunction([BoundPredicate(Op.IS_NOT_NULL, reference), *parts])
+        (literal,) = literals
+        if literal.value is None:
+            return _with_null(op, reference)
+        match op:
+            case Op.STARTS_WITH | Op.NOT_STARTS_WITH:
+                return _prefix(op, reference, literal)
+            case Op.EQ:
+                return self._equal(reference, literal)
+            case Op.NE:
+                return self._unequal(reference, literal)
+            case Op.NULL_SAFE_EQ:
+                if is_nan(literal):  # identical, whatever the order
+                    return _is_nan(Op.IS_NAN, reference)
+                return self._equal(reference, literal)
+            case Op.NULL_SAFE_NE:
+                null = BoundPredicate(Op.IS_NULL, reference)
+                if is_nan(literal):
+                    return disjunction([null, _is_nan(Op.IS_NOT_NAN, reference)])
+                return disjunction([null, self._unequal(reference, literal)])
+        return self._ordered(op, reference, literal)
+
+    @property
+    def _largest(self) -> bool:
+        return self.semantics.nan is NanOrder.LARGEST
+
+    def _place(self, reference: BoundReference, literal: Literal) -> Placement | None:
+        placement = place(literal, reference.type)
+        if (
+            placement is None
+            and self.strict
+            and literal.type.is_text
+            and reference.type.kind in (Kind.DATE, Kind.TIMESTAMP)
+            and isinstance(literal.value, bytes)
+        ):
+            text = literal.value.decode("utf-8", "replace")
+            raise InvalidPredicate(
+                f"{_spell(reference.path)} is a {reference.type}, and {text!r} is none",
+                "write 2024-03-01 or 2024-03-01 12:00:00.5",
+            )
+        return placement
+
+    def _equal(self, reference: BoundReference, literal: Literal) -> BoundExpression:
+        if is_nan(literal):
+            return _is_nan(Op.IS_NAN, reference) if self._largest else FALSE
+        at = self._place(reference, literal)
+        if at is None:
+            return KEPT
+        if at.low is None or at.high is None:
+            return FALSE
+        if at.point:
+            return membership(Op.IN, reference, (_zero(at.low),))
+        if at.exact:
+            return FALSE  # between two neighbours
+        span = [_bounded(Op.GE, reference, at.low), _bounded(Op.LE, reference, at.high)]
+        return conjunction([*span, KEPT])
+
+    def _unequal(self, reference: BoundReference, literal: Literal) -> BoundExpression:
+        not_null = BoundPredicate(Op.IS_NOT_NULL, reference)
+        if is_nan(literal):
+            return _is_nan(Op.IS_NOT_NAN, reference) if self._largest else not_null
+        at = self._place(reference, literal)
+        if at is None:
+            return KEPT
+        if at.point:
+            assert at.low is not None
+            return membership(Op.NOT_IN, reference, (_zero(at.low),))
+        return not_null if at.exact else conjunction([not_null, KEPT])
+
+    def _ordered(self, op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
+        if is_nan(literal):
+            return self._against_nan(op, reference)
+        at = self._place(reference, literal)
+        if at is None:
+            return KEPT
+        less = op in (Op.LT, Op.LE)
+        limit = at.high if less else at.low
+        if limit is None:
+            # Nothing is beyond the type's range; no floating type has a range.
+            return FALSE
+        if not at.point:
+            op = Op.LE if less else Op.GE
+        bound = _bounded(op, reference, _zero(limit))
+        return bound if at.exact else conjunction([bound, KEPT])
+
+    def _against_nan(self, op: Op, reference: BoundReference) -> BoundExpression:
+        """Rule 1: under IEEE nothing compares with NaN; elsewhere it is the greatest value."""
+        if not self._largest or op is Op.GT:
+            return FALSE
+        match op:
+            case Op.LT:
+                return _is_nan(Op.IS_NOT_NAN, reference)
+            case Op.LE:
+                return BoundPredicate(Op.IS_NOT_NULL, reference)
+        return _is_nan(Op.IS_NAN, reference)
+
+
+def _is_nan(op: Op, reference: BoundReference) -> BoundExpression:
+    if reference.type.is_floating:
+        return BoundPredicate(op, reference)
+    return FALSE if op is Op.IS_NAN else BoundPredicate(Op.IS_NOT_NULL, reference)
+
+
+def _with_null(op: Op, reference: BoundReference) -> BoundExpression:
+    """Rule 6: only the null-safe comparisons know what to do with NULL."""
+    match op:
+        case Op.NULL_SAFE_EQ:
+            return BoundPredicate(Op.IS_NULL, reference)
+        case Op.NULL_SAFE_NE:
+            return BoundPredicate(Op.IS_NOT_NULL, reference)
+    return FALSE
+
+
+def _prefix(op: Op, reference: BoundReference, literal: Literal) -> BoundExpression:
+    column, given = reference.type, literal.type
+    plain = (Kind.STRING, Kind.VARCHAR)
+    if not (
+        (column.kind in plain and given.kind in plain)
+        or (column.kind is Kind.BINARY and given.kind is Kind.BINARY)
+    ):
+        return KEPT
+    assert literal.value is not None
+    if literal.value == b"":
+        return BoundPredicate(Op.IS_NOT_NULL, reference) if op is Op.STARTS_WITH else FALSE
+    return BoundPredicate(op, reference, (literal.value,))
+
+
+def _bounded(op: Op, reference: BoundReference, value: Value) -> BoundExpression:
+    """An order comparison, folded where it meets the end of the type's range."""
+    edges = domain(reference.type)
+    if edges is not None:
+        least, greatest = edges
+        if (op is Op.LT and value == least) or (op is Op.GT and value == greatest):
+            return FALSE
+        if (op is Op.GE and value == least) or (op is Op.LE and value == greatest):
+            return BoundPredicate(Op.IS_NOT_NULL, reference)
+    return BoundPredicate(op, reference, (value,))
+
+
+def _zero(value: Value) -> Value:
+    """Rule 2: one zero."""
+    return 0.0 if isinstance(value, float) and value == 0 else value

@@ -1,0 +1,90 @@
+"""Dates and timestamps as text: the proleptic Gregorian calendar over every year an int32 reaches.
+
+Python's own ``datetime`` ends at years 1 and 9999; tables hold what lies beyond. The algorithms are
+Howard Hinnant's (chrono-compatible low-level date algorithms).
+"""
+
+from __future__ import annotations
+
+import re
+
+MICROS_PER_DAY = 86_400_000_000
+_DATE = re.compile(r"([+-]?\d{4,7})-(\d{2})-(\d{2})")
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{4,7}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?"
+)
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01."""
+    year -= month <= 2
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return (
+        era * 146097
+        + year_of_era * 365
+        + year_of_era // 4
+        - year_of_era // 100
+        + (day_of_year - 719468)
+    )
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days since 1970-01-01."""
+    era, day_of_era = divmod(days + 719468, 146097)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month_index = (5 * day_of_year + 2) // 153
+    month = month_index + (3 if month_index < 10 else -9)
+    year = year_of_era + era * 400 + (month <= 2)
+    return year, month, day_of_year - (153 * month_index + 2) // 5 + 1
+
+
+def parse_date(text: str) -> int | None:
+    """Days since 1970-01-01 of an ISO date, None if it is none: never a guess.
+
+    >>> parse_date("2024-03-01"), parse_date("2024-02-30"), parse_date("2024-3-1")
+    (19783, None, None)
+    """
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day = (int(part) for part in match.groups())
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    days = days_from_civil(year, month, day)
+    return days if civil_from_days(days) == (year, month, day) else None
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Microseconds since the epoch of an ISO timestamp without zone; a date alone is its midnight.
+
+    None if it is none, or has more than six digits after the point.
+    """
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return None
+    days = parse_date(match[1])
+    hour, minute, second = (int(part or 0) for part in match.group(2, 3, 4))
+    if days is None or hour > 23 or minute > 59 or second > 59:
+        return None
+    micros = int((match[5] or "").ljust(6, "0"))
+    return days * MICROS_PER_DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
+
+
+def format_date(days: int) -> str:
+    """The ISO form; years beyond 0-9999 with their sign."""
+    year, month, day = civil_from_days(days)
+    text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    return f"{text}-{month:02d}-{day:02d}"
+
+
+def format_timestamp(micros: int) -> str:
+    """The ISO form with a blank, and as many digits of a second as it needs."""
+    days, rest = divmod(micros, MICROS_PER_DAY)
+    seconds, fraction = divmod(rest, 1_000_000)
+    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{format_date(days)} {time}{tail}"

@@ -1,0 +1,234 @@
+"""Expressions as text: SQL that parses back, and a short form for reports.
+
+The law: ``parse_where(format(e))[0] == e`` for every expression that a parser could have produced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from bridge.expression.calendar import format_date, format_timestamp
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundAnd,
+    BoundExpression,
+    BoundFalse,
+    BoundOr,
+    BoundPredicate,
+    BoundTrue,
+    Expression,
+    Literal,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Unknown,
+)
+from bridge.types import Kind, Type, Value
+
+_SIMPLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def format(expression: Expression) -> str:
+    """The expression as a condition in Trino's dialect.
+
+    >>> from bridge.expression.builders import and_, eq, starts_with
+    >>> format(and_(eq("a", 5), starts_with("b", "it's")))
+    '"a" = 5 AND starts_with("b", \\'it\\'\\'s\\')'
+    """
+    match expression:
+        case AlwaysTrue():
+            return "true"
+        case AlwaysFalse():
+            return "false"
+        case Unknown(text):
+            return f"({text})"
+        case And(children):
+            return " AND ".join(_grouped(c) for c in children) or "true"
+        case Or(children):
+            return " OR ".join(_grouped(c) for c in children) or "false"
+        case Not(child):
+            return f"NOT ({format(child)})"
+        case Predicate():
+            return _predicate(expression)
+    raise AssertionError(expression)
+
+
+def _grouped(child: Expression) -> str:
+    text = format(child)
+    return f"({text})" if isinstance(child, And | Or | Not) else text
+
+
+def _predicate(predicate: Predicate) -> str:
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in predicate.reference.path)
+    values = [_literal(v) for v in predicate.literals]
+    match predicate.op:
+        case Op.IN | Op.NOT_IN:
+            return f"{name} {predicate.op.value} ({', '.join(values)})"
+        case Op.IS_NULL | Op.IS_NOT_NULL:
+            return f"{name} {predicate.op.value}"
+        case Op.IS_NAN:
+            return f"is_nan({name})"
+        case Op.IS_NOT_NAN:
+            return f"NOT is_nan({name})"
+        case Op.STARTS_WITH:
+            return f"starts_with({name}, {values[0]})"
+        case Op.NOT_STARTS_WITH:
+            return f"NOT starts_with({name}, {values[0]})"
+    return f"{name} {predicate.op.value} {values[0]}"
+
+
+def _literal(literal: Literal) -> str:
+    value, type = literal.value, literal.type
+    if value is None:
+        return "NULL" if type.kind is Kind.UNKNOWN else f"CAST(NULL AS {_sql_type(type)})"
+    if isinstance(value, bytes):
+        return _text(value, type)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value, type)
+    match type.kind:
+        case Kind.BIGINT:
+            return str(value)
+        case Kind.DATE:
+            return f"DATE '{format_date(value)}'"
+        case Kind.TIMESTAMP:
+            return f"TIMESTAMP '{format_timestamp(value)}'"
+        case Kind.DECIMAL:
+            return f"CAST('{format_decimal(value, type.scale)}' AS {_sql_type(type)})"
+    return f"CAST({value} AS {_sql_type(type)})"
+
+
+def _text(value: bytes, type: Type) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return _hex(value, type)
+    if type.kind is Kind.BINARY:
+        return _hex(value, type)
+    quoted = "'" + text.replace("'", "''") + "'"
+    return quoted if type.kind is Kind.STRING else f"CAST({quoted} AS {_sql_type(type)})"
+
+
+def _hex(value: bytes, type: Type) -> str:
+    text = f"X'{value.hex()}'"
+    return text if type.kind is Kind.BINARY else f"CAST({text} AS {_sql_type(type)})"
+
+
+def _float(value: float, type: Type) -> str:
+    if math.isnan(value):
+        text = "nan()"
+    elif math.isinf(value):
+        text = "infinity()" if value > 0 else "-infinity()"
+    else:
+        text = f"{value!r}E0" if "e" not in repr(value) else repr(value)
+        if type.kind is Kind.FLOAT:
+            return f"CAST('{value!r}' AS REAL)"
+    return text if type.kind is Kind.DOUBLE else f"CAST({text} AS REAL)"
+
+
+def _sql_type(type: Type) -> str:
+    match type.kind:
+        case Kind.STRING:
+            return "VARCHAR"
+        case Kind.FLOAT:
+            return "REAL"
+        case Kind.BINARY:
+            return "VARBINARY"
+        case Kind.TIMESTAMP_TZ:
+            return "TIMESTAMP WITH TIME ZONE"
+    return str(type).upper()
+
+
+def format_decimal(unscaled: int, scale: int) -> str:
+    """An unscaled integer with its point.
+
+    >>> format_decimal(-5, 2), format_decimal(1234, 0)
+    ('-0.05', '1234')
+    """
+    if not scale:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    return f"{'-' if unscaled < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def format_bound(expression: BoundExpression, max_values: int = 3) -> str:
+    """A bound expression in the words of a report; IN lists beyond ``max_values`` as a number.
+
+    >>> from bridge.expression.bind import bind
+    >>> from bridge.expression.builders import and_, ge, in_
+    >>> from bridge.types import BIGINT, DATE, TRINO, Field
+    >>> clause = and_(ge("o_date", "2024-03-01"), in_("cust_id", range(9)))
+    >>> format_bound(bind(clause, [Field("cust_id", BIGINT)], [Field("o_date", DATE)], TRINO))
+    'o_date >= 2024-03-01 AND cust_id IN (9 values)'
+    """
+    match expression:
+        case BoundTrue():
+            return "true"
+        case BoundFalse():
+            return "false"
+        case BoundAnd(children):
+            # An inexact true only says that something else was asked; the report names that.
+            shown = [c for c in children if not isinstance(c, BoundTrue)]
+            return " AND ".join(_grouped_bound(c, max_values) for c in shown)
+        case BoundOr(children):
+            return " OR ".join(_grouped_bound(c, max_values) for c in children)
+        case BoundPredicate():
+            return _bound_predicate(expression, max_values)
+    raise AssertionError(expression)
+
+
+def _grouped_bound(child: BoundExpression, max_values: int) -> str:
+    text = format_bound(child, max_values)
+    return f"({text})" if isinstance(child, BoundAnd | BoundOr) else text
+
+
+def _bound_predicate(predicate: BoundPredicate, max_values: int) -> str:
+    op, values, type = predicate.op, predicate.values, predicate.reference.type
+    name = ".".join(_name(part) for part in predicate.reference.path)
+    if op in (Op.IN, Op.NOT_IN):
+        if len(values) > max_values:
+            return f"{name} {op.value} ({len(values)} values)"
+        return f"{name} {op.value} ({', '.join(format_value(v, type) for v in values)})"
+    if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+        prefix = format_value(values[0], type)
+        pattern = f"{prefix[:-1]}%'" if prefix.endswith("'") else f"{prefix}…"
+        return f"{name} {'LIKE' if op is Op.STARTS_WITH else 'NOT LIKE'} {pattern}"
+    return " ".join([name, op.value, *(format_value(v, type) for v in values)])
+
+
+def _name(part: str) -> str:
+    return part if _SIMPLE_NAME.fullmatch(part.lower()) or part.startswith("$") else f'"{part}"'
+
+
+def format_value(value: Value, type: Type) -> str:
+    """A canonical value as a person writes it; a long text or binary is cut."""
+    if isinstance(value, bytes):
+        try:
+            if type.kind is Kind.BINARY:
+                return _cut(f"0x{value.hex()}")
+            return f"'{_cut(value.decode())}'"
+        except UnicodeDecodeError:
+            return _cut(f"0x{value.hex()}")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    match type.kind:
+        case Kind.DATE:
+            return format_date(value)
+        case Kind.TIMESTAMP:
+            return format_timestamp(value)
+        case Kind.TIMESTAMP_TZ:
+            return f"{format_timestamp(value)} UTC"
+        case Kind.DECIMAL:
+            return format_decimal(value, type.scale)
+    return str(value)
+
+
+def _cut(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,0 +1,64 @@
+"""LIKE patterns: the part of them that bounds can answer (rule 7).
+
+The law: every text that matches the pattern satisfies the predicate; where `LikePattern.exact`, the
+reverse holds too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bridge.expression.nodes import Literal, Op, Predicate, Reference
+from bridge.types import STRING
+
+
+@dataclass(frozen=True, slots=True)
+class LikePattern:
+    """A pattern read up to its first wildcard.
+
+    Attributes:
+        prefix: the literal text it begins with.
+        whole: there is no wildcard at all.
+        exact: the predicate says all that the pattern says.
+    """
+
+    prefix: str
+    whole: bool
+    exact: bool
+
+    def predicate(self, reference: Reference) -> Predicate:
+        """``=`` for a pattern without wildcard, IS NOT NULL without a prefix, else STARTS WITH."""
+        if not self.prefix and not self.whole:
+            return Predicate(Op.IS_NOT_NULL, reference)
+        op = Op.EQ if self.whole else Op.STARTS_WITH
+        return Predicate(op, reference, (Literal(self.prefix.encode(), STRING),))
+
+
+def parse_like(pattern: str, escape: str | None) -> LikePattern:
+    """Reads a pattern.
+
+    Args:
+        escape: the character that makes a wildcard literal; None where there is none, Trino's
+            default (Hive and Spark have the backslash). Before any other character than a wildcard
+            or itself it ends the prefix, since engines differ about it.
+
+    >>> parse_like("ab%", None), parse_like("a!_b%c", "!")
+    (LikePattern(prefix='ab', whole=False, exact=True), LikePattern(prefix='a_b', whole=False, exact=False))
+    """  # noqa: E501
+    prefix: list[str] = []
+    i = 0
+    while i < len(pattern):
+        character = pattern[i]
+        if escape is not None and character == escape:
+            following = pattern[i + 1 : i + 2]
+            if following not in ("%", "_", escape):
+                return LikePattern("".join(prefix), whole=False, exact=False)
+            prefix.append(following)
+            i += 2
+            continue
+        if character in "%_":
+            exact = set(pattern[i:]) == {"%"} and escape != "%"
+            return LikePattern("".join(prefix), whole=False, exact=exact)
+        prefix.append(character)
+        i += 1
+    return LikePattern("".join(prefix), whole=True, exact=True)

@@ -1,0 +1,194 @@
+"""Literals converted exactly to the canonical values of a column's type.
+
+A literal of another type often lies between two values of the column: 5.5 between the integers 5
+and 6. A `Placement` holds the values around it, so that every comparison can be rewritten on the
+column's own values without loss (rules 8, 10 and 16): ``x > 5.5`` is ``x >= 6``.
+
+Where engines compare in a floating type that cannot hold the column's or the literal's value, the
+comparison itself rounds, and the placement spans everything that may round together: it is wide and
+inexact. Rounding is always outward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from bridge.expression.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
+from bridge.expression.nodes import Literal
+from bridge.types import INTEGER_RANGE, Kind, Type, Value
+
+_EXACT_INTEGERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a literal lies among a column's values.
+
+    A row that equals the literal has a value in [low, high]; a row that is less has one of at
+    most high, a row that is greater one of at least low. Where low > high, the literal lies between
+    two neighbours and nothing equals it.
+
+    Attributes:
+        low: None: the literal exceeds every value of the type.
+        high: None: every value of the type exceeds the literal.
+        exact: False where those are necessary conditions only.
+    """
+
+    low: Value | None
+    high: Value | None
+    exact: bool = True
+
+    @property
+    def point(self) -> bool:
+        """The literal is a value of the column."""
+        return self.exact and self.low is not None and self.low == self.high
+
+
+def domain(type: Type) -> tuple[int, int] | None:
+    """Least and greatest value of a type that has them, else None."""
+    if type.kind in INTEGER_RANGE:
+        return INTEGER_RANGE[type.kind]
+    if type.kind is Kind.DECIMAL:
+        return 1 - 10**type.precision, 10**type.precision - 1
+    return (0, 1) if type.kind is Kind.BOOLEAN else None
+
+
+def is_nan(literal: Literal) -> bool:
+    return isinstance(literal.value, float) and math.isnan(literal.value)
+
+
+def place(literal: Literal, type: Type) -> Placement | None:
+    """Places a literal, neither NULL nor NaN, among the values of a column's type.
+
+    Returns:
+        None where engines differ in how they compare the two types, or where no order of bounds
+        follows from theirs (char, rule 11): such a comparison prunes nothing.
+    """
+    value = literal.value
+    assert value is not None
+    if type.is_integer or type.kind is Kind.DECIMAL:
+        return _among_numbers(literal, type)
+    if type.is_floating:
+        number = exact_number(literal)
+        return None if number is None else _among_floats(number, type.kind is Kind.FLOAT)
+    given = literal.type
+    match type.kind:
+        case Kind.BOOLEAN if given.kind is Kind.BOOLEAN:
+            return _at(value)
+        case Kind.STRING | Kind.VARCHAR if given.kind in (Kind.STRING, Kind.VARCHAR):
+            return _at(value)
+        case Kind.BINARY | Kind.TIMESTAMP_TZ if given.kind is type.kind:
+            return _at(value)
+        case Kind.DATE | Kind.TIMESTAMP:
+            return _among_dates(literal, type)
+    return None
+
+
+def exact_number(literal: Literal) -> Fraction | float | None:
+    """The number a numeric literal stands for; infinities stay floats; None if it is no number."""
+    value, type = literal.value, literal.type
+    if type.kind is Kind.DECIMAL and isinstance(value, int):
+        return Fraction(value, 10**type.scale)
+    if type.is_integer and isinstance(value, int):
+        return Fraction(value)
+    if type.is_floating and isinstance(value, float):
+        return value if math.isinf(value) else Fraction(value)
+    return None
+
+
+def _at(value: Value) -> Placement:
+    return Placement(value, value)
+
+
+def _among_numbers(literal: Literal, type: Type) -> Placement | None:
+    number = exact_number(literal)
+    edges = domain(type)
+    if number is None or edges is None:
+        return None
+    least, greatest = edges
+    if isinstance(number, float):
+        return Placement(None, greatest) if number > 0 else Placement(least, None)
+    scale = 10**type.scale if type.kind is Kind.DECIMAL else 1
+    below = above = number
+    exact = True
+    if literal.type.is_floating and (
+        type.kind is Kind.DECIMAL or abs(number) >= _EXACT_INTEGERS[literal.type.kind]
+    ):
+        # The engine compares in the literal's type, where several of the column's values round
+        # to one: all between the literal's neighbours may be equal to it.
+        below, above = _neighbours(number, literal.type.kind is Kind.FLOAT)
+        exact = False
+    low, high = math.ceil(below * scale), math.floor(above * scale)
+    return Placement(
+        None if low > greatest else max(low, least),
+        None if high < least else min(high, greatest),
+        exact,
+    )
+
+
+def _among_floats(number: Fraction | float, single: bool) -> Placement:
+    if isinstance(number, float):
+        return _at(number)
+    low, high = around(number, single)
+    # Unequal: whether the engine rounds the literal first decides which of the two it equals.
+    return Placement(low + 0.0, high + 0.0, exact=low == high)
+
+
+def around(number: Fraction, single: bool) -> tuple[float, float]:
+    """The greatest float at most, and the least float at least, the number; equal if it is one."""
+    try:
+        near = float(number)
+    except OverflowError:
+        near = math.inf if number > 0 else -math.inf
+    if single:
+        with np.errstate(over="ignore"):
+            near = float(np.float32(near))
+    if math.isinf(near):
+        inner = _step(near, -near, single)
+        return (inner, near) if near > 0 else (near, inner)
+    exact = Fraction(near)
+    if exact == number:
+        return near, near
+    if exact > number:
+        return _step(near, -math.inf, single), near
+    return near, _step(near, math.inf, single)
+
+
+def _neighbours(number: Fraction, single: bool) -> tuple[Fraction, Fraction]:
+    """The floats next to one, as numbers."""
+    value = float(number)
+    below, above = (_step(value, to, single) for to in (-math.inf, math.inf))
+    # Beyond the largest float an integer still rounds to it for half a step.
+    edge = Fraction(value) * 2
+    return (
+        Fraction(below) if math.isfinite(below) else edge,
+        Fraction(above) if math.isfinite(above) else edge,
+    )
+
+
+def _step(value: float, to: float, single: bool) -> float:
+    if single:
+        return float(np.nextafter(np.float32(value), np.float32(to)))
+    return math.nextafter(value, to)
+
+
+def _among_dates(literal: Literal, type: Type) -> Placement | None:
+    value, given = literal.value, literal.type.kind
+    if given in (Kind.STRING, Kind.VARCHAR) and isinstance(value, bytes):
+        parse = parse_date if type.kind is Kind.DATE else parse_timestamp
+        parsed = parse(value.decode("utf-8", "replace"))
+        return None if parsed is None else _at(parsed)
+    if not isinstance(value, int):
+        return None
+    if given is type.kind:
+        return _at(value)
+    if type.kind is Kind.TIMESTAMP and given is Kind.DATE:
+        return _at(value * MICROS_PER_DAY)
+    if type.kind is Kind.DATE and given is Kind.TIMESTAMP:
+        day, rest = divmod(value, MICROS_PER_DAY)
+        return Placement(day + 1, day) if rest else _at(day)
+    return None

@@ -1,0 +1,288 @@
+"""Pruning: one vectorised pass over the statistics of all files.
+
+The law: a file that holds a row which satisfies the predicate is never NEVER. ALWAYS is an answer
+of its own, never inferred from NOT(NEVER) (M1): every row of the file satisfies the predicate.
+
+For ``5 <= x AND x < 9`` and bounds [lower, upper] of x:
+
+    never  = upper < 5  OR  lower >= 9
+    always = lower >= 5 AND upper < 9 AND there is no NULL (and no NaN)
+
+Unknown bounds are infinite, so that neither comparison needs a mask; AND uses whichever half is
+known, OR needs both (M4). Nothing is cached between calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
+from bridge.expression.bounds import between_neighbours, compare, holds_one_of, single_value_in
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundFalse,
+    BoundOr,
+    BoundPredicate,
+    BoundTrue,
+    Op,
+)
+from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.types import Kind, NanOrder, Semantics, Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The answers for all files of a batch; what is neither NEVER nor ALWAYS is MAYBE.
+
+    Attributes:
+        never: files that hold no matching row. A file without rows may be both.
+    """
+
+    never: Mask
+    _expression: BoundExpression = field(repr=False)
+    _statistics: PruningStatistics = field(repr=False)
+    _semantics: Semantics = field(repr=False)
+
+    @property
+    def always(self) -> Mask:
+        """Files all of whose rows match; computed at each call, since few callers ask."""
+        return _Always(self._statistics, self._semantics).of(self._expression)
+
+
+def prune(
+    expression: BoundExpression, statistics: PruningStatistics, semantics: Semantics
+) -> Answers:
+    """Answers for every file that the statistics describe.
+
+    Args:
+        semantics: of the engine that asks, the same that the expression was bound with.
+    """
+    never = _Never(statistics, semantics).of(expression)
+    if never is None:
+        never = np.zeros(statistics.num_files, dtype=np.bool_)
+    return Answers(never, expression, statistics, semantics)
+
+
+def _order_of_zero_differs(predicate: BoundPredicate, semantics: Semantics) -> bool:
+    """Hive compares doubles row by row with Java's Double.compare, where -0.0 < 0.0 (rule 2)."""
+    return (
+        semantics.nan is NanOrder.LARGEST
+        and predicate.reference.type.is_floating
+        and 0 in predicate.values
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Never:
+    """NEVER of each node; None stands for a mask of False, which need not be allocated."""
+
+    statistics: PruningStatistics
+    semantics: Semantics
+
+    def of(self, expression: BoundExpression) -> Mask | None:
+        match expression:
+            case BoundFalse():
+                return np.ones(self.statistics.num_files, dtype=np.bool_)
+            case BoundAnd(children):
+                known = [m for m in map(self.of, children) if m is not None]
+                return reduce(_or_into, known) if known else None
+            case BoundOr(children):
+                return self._or(children)
+            case BoundPredicate():
+                return self._predicate(expression)
+        return None
+
+    def _or(self, children: tuple[BoundExpression, ...]) -> Mask | None:
+        result: Mask | None = None
+        for child in children:
+            mask = self.of(child)
+            if mask is None:
+                return None  # OR needs both sides (M4)
+            result = mask if result is None else np.logical_and(result, mask, out=result)
+        return result
+
+    def _predicate(self, predicate: BoundPredicate) -> Mask | None:
+        never = self._by_statistics(predicate)
+        if predicate.op in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
+            contained = self.statistics.may_contain(predicate.reference, predicate.values)
+            if contained is not None:
+                absent = np.logical_not(contained)
+                never = absent if never is None else np.logical_or(never, absent)
+        return never
+
+    def _by_statistics(self, predicate: BoundPredicate) -> Mask | None:
+        column = self.statistics.column(predicate.reference)
+        if column is None:
+            return None
+        op = predicate.op
+        match op:
+            case Op.IS_NULL:
+                no_null: Mask = np.equal(column.null_count, 0)
+                return no_null
+            case Op.IS_NOT_NULL:
+                return _all_null(column)
+            case Op.IS_NAN:
+                return _with_all_null(np.equal(column.nan_count, 0), column)
+            case Op.IS_NOT_NAN:
+                rest = column.row_count - column.null_count - column.nan_count
+                return _with_all_null(_counted(column, nan=True) & (rest == 0), column)
+            case Op.NULL_SAFE_NE:
+                return None  # binding leaves none; it matches NULL
+        return _with_all_null(self._by_bounds(predicate, column), column)
+
+    def _by_bounds(self, predicate: BoundPredicate, column: ColumnStatistics) -> Mask:
+        """Files without a non-null value that satisfies a comparison."""
+        op, values = predicate.op, predicate.values
+        zero = _order_of_zero_differs(predicate, self.semantics)
+        match op:
+            case Op.EQ | Op.NULL_SAFE_EQ:
+                never = compare(column.upper, "<", values[0])
+                np.logical_or(never, compare(column.lower, ">", values[0]), out=never)
+            case Op.IN:
+                never = between_neighbours(column.lower, column.upper, values)
+            case Op.NE | Op.NOT_IN:
+                never = _no_nan(single_value_in(column, values), column)
+                if zero:
+                    never &= False
+            case Op.LT:
+                never = compare(column.lower, ">" if zero else ">=", values[0])
+            case Op.LE:
+                never = compare(column.lower, ">", values[0])
+            case Op.GT | Op.GE:
+                strict = op is Op.GE or zero
+                never = compare(column.upper, "<" if strict else "<=", values[0])
+                if self.semantics.nan is NanOrder.LARGEST:
+                    never = _no_nan(never, column)  # NaN is greater (rule 1)
+            case Op.STARTS_WITH:
+                never = _outside_prefix(column, values[0])
+            case _:
+                never = _inside_prefix(column, values[0])
+        return _trusted(never, column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    """ALWAYS of each node, by rules of its own."""
+
+    statistics: PruningStatistics
+    semantics: Semantics
+
+    def of(self, expression: BoundExpression) -> Mask:
+        size = self.statistics.num_files
+        match expression:
+            case BoundTrue(exact):
+                return np.full(size, exact, dtype=np.bool_)
+            case BoundAnd(children):
+                return reduce(np.logical_and, map(self.of, children))
+            case BoundOr(children):
+                return reduce(np.logical_or, map(self.of, children))
+            case BoundPredicate():
+                column = self.statistics.column(expression.reference)
+                if column is not None:
+                    return self._predicate(expression, column)
+        return np.zeros(size, dtype=np.bool_)
+
+    def _predicate(self, predicate: BoundPredicate, column: ColumnStatistics) -> Mask:
+        no_null: Mask = np.equal(column.null_count, 0)
+        match predicate.op:
+            case Op.IS_NULL:
+                return _all_null(column)
+            case Op.IS_NOT_NULL:
+                return no_null
+            case Op.IS_NAN:
+                every: Mask = (column.nan_count >= 0) & (column.nan_count == column.row_count)
+                return np.logical_and(every, no_null)
+            case Op.IS_NOT_NAN:
+                return _no_nan(no_null, column)
+            case Op.NULL_SAFE_NE:
+                return np.zeros(len(no_null), dtype=np.bool_)
+        return _trusted(self._by_bounds(predicate, column), column) & no_null
+
+    def _by_bounds(self, predicate: BoundPredicate, column: ColumnStatistics) -> Mask:
+        """Files all of whose non-null values satisfy a comparison."""
+        op, values = predicate.op, predicate.values
+        zero = _order_of_zero_differs(predicate, self.semantics)
+        largest = self.semantics.nan is NanOrder.LARGEST
+        match op:
+            case Op.EQ | Op.IN | Op.NULL_SAFE_EQ:
+                every = _no_nan(single_value_in(column, values), column)
+                return every & False if zero else every
+            case Op.NE | Op.NOT_IN:
+                # NaN differs from every value under either order.
+                return np.logical_not(holds_one_of(column, values))
+            case Op.LT | Op.LE:
+                strict = op is Op.LT or zero
+                every = compare(column.upper, "<" if strict else "<=", values[0])
+                return _no_nan(every, column)
+            case Op.GT | Op.GE:
+                strict = op is Op.GT or zero
+                every = compare(column.lower, ">" if strict else ">=", values[0])
+                return every if largest else _no_nan(every, column)
+            case Op.STARTS_WITH:
+                return _inside_prefix(column, values[0])
+        return _outside_prefix(column, values[0])
+
+
+def _or_into(left: Mask, right: Mask) -> Mask:
+    return np.logical_or(left, right, out=left)
+
+
+def _counted(column: ColumnStatistics, *, nan: bool = False) -> Mask:
+    known = (column.null_count >= 0) & (column.row_count >= 0)
+    return known & (column.nan_count >= 0) if nan else known
+
+
+def _all_null(column: ColumnStatistics) -> Mask:
+    """Files known to hold nothing but NULL; a file without rows holds nothing else either."""
+    counted = _counted(column) & (column.null_count == column.row_count)
+    return _with_all_null(counted, column)
+
+
+def _with_all_null(mask: Mask, column: ColumnStatistics) -> Mask:
+    return mask if column.all_null is None else np.logical_or(mask, column.all_null)
+
+
+def _no_nan(mask: Mask, column: ColumnStatistics) -> Mask:
+    """Only where the column is known to hold no NaN."""
+    if not column.type.is_floating:
+        return mask
+    without: Mask = np.logical_and(mask, column.nan_count == 0)
+    return without
+
+
+def _trusted(mask: Mask, column: ColumnStatistics) -> Mask:
+    """Rule 13: a boolean's minimum above its maximum is corrupt."""
+    if column.type.kind is not Kind.BOOLEAN:
+        return mask
+    return np.logical_and(mask, np.less_equal(column.lower, column.upper))
+
+
+def _outside_prefix(column: ColumnStatistics, prefix: Value) -> Mask:
+    """Rule 7: values that start with p lie in [p, successor of p)."""
+    assert isinstance(prefix, bytes)
+    outside = compare(column.upper, "<", prefix)
+    after = successor(prefix)
+    if after is not None:
+        np.logical_or(outside, compare(column.lower, ">=", after), out=outside)
+    return outside
+
+
+def _inside_prefix(column: ColumnStatistics, prefix: Value) -> Mask:
+    """Both bounds start with p, so everything between them does."""
+    assert isinstance(prefix, bytes)
+    inside = compare(column.lower, ">=", prefix)
+    after = successor(prefix)
+    # Without a successor (only 0xFF) everything from p on starts with it, if it is as short.
+    below = (
+        compare(column.upper, "<=", prefix) if after is None else compare(column.upper, "<", after)
+    )
+    return np.logical_and(inside, below)
+
+
+def successor(prefix: bytes) -> bytes | None:
+    """The least byte string greater than all that start with the prefix; None if there is none."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

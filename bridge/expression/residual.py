@@ -1,0 +1,103 @@
+"""Partial evaluation: what is left of a predicate once some columns' values are known.
+
+The law: for every row that has the known values, the residual and the expression agree. Partitions
+are pruned by it (the residual is false), and files of the rest are asked for what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from bridge.expression.fold import FALSE, TRUE, conjunction, disjunction
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundOr,
+    BoundPredicate,
+    BoundReference,
+    Op,
+)
+from bridge.types import Value
+
+
+def residual(
+    expression: BoundExpression, values: Mapping[tuple[str, ...], Value | None]
+) -> BoundExpression:
+    """Replaces predicates over known columns by what they are.
+
+    Args:
+        values: canonical values by path; None is NULL. A column that is absent stays unknown, as
+            must one whose text could not be parsed (rule 18). A NaN leaves its predicates as they
+            are: what it satisfies depends on the engine.
+    """
+    match expression:
+        case BoundAnd(children):
+            return conjunction(residual(c, values) for c in children)
+        case BoundOr(children):
+            return disjunction(residual(c, values) for c in children)
+        case BoundPredicate(_, reference, _):
+            if reference.path not in values:
+                return expression
+            holds = _holds(expression, values[reference.path])
+            return expression if holds is None else TRUE if holds else FALSE
+    return expression
+
+
+def references(expression: BoundExpression) -> frozenset[BoundReference]:
+    """The columns an expression asks about."""
+    return frozenset(_references(expression))
+
+
+def _references(expression: BoundExpression) -> Iterator[BoundReference]:
+    match expression:
+        case BoundAnd(children) | BoundOr(children):
+            for child in children:
+                yield from _references(child)
+        case BoundPredicate(_, reference, _):
+            yield reference
+
+
+def _holds(predicate: BoundPredicate, value: Value | None) -> bool | None:
+    op, values = predicate.op, predicate.values
+    if value is None:
+        return op in (Op.IS_NULL, Op.NULL_SAFE_NE)
+    match op:
+        case Op.IS_NULL:
+            return False
+        case Op.IS_NOT_NULL:
+            return True
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    match op:
+        case Op.EQ | Op.IN | Op.NULL_SAFE_EQ:
+            return value in values
+        case Op.NE | Op.NOT_IN | Op.NULL_SAFE_NE:
+            return value not in values
+        case Op.IS_NAN:
+            return False
+        case Op.IS_NOT_NAN:
+            return True
+    return _compares(op, value, values[0])
+
+
+def _compares(op: Op, value: Value, limit: Value) -> bool:
+    if isinstance(value, bytes):
+        assert isinstance(limit, bytes)
+        match op:
+            case Op.STARTS_WITH:
+                return value.startswith(limit)
+            case Op.NOT_STARTS_WITH:
+                return not value.startswith(limit)
+        order = (value > limit) - (value < limit)
+    else:
+        assert not isinstance(limit, bytes)
+        order = (value > limit) - (value < limit)
+    match op:
+        case Op.LT:
+            return order < 0
+        case Op.LE:
+            return order <= 0
+        case Op.GT:
+            return order > 0
+    return order >= 0

@@ -1,0 +1,470 @@
+"""WHERE clauses in the words of three dialects, to unbound expressions.
+
+The law: every row that satisfies the clause satisfies the expression. What has no counterpart
+becomes `Unknown` where it stands and is named in ``dropped``.
+
+Literals get the type that the dialect gives them: 5 is a bigint, 1.5 a decimal (a double in Hive),
+1e3 a double, '…' a string. A text compared with a date column is converted by binding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from bridge.errors import InvalidPredicate, UnsupportedType
+from bridge.expression.calendar import parse_date, parse_timestamp
+from bridge.expression.format import format, format_bound
+from bridge.expression.like import parse_like
+from bridge.expression.literals import around, domain, exact_number
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Expression,
+    Literal,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Reference,
+    Unknown,
+)
+from bridge.expression.rewrite import NEGATED
+from bridge.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER_RANGE,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    Kind,
+    Type,
+    decimal,
+    parse_hive_type,
+)
+
+__all__ = ["DIALECTS", "format", "format_bound", "parse_where"]
+
+DIALECTS = ("trino", "hive", "spark")
+MAX_LENGTH = 1_000_000
+_COMPARISONS: dict[type[Any], Op] = {
+    exp.EQ: Op.EQ,
+    exp.NEQ: Op.NE,
+    exp.LT: Op.LT,
+    exp.LTE: Op.LE,
+    exp.GT: Op.GT,
+    exp.GTE: Op.GE,
+    exp.NullSafeEQ: Op.NULL_SAFE_EQ,
+    exp.NullSafeNEQ: Op.NULL_SAFE_NE,
+}
+_MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+# A NOT over these is an operator of its own, and exactly so.
+_FUSED = frozenset({Op.IN, Op.IS_NULL, Op.IS_NAN, Op.STARTS_WITH})
+
+
+def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[str, ...]]:
+    """Parses a condition, with or without the word WHERE.
+
+    Args:
+        dialect: one of `DIALECTS`; it decides about quotes, literals and LIKE's escape (rule 7).
+
+    Returns:
+        The expression, and the texts of the parts that could not be expressed.
+
+    Errors:
+        InvalidPredicate: the text does not parse; with the place and the words there.
+
+    >>> parse_where("upper(name) = 'X' AND day < 5")[1]
+    ("UPPER(name) = 'X'",)
+    """
+    if dialect not in DIALECTS:
+        raise InvalidPredicate(f"no dialect {dialect!r}", f"one of {', '.join(DIALECTS)}")
+    if len(text) > MAX_LENGTH:
+        raise InvalidPredicate(
+            f"a condition of {len(text)} characters", f"at most {MAX_LENGTH} are read"
+        )
+    try:
+        parser = _Parser(dialect)
+        expression = parser.condition(_tree(text, dialect))
+    except RecursionError:
+        raise InvalidPredicate("the condition is nested too deeply", "simplify it") from None
+    return expression, tuple(dict.fromkeys(parser.dropped))
+
+
+def _tree(text: str, dialect: str) -> exp.Expression:
+    words = text.strip()
+    if words[:6].lower() == "where " or words[:6].lower() == "where\n":
+        words = words[6:].lstrip()
+    if not words:
+        raise InvalidPredicate("the condition is empty", "write for example: day >= '2024-03-01'")
+    try:
+        return sqlglot.parse_one(words, dialect=dialect, into=exp.Condition)
+    except ParseError as error:
+        raise _syntax_error(words, error) from None
+    except (TokenError, SqlglotError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidPredicate(f"{words[:200]!r} does not parse: {reason}", _QUOTES) from None
+
+
+_QUOTES = (
+    "texts are in 'single quotes', names in \"double\" ones (in `backquotes` for hive and spark)"
+)
+
+
+def _syntax_error(words: str, error: ParseError) -> InvalidPredicate:
+    detail = error.errors[0] if error.errors else {}
+    line, column = detail.get("line"), detail.get("col")
+    found = detail.get("highlight") or ""
+    place = f"line {line}, column {column}" if line is not None else "the end"
+    near = f", near {found!r}" if found else ""
+    return InvalidPredicate(f"{words[:200]!r} does not parse at {place}{near}", _QUOTES)
+
+
+@dataclass(slots=True)
+class _Parser:
+    """One clause; collects what it drops."""
+
+    dialect: str
+    dropped: list[str] = field(default_factory=list)
+
+    def condition(self, node: exp.Expression) -> Expression:
+        match node:
+            case exp.Paren():
+                return self.condition(node.this)
+            case _ if not _understood(node):
+                return self._drop(node)
+            case exp.And():
+                return And(tuple(self.condition(n) for n in _operands(node, exp.And)))
+            case exp.Or():
+                return Or(tuple(self.condition(n) for n in _operands(node, exp.Or)))
+            case exp.Not():
+                return _negated(self.condition(node.this))
+            case exp.Boolean():
+                return AlwaysTrue() if node.this else AlwaysFalse()
+            case exp.Column() | exp.Dot():
+                reference = self._reference(node)
+                if reference is not None:  # a boolean column
+                    return Predicate(Op.EQ, reference, (Literal(True, BOOLEAN),))
+        return self._leaf(node) or self._drop(node)
+
+    def _leaf(self, node: exp.Expression) -> Expression | None:
+        if not _understood(node):
+            return None
+        if type(node) in _COMPARISONS:
+            return self._comparison(_COMPARISONS[type(node)], node.this, node.expression)
+        match node:
+            case exp.Between():
+                low = self._comparison(Op.GE, node.this, node.args["low"])
+                high = self._comparison(Op.LE, node.this, node.args["high"])
+                return And((low, high)) if low and high else None
+            case exp.In():
+                return self._in(node)
+            case exp.Is():
+                return self._is(node)
+            case exp.Like():
+                return self._like(node, None)
+            case exp.Escape() if isinstance(node.this, exp.Like):
+                return self._like(node.this, node.expression)
+            case exp.StartsWith():
+                prefix = self._literal(node.expression)
+                reference = self._reference(node.this)
+                return (
+                    Predicate(Op.STARTS_WITH, reference, (prefix,))
+                    if reference and prefix
+                    else None
+                )
+            case exp.IsNan():
+                return self._is_nan(node)
+        return None
+
+    def _drop(self, node: exp.Expression) -> Expression:
+        text = node.sql(dialect=self.dialect)
+        self.dropped.append(text)
+        return Unknown(text)
+
+    def _comparison(self, op: Op, left: exp.Expression, right: exp.Expression) -> Expression | None:
+        reference, literal = self._reference(left), self._literal(right)
+        if reference is None:
+            reference, literal = self._reference(right), self._literal(left)
+            op = _MIRRORED.get(op, op)
+        if reference is not None and literal is not None:
+            return Predicate(op, reference, (literal,))
+        one, other = self._literal(left), self._literal(right)
+        if op is Op.EQ and one is not None and one == other and one.value is not None:
+            return AlwaysTrue()  # WHERE 1 = 1
+        return None
+
+    def _in(self, node: exp.In) -> Expression | None:
+        reference = self._reference(node.this)
+        literals = [self._literal(n) for n in node.expressions]
+        known = tuple(v for v in literals if v is not None)
+        if reference is None or not known or len(known) < len(literals):
+            return None
+        return Predicate(Op.IN, reference, known)
+
+    def _is(self, node: exp.Is) -> Expression | None:
+        """IS NULL, IS TRUE and IS FALSE; the latter are never NULL (rule 6)."""
+        what = node.expression
+        reference = self._reference(node.this)
+        if isinstance(what, exp.Null) and reference is not None:
+            return Predicate(Op.IS_NULL, reference)
+        if not isinstance(what, exp.Boolean):
+            return None
+        if reference is not None:
+            literal = Literal(bool(what.this), BOOLEAN)
+            return Predicate(Op.NULL_SAFE_EQ, reference, (literal,))
+        if not what.this:
+            return None
+        # (p) IS TRUE passes the rows that p passes, but its negation also passes NULL.
+        return And((self.condition(node.this), self._drop(node)))
+
+    def _is_nan(self, node: exp.IsNan) -> Expression | None:
+        reference = self._reference(node.this)
+        if reference is None:
+            return None
+        predicate = Predicate(Op.IS_NAN, reference)
+        if self.dialect == "trino":
+            return predicate
+        return And((Predicate(Op.IS_NOT_NULL, reference), predicate))  # Spark: isnan(NULL) is false
+
+    def _like(self, node: exp.Like, escape: exp.Expression | None) -> Expression | None:
+        reference, literal = self._reference(node.this), self._literal(node.expression)
+        if reference is None or literal is None or not isinstance(literal.value, bytes):
+            return None
+        mark = None if self.dialect == "trino" else "\\"
+        if escape is not None:
+            given = self._literal(escape)
+            if given is None or not isinstance(given.value, bytes) or len(given.value) != 1:
+                return None
+            mark = given.value.decode()
+        pattern = parse_like(literal.value.decode(), mark)
+        known: Expression = pattern.predicate(reference)
+        if not pattern.exact:
+            known = And((known, self._drop(node)))
+        return _negated(known) if node.args.get("negate") else known
+
+    def _reference(self, node: exp.Expression) -> Reference | None:
+        if not _understood(node):
+            return None
+        match node:
+            case exp.Paren():
+                return self._reference(node.this)
+            case exp.Column():
+                if all(isinstance(part, exp.Identifier) for part in node.parts):
+                    return Reference(tuple(part.name for part in node.parts))
+            case exp.Dot():
+                head = self._reference(node.this)
+                if head is not None and isinstance(node.expression, exp.Identifier):
+                    return Reference((*head.path, node.expression.name))
+        return None
+
+    def _literal(self, node: exp.Expression) -> Literal | None:
+        if not _understood(node):
+            return None
+        match node:
+            case exp.Paren():
+                return self._literal(node.this)
+            case exp.Null():
+                return Literal(None, UNKNOWN)
+            case exp.Boolean():
+                return Literal(bool(node.this), BOOLEAN)
+            case exp.Literal():
+                if node.is_string:
+                    return Literal(node.name.encode(), STRING)
+                return _number(node.name, self.dialect)
+            case exp.Neg():
+                return _negative(self._literal(node.this))
+            case exp.HexString():
+                return _hex(node.name)
+            case exp.Cast() | exp.TryCast():
+                return _cast(self._literal(node.this), node.to)
+            case exp.Anonymous() if not node.expressions:
+                constant = {"nan": math.nan, "infinity": math.inf}.get(node.name.lower())
+                return None if constant is None else Literal(constant, DOUBLE)
+        return None
+
+
+# What a node may carry; sqlglot also marks negation and variants on the node itself, and whatever
+# this module does not know about must not be overlooked.
+_ARGUMENTS: dict[type[Any], frozenset[str]] = {
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Column: frozenset({"this", "table", "db", "catalog"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+}
+_PLAIN = frozenset({"this", "expression"})
+
+
+def _understood(node: exp.Expression) -> bool:
+    known = _ARGUMENTS.get(type(node), _PLAIN)
+    return all(name in known for name, value in node.args.items() if value)
+
+
+def _operands(node: exp.Expression, kind: type[Any]) -> Iterator[exp.Expression]:
+    """Operands of a chain, left to right; sqlglot nests a long chain as deep as it is long."""
+    pending: list[exp.Expression] = [node]
+    while pending:
+        top = pending.pop()
+        if isinstance(top, kind):
+            pending.extend((top.expression, top.this))
+        else:
+            yield top
+
+
+def _negated(expression: Expression) -> Expression:
+    if isinstance(expression, Predicate) and expression.op in _FUSED:
+        return Predicate(NEGATED[expression.op], expression.reference, expression.literals)
+    return Not(expression)
+
+
+def _number(text: str, dialect: str) -> Literal | None:
+    lower = text.lower()
+    if lower.isdigit():
+        value = int(lower)
+        least, greatest = INTEGER_RANGE[Kind.BIGINT]
+        if least <= value <= greatest:
+            return Literal(value, BIGINT)
+        return _decimal(lower)
+    if "e" in lower or dialect == "hive":
+        try:
+            return Literal(float(lower), DOUBLE)
+        except ValueError:
+            return None
+    return _decimal(lower)
+
+
+def _decimal(text: str) -> Literal | None:
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    if not (whole + fraction).isdigit():
+        return None
+    digits = len(whole.lstrip("0")) + len(fraction)
+    if digits > 38:
+        return None
+    value = int(whole + fraction)
+    sign = -1 if text.startswith("-") else 1
+    return Literal(sign * value, decimal(max(digits, 1), len(fraction)))
+
+
+def _negative(literal: Literal | None) -> Literal | None:
+    if literal is None or isinstance(literal.value, bool | bytes) or literal.value is None:
+        return None
+    if literal.type.kind is Kind.DECIMAL and literal.value == 2**63 and not literal.type.scale:
+        return Literal(-(2**63), BIGINT)  # the least bigint is written as a negated literal
+    return Literal(-literal.value, literal.type)
+
+
+def _hex(text: str) -> Literal | None:
+    try:
+        return Literal(bytes.fromhex(text), BINARY)
+    except ValueError:
+        return None
+
+
+def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
+    """A literal cast to a type, where the cast loses nothing; else None."""
+    type = _cast_type(literal, target)
+    if literal is None or type is None:
+        return None
+    value = literal.value
+    if value is None:
+        return Literal(None, type)
+    if isinstance(value, bytes):
+        if literal.type.kind is Kind.BINARY:
+            return Literal(value, type) if type.is_bytes else None
+        text = value.decode()
+        if not text.isascii() and not type.is_text:
+            return None
+        return _from_text(text, type)
+    if isinstance(value, bool):
+        return literal if type == BOOLEAN else None
+    return _from_number(literal, type)
+
+
+def _cast_type(literal: Literal | None, target: exp.DataType) -> Type | None:
+    if target.this in _ZONED:
+        return None  # its instant depends on the session's zone
+    sql = target.sql(dialect="hive").lower()
+    if target.this == exp.DataType.Type.DECIMAL and not target.expressions:
+        # DECIMAL '1.50' has the digits it is written with.
+        text = literal.value.decode() if literal and isinstance(literal.value, bytes) else ""
+        natural = _decimal(text) if literal and literal.value is not None else None
+        return natural.type if natural else None
+    if target.this in _TIMESTAMPS:
+        return TIMESTAMP
+    try:
+        type = parse_hive_type(sql)
+    except UnsupportedType:
+        return None
+    return None if type.is_nested or type is UNKNOWN else type
+
+
+_ZONED = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
+_TIMESTAMPS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ)
+
+
+def _from_text(text: str, type: Type) -> Literal | None:
+    match type:
+        case Type(kind=Kind.DATE):
+            days = parse_date(text)
+            return None if days is None else Literal(days, DATE)
+        case Type(kind=Kind.TIMESTAMP):
+            micros = parse_timestamp(text)
+            return None if micros is None else Literal(micros, TIMESTAMP)
+        case Type(kind=Kind.BOOLEAN):
+            known = {"true": True, "false": False}.get(text.lower())
+            return None if known is None else Literal(known, BOOLEAN)
+        case Type(kind=Kind.STRING):
+            return Literal(text.encode(), STRING)
+        case Type(kind=Kind.VARCHAR | Kind.CHAR):
+            return Literal(text.encode(), type) if len(text) <= type.length else None
+        case Type(kind=Kind.FLOAT | Kind.DOUBLE):
+            return _floating(text, type)
+    number = _decimal(text) or _number(text, "trino")
+    return None if number is None else _from_number(number, type)
+
+
+def _floating(text: str, type: Type) -> Literal | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if type.kind is Kind.FLOAT and math.isfinite(value):
+        # Correctly rounded from the decimal text, not from its double.
+        exact = Fraction(text)
+        low, high = around(exact, single=True)
+        value = low if exact - Fraction(low) < Fraction(high) - exact else high
+    return Literal(value, type)
+
+
+def _from_number(literal: Literal, type: Type) -> Literal | None:
+    number = exact_number(literal)
+    if not isinstance(number, Fraction):
+        return literal if literal.type == type else None
+    if type.is_integer or type.kind is Kind.DECIMAL:
+        scaled = number * 10**type.scale
+        edges = domain(type)
+        if scaled.denominator != 1 or edges is None or not edges[0] <= scaled <= edges[1]:
+            return None
+        return Literal(int(scaled), type)
+    if type.is_floating:
+        value = float(number)
+        if type == FLOAT:
+            value = around(number, single=True)[0]
+        return Literal(value, type) if Fraction(value) == number else None
+    return None
