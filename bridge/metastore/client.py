@@ -140,6 +140,9 @@ class MetastoreClient:
             self._call("drop_database", name, delete_data, cascade)
         except ttypes.NoSuchObjectException:
             self._schema_not_found(name)
+        except MetastoreFailure:
+            self.get_database(name)  # 2.3 stumbles over an unknown one
+            raise
 
     # tables
 
@@ -219,6 +222,8 @@ class MetastoreClient:
         except MetastoreFailure:
             self.get_table(database, table)  # 2.3 calls an unknown table an internal error
             raise
+        if not names:
+            self.get_table(database, table)  # and to 4.0 it is a table without partitions
         return names
 
     def get_partitions_by_names(
@@ -307,11 +312,11 @@ class MetastoreClient:
             ),
             stop=tenacity.stop_before_delay(self.settings.retry_deadline)
             | tenacity.stop_when_event_set(held.event),
-            wait=tenacity.wait_exponential_jitter(
-                self.settings.retry_pause,
-                self.settings.retry_longest_pause,
-                jitter=self.settings.retry_pause,
-            ),
+            wait=tenacity.wait_exponential(
+                multiplier=self.settings.retry_pause, max=self.settings.retry_longest_pause
+            )
+            # Many clients that lost one metastore do not come back in step.
+            + tenacity.wait_random(0, self.settings.retry_pause),
             sleep=tenacity.sleep_using_event(held.event),
             reraise=True,
         )

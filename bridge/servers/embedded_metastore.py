@@ -143,6 +143,8 @@ def _properties() -> dict[str, str]:
         "hive.metastore.schema.verification": "false",
         # Asynchronous logging wants a library that PySpark does not carry.
         "hive.async.log.enabled": "false",
+        # Setting a directory's permissions forks a process for each, and ours are inherited anyway.
+        "hive.warehouse.subdir.inherit.perms": "false",
         # BoneCP, the default of Hive 2.3, is not among PySpark's jars.
         "datanucleus.connectionPoolingType": "dbcp",
     }

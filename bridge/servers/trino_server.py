@@ -1,8 +1,8 @@
 """Real Trino servers, from Maven artifacts: one node that is coordinator and worker, on loopback.
 
 Two families: 476 is a distribution (``trino-server-core``, without connectors) that is unpacked
-once; 483 is assembled from ``trino-main`` and its run-time dependencies, since no distribution of it
-is in Maven repositories. Both are started without Trino's launcher, in a directory with ``etc/``,
+once; 483 is assembled from ``trino-main`` and its run-time dependencies, since Maven repositories
+hold no distribution of it. Both are started without Trino's launcher, in a directory with ``etc/``,
 ``plugin/`` and the log, so that many may run side by side from one unpacked copy.
 """
 
