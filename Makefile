@@ -1,0 +1,53 @@
+# The whole of skipbridge from a checkout. `make demo` and `make test` set up what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
+
+.PHONY: demo test setup lint unit laws engines java bench lock clean
+
+setup: $(READY)
+
+$(READY): constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error ENVIRONMENT: $$($(PYTHON) --version) is too old -> make PYTHON=python3.11 (or newer)"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing pinned packages into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: setup
+	$(BIN)/skipbridge demo
+
+test: lint unit laws engines java
+
+lint: setup
+	$(BIN)/ruff check bridge tests trino_plugin_gen
+	$(BIN)/ruff format --check bridge tests trino_plugin_gen
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest -q tests/unit tests/storage tests/trino_plugin
+
+laws: setup
+	$(BIN)/pytest -q tests/laws
+
+engines: setup
+	$(BIN)/pytest -q tests/engines
+
+java: setup
+	cd trino_plugin_gen/template && JAVA_HOME=$(JDK25) mvn -q -B test
+
+bench: setup
+	$(BIN)/python -m tests.benchmark
+
+# Writes constraints.txt anew from pyproject.toml: versions and hashes, no addresses.
+lock:
+	uv pip compile pyproject.toml --all-extras --generate-hashes --no-emit-index-url --universal \
+		--python-version 3.11 --quiet --output-file constraints.txt
+
+clean:
+	rm -rf $(VENV) demo-out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
