@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.errors import InvalidConfiguration, MetastoreFailure
+from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes, batches
+from bridge.metastore.client import MetastoreClient, MetastoreSettings
+from bridge.metastore.connection import Cancellation
+
+NAMES = [f"p={i}" for i in range(200)]
+
+
+def no_thread_left() -> bool:
+    deadline = time.monotonic() + 5
+    while any(t.name.startswith("skipbridge-partitions") for t in threading.enumerate()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_the_ladder() -> None:
+    assert list(itertools.islice(batch_sizes(), 7)) == [10, 20, 40, 80, 100, 100, 100]
+    assert list(itertools.islice(batch_sizes(1, 1, 1), 3)) == [1, 1, 1]
+    assert list(itertools.islice(batch_sizes(10, 1.5, 30), 5)) == [10, 15, 22, 30, 30]
+
+
+@given(
+    st.integers(0, 500),
+    st.integers(1, 20),
+    st.floats(1, 5),
+    st.integers(0, 100),
+    st.integers(1, 5),
+)
+def test_every_name_once_and_in_order(
+    count: int, start: int, growth: float, more: int, parallelism: int
+) -> None:
+    settings = BatchSettings(start, growth, start + more, parallelism)
+    names = [str(i) for i in range(count)]
+    assert [n for b in batches(names, settings) for n in b] == names
+    with BatchStream(lambda b, _: list(b), names, settings) as stream:
+        assert [n for answer in stream for n in answer] == names
+
+
+@pytest.mark.parametrize("wrong", [{"start": 0}, {"cap": 5}, {"growth": 0.5}, {"parallelism": 0}])
+def test_no_ladder(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidConfiguration):
+        BatchSettings(**wrong)
+
+
+def test_the_first_batch_does_not_wait_for_the_next() -> None:
+    release = threading.Event()
+
+    def fetch(names: Sequence[str], _: Cancellation) -> int:
+        if names[0] != NAMES[0]:
+            assert release.wait(5)
+        return len(names)
+
+    with BatchStream(fetch, NAMES, BatchSettings(parallelism=3)) as stream:
+        assert next(stream) == 10
+        release.set()
+        assert list(stream) == [20, 40, 80, 50]
+    assert no_thread_left()
+
+
+def test_order_is_kept_and_no_more_than_parallelism_run_ahead() -> None:
+    asked: list[str] = []
+
+    def fetch(names: Sequence[str], _: Cancellation) -> str:
+        asked.append(names[0])
+        time.sleep(0.02 if len(asked) % 2 else 0)
+        return names[0]
+
+    with BatchStream(fetch, NAMES, BatchSettings(5, 1, 5, parallelism=3)) as stream:
+        assert asked == []  # lazy
+        first = next(stream)
+        time.sleep(0.2)
+        assert first == NAMES[0]
+        assert len(asked) == 4
+        assert list(stream) == NAMES[5::5]
+
+
+def test_an_error_comes_in_its_place() -> None:
+    def fetch(names: Sequence[str], _: Cancellation) -> str:
+        if names[0] == NAMES[30]:  # the third batch, and it fails before the second is ready
+            raise MetastoreFailure("third")
+        time.sleep(0.05)
+        return names[0]
+
+    stream = BatchStream(fetch, NAMES, BatchSettings(parallelism=3))
+    assert [next(stream), next(stream)] == [NAMES[0], NAMES[10]]
+    with pytest.raises(MetastoreFailure, match="third"):
+        next(stream)
+    assert list(stream) == []
+    assert no_thread_left()
+
+
+def test_closing_ends_an_iteration_that_waits_for_a_silent_metastore() -> None:
+    """It shakes hands and then says nothing: the worst a call can meet."""
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.Thrift import TMessageType
+    from thrift.transport.TSocket import TSocket
+
+    from bridge.metastore._gen import ThriftHiveMetastore
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                accepted.append(connection)
+                transport = TSocket()
+                transport.setHandle(connection)
+                protocol = TBinaryProtocol(transport)
+                protocol.writeMessageBegin("getVersion", TMessageType.REPLY, 0)
+                ThriftHiveMetastore.getVersion_result(success="3.0").write(protocol)
+                protocol.writeMessageEnd()
+
+        threading.Thread(target=serve, daemon=True).start()
+        settings = MetastoreSettings(call_timeout=60, retry_deadline=60)
+        client = MetastoreClient(f"127.0.0.1:{server.getsockname()[1]}", settings)
+
+        def fetch(names: Sequence[str], cancellation: Cancellation) -> object:
+            return client.get_partitions_by_names("d", "t", names, cancellation)
+
+        stream = BatchStream(fetch, NAMES, BatchSettings())
+        threading.Timer(0.3, stream.close).start()
+        started = time.monotonic()
+        assert list(stream) == []
+        assert time.monotonic() - started < 5
+        assert no_thread_left()
+        for connection in accepted:
+            connection.close()
