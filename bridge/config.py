@@ -1,7 +1,8 @@
 """Settings: one table of options; flag > environment > file > default.
 
-A setting ``metastore.uri`` is the flag ``--metastore-uri``, the variable ``SKIPBRIDGE_METASTORE_URI`` and, in the TOML file, ``uri``
-in the table ``[metastore]``. An unknown key is an error that names the nearest known one.
+A setting ``metastore.uri`` is the flag ``--metastore-uri``, the variable
+``SKIPBRIDGE_METASTORE_URI`` and, in the TOML file, ``uri`` in the table ``[metastore]``. An unknown
+key is an error that names the nearest known one.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ _BY_KEY = {option.key: option for option in OPTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it came from: ``flag``, a variable's name, a file's path, or ``default``."""
+    """A value and where it came from: ``flag``, a variable's name, a file's path, or
+    ``default``.
+    """
 
     text: str
     origin: str

@@ -1,7 +1,8 @@
 """Every error a user can meet: one tree, one table of codes.
 
-An error has a code, one sentence with the value found, and a hint that says how to mend it. The service sends the same four
-fields, and the Java sides map `category` to the engine's own error type.
+An error has a code, one sentence with the value found, and a hint that says how to mend it. The
+service sends the same four fields, and the Java sides map `category` to the engine's own error
+type.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class GenerationNotFound(UserError):
 
 
 class UnsupportedTable(UserError):
-    """The table is of a kind whose raw files would give wrong rows (ACID, Iceberg, Delta, Hudi, views)."""
+    """The table is of a kind whose raw files would give wrong rows (ACID, Iceberg, Delta, Hudi,
+    views).
+    """
 
     code = "UNSUPPORTED_TABLE"
 

@@ -21,8 +21,8 @@ def config_group() -> None:
 def show(origin: bool, output: str) -> None:
     """All settings with their values.
 
-    A setting `metastore.uri` is `uri` under [metastore] in the TOML file and SKIPBRIDGE_METASTORE_URI
-    in the environment.
+    A setting `metastore.uri` is `uri` under [metastore] in the TOML file and
+    SKIPBRIDGE_METASTORE_URI in the environment.
     """
     path = click.get_current_context().find_root().obj
     config = load(file=path)

@@ -25,7 +25,9 @@ _SEMANTICS = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
 @click.argument("table")
 @click.argument("where", required=False, default="")
 @click.option("--dialect", type=DIALECTS, default="trino", help="SQL dialect of WHERE.")
-@click.option("--wire", is_flag=True, help="WHERE is a Trino predicate in JSON, as engines send it.")
+@click.option(
+    "--wire", is_flag=True, help="WHERE is a Trino predicate in JSON, as engines send it."
+)
 @click.option("--output", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("--files", is_flag=True, help="Also the kept files' URIs.")
 @click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write there.")

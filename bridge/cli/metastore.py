@@ -14,14 +14,15 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.process import stop_recorded
 
 
-
 def _directory(data_dir: Path | None) -> Path:
     return data_dir or cache_dir() / "metastore"
 
 
 @click.group()
 def metastore() -> None:
-    """Start and stop the Hive Metastore that lies inside PySpark's jars (for trials, not production)."""
+    """Start and stop the Hive Metastore that lies inside PySpark's jars (for trials, not
+    production).
+    """
 
 
 @metastore.command("start")

@@ -91,7 +91,9 @@ def _argument(key: str) -> str:
 
 
 class ErrorGroup(click.Group):
-    """Shows every BridgeError as code, sentence, mend; exit status 2 for the user's, 1 otherwise."""
+    """Shows every BridgeError as code, sentence, mend; exit status 2 for the user's, 1
+    otherwise.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

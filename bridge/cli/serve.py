@@ -23,8 +23,9 @@ from bridge.jobs.serve import serve_many
 def serve(config: Config) -> None:
     """Start the planner that Trino and Hive ask for splits.
 
-    It listens on loopback only, until it can tell its clients apart. Ctrl-C or SIGTERM let calls under way
-    finish. Point Trino at it with `skipbridge.planner=127.0.0.1:9527` in the catalog's file.
+    It listens on loopback only, until it can tell its clients apart. Ctrl-C or SIGTERM let calls
+    under way finish. Point Trino at it with `skipbridge.planner=127.0.0.1:9527` in the catalog's
+    file.
     """
     processes = config.integer("service.processes")
     if processes > 1:

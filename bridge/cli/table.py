@@ -16,15 +16,17 @@ def table() -> None:
 
 @table.command("create")
 @click.argument("name", metavar="DB.TABLE")
-@click.option("--location", required=True, help="Directory of Parquet files, Hive style (key=value/).")
+@click.option(
+    "--location", required=True, help="Directory of Parquet files, Hive style (key=value/)."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be registered, change nothing.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri")
 def create(config: Config, name: str, location: str, dry_run: bool, output: str) -> None:
     """Register a directory as an external table: the schema comes from the files.
 
-    Footers of files from all partitions are compared; if they disagree in a way that no reader can bridge, nothing is
-    registered. Files are neither moved nor changed.
+    Footers of files from all partitions are compared; if they disagree in a way that no reader can
+    bridge, nothing is registered. Files are neither moved nor changed.
 
     \b
     skipbridge table create demo.flights --location /data/flights

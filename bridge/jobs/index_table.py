@@ -8,8 +8,7 @@ from typing import Any
 
 from bridge.config import Config
 from bridge.errors import UnsupportedTable
-from bridge.index.build import LocalCollector, build_index
-from bridge.jobs.compose import index_root, index_store, resolve, storage_of
+from bridge.jobs.compose import index_store, resolve, storage_of
 from bridge.table.model import Partition
 
 Progress = Callable[[int, int], None]

@@ -1,4 +1,6 @@
-"""Builds the Trino connector from the generator that lies beside (checkout) or inside (wheel) this package."""
+"""Builds the Trino connector from the generator that lies beside (checkout) or inside (wheel) this
+package.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _generator(module: str) -> ModuleType:
         return importlib.import_module(f"bridge._trino_plugin_gen.{module}")
     checkout = Path(bridge.__file__).parent.parent
     if not (checkout / "trino_plugin_gen" / "build.py").is_file():
-        raise EnvironmentMissing("the connector's template is not installed", "reinstall skipbridge")
+        raise EnvironmentMissing(
+            "the connector's template is not installed", "reinstall skipbridge"
+        )
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     return importlib.import_module(f"trino_plugin_gen.{module}")
@@ -38,7 +42,9 @@ def supported_versions() -> list[str]:
 
 
 def java_release(version: str) -> int:
-    """The Java release that a Trino version needs. Errors: PluginBuildFailed for an unknown version."""
+    """The Java release that a Trino version needs. Errors: PluginBuildFailed for an unknown
+    version.
+    """
     return int(_target(version).java_release)
 
 
@@ -52,9 +58,7 @@ def _target(version: str) -> object:
         ) from e
 
 
-def build_plugin(
-    version: str, to: Path, from_server: Path | None, name: str, say: Say
-) -> Path:
+def build_plugin(version: str, to: Path, from_server: Path | None, name: str, say: Say) -> Path:
     """Makes a plugin directory.
 
     Errors:

@@ -24,7 +24,8 @@ class RunningService:
 
     Args:
         config: all settings.
-        shared: also listen on the configured port together with other processes; plans then name a port
+        shared: also listen on the configured port together with other processes; plans then name a
+            port
             of this process alone, so that their later calls find it.
     """
 

@@ -1,7 +1,8 @@
-"""File pruning: one vectorised pass per index kind over all indexed files, then a look-up per batch.
+"""File pruning: one vectorised pass per index kind over all indexed files, then a look-up per
+batch.
 
-The law: a file is dropped only if the entry of exactly that file (path, size, mtime, etag) says NEVER; files that the
-index does not know, or knows in another state, are read.
+The law: a file is dropped only if the entry of exactly that file (path, size, mtime, etag) says
+NEVER; files that the index does not know, or knows in another state, are read.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class SplitPredicate:
 
 
 def split_by_source(predicate: BoundExpression) -> SplitPredicate:
-    """Conjuncts over hidden file columns apart; one that mixes both kinds is answered by neither."""
+    """Conjuncts over hidden file columns apart; one that mixes both kinds is answered by
+    neither.
+    """
     conjuncts = predicate.children if isinstance(predicate, BoundAnd) else (predicate,)
     data: list[BoundExpression] = []
     attributes: list[BoundExpression] = []
@@ -112,7 +115,9 @@ class FileAttributes:
 
 
 class FilePruner:
-    """Prunes files of one plan; answers are computed once per distinct residual over all indexed files."""
+    """Prunes files of one plan; answers are computed once per distinct residual over all indexed
+    files.
+    """
 
     def __init__(self, table: Table, view: IndexView, semantics: Semantics) -> None:
         self._view = view

@@ -1,8 +1,9 @@
-"""Freshness: how sure a plan is that it sees every file; a property of the table, told in every report.
+"""Freshness: how sure a plan is that it sees every file; a property of the table, told in every
+report.
 
-``live`` lists storage for each query, so a file written a moment ago is read. ``cached(ttl)`` lists at most once in ttl seconds.
-``snapshot`` takes the file set of the index's generation: right only where nothing writes without the index,
-which is why it must be asked for.
+``live`` lists storage for each query, so a file written a moment ago is read. ``cached(ttl)`` lists
+at most once in ttl seconds. ``snapshot`` takes the file set of the index's generation: right only
+where nothing writes without the index, which is why it must be asked for.
 """
 
 from __future__ import annotations

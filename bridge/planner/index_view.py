@@ -1,7 +1,7 @@
 """The planner's view of a table's index: the newest generation it could open, or why there is none.
 
-Opening is shared by all plans of a process; a broken or foreign index is never trusted and never fatal:
-the view says why and files are read.
+Opening is shared by all plans of a process; a broken or foreign index is never trusted and never
+fatal: the view says why and files are read.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def _by_partition(serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
     edges = np.searchsorted(
         serving.partition[order], np.arange(len(serving.partition_names) + 1)
     ).tolist()
-    return {
-        name: order[edges[i] : edges[i + 1]] for i, name in enumerate(serving.partition_names)
-    }
+    return {name: order[edges[i] : edges[i + 1]] for i, name in enumerate(serving.partition_names)}
 
 
 @dataclass(slots=True)
@@ -64,7 +62,9 @@ class _Entry:
 
 
 class IndexViews:
-    """Views by index location; looks for a newer generation at most once in ``check_interval`` seconds."""
+    """Views by index location; looks for a newer generation at most once in ``check_interval``
+    seconds.
+    """
 
     def __init__(
         self,
@@ -105,9 +105,8 @@ class IndexViews:
             manifest = store.latest()
             if manifest is None:
                 return _absent("NO_INDEX", "the table has no index", command)
-            if held is not None and held.serving is not None:
-                if held.serving.generation == manifest.generation:
-                    return held
+            if held is not None and held.generation == manifest.generation:
+                return held
             return IndexView(ServingIndex.open(manifest, store, self._cache_dir), ())
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", command)

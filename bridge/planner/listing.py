@@ -41,11 +41,12 @@ class Listings:
         """All data files of the partitions, in their order; `FileList.partition` indexes them.
 
         Args:
-            hints: paths known from the index; a store that pages is listed in parallel between them.
+            hints: paths known from the index; a store that pages is listed in parallel between
+                them.
 
         Errors:
-            StorageFailure, FileUnreadable: a directory that cannot be listed fails the scan: taking it
-            as empty would lose rows. A directory that does not exist is empty, as in Hive.
+            StorageFailure, FileUnreadable: a directory that cannot be listed fails the scan: taking
+            it as empty would lose rows. A directory that does not exist is empty, as in Hive.
         """
         if len(partitions) == 1:
             return self._one(partitions[0].location, freshness, hints)
@@ -61,9 +62,7 @@ class Listings:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _one(
-        self, location: str, freshness: Freshness, hints: pa.Array | None = None
-    ) -> FileList:
+    def _one(self, location: str, freshness: Freshness, hints: pa.Array | None = None) -> FileList:
         if freshness.mode == "cached":
             with self._lock:
                 held = self._cache.get(location)

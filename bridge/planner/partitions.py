@@ -1,7 +1,7 @@
 """Partition pruning: on values alone, before the catalogue is asked for a single partition.
 
-The law: a partition is dropped only if no row with its key values can satisfy the predicate; a value that does not
-parse is unknown and keeps its partition.
+The law: a partition is dropped only if no row with its key values can satisfy the predicate; a
+value that does not parse is unknown and keeps its partition.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def select_partitions(
     if not keys:
         return PartitionSelection(names, len(names), {"": ()}, ())
     wanted = {k.name.lower() for k in keys} | {PARTITION_COLUMN}
-    used = tuple(
-        sorted({r.path[0] for r in references(predicate) if r.path[0].lower() in wanted})
-    )
+    used = tuple(sorted({r.path[0] for r in references(predicate) if r.path[0].lower() in wanted}))
     columns = typed_values(names, keys)
     if not used or isinstance(predicate, BoundTrue):
         return PartitionSelection(names, len(names), _by_name(names, columns), used)
@@ -158,5 +156,3 @@ def partition_residual(
         if not isinstance(value, Unparsable):
             known[(key.name,)] = value
     return residual(predicate, known)
-
-

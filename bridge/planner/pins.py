@@ -1,6 +1,8 @@
-"""Pins: all scans of one (query, table) see one table definition, one index generation and one file set.
+"""Pins: all scans of one (query, table) see one table definition, one index generation and one file
+set.
 
-A self-join that listed twice could join two states of the table; a pin makes the second scan see what the first saw.
+A self-join that listed twice could join two states of the table; a pin makes the second scan see
+what the first saw.
 """
 
 from __future__ import annotations

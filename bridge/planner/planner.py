@@ -1,8 +1,9 @@
 """The planner: predicate -> partitions -> files, as pure stages over one partition batch.
 
-``plan`` binds and returns at once; the stages run when ``ScanPlan.batches`` is drawn, so that a split loader can
-drive them in the background and ``explain`` can drive the same to the end. ``narrow`` adds a conjunct that arrives later
-(a dynamic filter); it holds for every batch not yet handed out.
+``plan`` binds and returns at once; the stages run when ``ScanPlan.batches`` is drawn, so that a
+split loader can drive them in the background and ``explain`` can drive the same to the end.
+``narrow`` adds a conjunct that arrives later (a dynamic filter); it holds for every batch not yet
+handed out.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class ScanPlan:
         """The survivors, a partition batch at a time.
 
         Errors:
-            MetastoreUnavailable, StorageFailure and their like: the scan fails; nothing is taken as empty.
+            MetastoreUnavailable, StorageFailure and their like: the scan fails; nothing is taken as
+                empty.
         """
         started = time.perf_counter()
         table = self.table
@@ -227,9 +229,7 @@ class ScanPlan:
                 pin.names = self._planner.catalog.partition_names(self.table)
             return pin.names
 
-    def _static(
-        self, batch: PartitionBatch, values: dict[str, tuple[object, ...]]
-    ) -> FileBatch:
+    def _static(self, batch: PartitionBatch, values: dict[str, tuple[object, ...]]) -> FileBatch:
         """Lists one batch of partitions and prunes its files."""
         self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
         started = time.perf_counter()
@@ -349,7 +349,9 @@ class ScanPlan:
 
 
 class _LazyPaths:
-    """Paths of indexed files, made only for the ones that survive: a million strings cost more than pruning."""
+    """Paths of indexed files, made only for the ones that survive: a million strings cost more than
+    pruning.
+    """
 
     def __init__(self, serving: ServingIndex, ordinals: npt.NDArray[np.int64]) -> None:
         self._serving = serving
@@ -437,4 +439,3 @@ class Planner:
             # Without an index there is no file set to take: storage is the only truth.
             return SNAPSHOT if view.serving is not None else LIVE
         return mode
-

@@ -22,7 +22,8 @@ class ScanRequest:
         query_id: all scans of one (query, table) see one file set; empty: not shared.
         pruning: False keeps every file, for comparison.
         freshness: overrides the table's and the planner's; see `bridge.planner.freshness`.
-        strict: the predicate is text that a person typed: a value that does not parse is an error and
+        strict: the predicate is text that a person typed: a value that does not parse is an error
+            and
             not merely unknown.
         generation: an index generation other than the newest; None is the newest.
     """

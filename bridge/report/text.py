@@ -1,4 +1,6 @@
-"""The funnel as text: one line a stage, aligned, with what was not used and the command that mends it."""
+"""The funnel as text: one line a stage, aligned, with what was not used and the command that mends
+it.
+"""
 
 from __future__ import annotations
 

@@ -87,9 +87,7 @@ class PlannerClient:
     def next_splits(
         self, handle: str, token: int, max_splits: int = 1000, wait_ms: int = 1000
     ) -> SourceBatch:
-        return decode_batch(
-            token, self._call("next_splits", handle, token, max_splits, wait_ms)
-        )
+        return decode_batch(token, self._call("next_splits", handle, token, max_splits, wait_ms))
 
     def splits(self, handle: str, max_splits: int = 1000) -> Iterator[SourceBatch]:
         """All batches of a plan, to the end."""

@@ -37,7 +37,14 @@ _ENGINES: Mapping[str, tuple[Semantics, Callable[[str], Translation]]] = {
     "hive": (HIVE, translate_hive),
 }
 _OPTIONS = frozenset(
-    {"pruning_enabled", "workers", "concurrency", "target_split_bytes", "max_files_per_split", "freshness"}
+    {
+        "pruning_enabled",
+        "workers",
+        "concurrency",
+        "target_split_bytes",
+        "max_files_per_split",
+        "freshness",
+    }
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -168,7 +175,9 @@ class PlannerHandler:
         options = dict(request.options or {})
         unknown = sorted(set(options) - _OPTIONS)
         if unknown:
-            raise InvalidRequest(f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}")
+            raise InvalidRequest(
+                f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}"
+            )
         translation = _translate(request.engine, request.predicate or "")
         scan = ScanRequest(
             table=_name(request.schema_name, request.table_name),

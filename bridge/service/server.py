@@ -1,6 +1,8 @@
-"""The server: framed Thrift over TCP on loopback, a thread a connection, limits on frames and connections.
+"""The server: framed Thrift over TCP on loopback, a thread a connection, limits on frames and
+connections.
 
-Thrift's own servers neither stop gracefully nor limit connections; the framing is its, the sockets are socketserver's.
+Thrift's own servers neither stop gracefully nor limit connections; the framing is its, the sockets
+are socketserver's.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _MAX_CONNECTIONS = 1024
 
 
 def check_loopback(host: str) -> None:
-    """Errors: InvalidConfiguration for any address but loopback: the service has no authentication yet."""
+    """Errors: InvalidConfiguration for any address but loopback: the service has no authentication
+    yet.
+    """
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:

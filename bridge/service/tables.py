@@ -1,4 +1,6 @@
-"""Describes a table to an engine: columns in the engine's words, and statistics for its optimiser."""
+"""Describes a table to an engine: columns in the engine's words, and statistics for its
+optimiser.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,7 @@ def describe_table(table: Table, view: IndexView, engine: str) -> ttypes.Table:
         # As of the index's generation: an estimate for the optimiser, never an answer.
         rows = float(serving.rows.sum())
         if len(table.columns) <= _MAX_COLUMNS_WITH_STATISTICS:
-            bounds = serving.statistics(
-                tuple(Field(c.name, c.type) for c in table.columns), TRINO
-            )
+            bounds = serving.statistics(tuple(Field(c.name, c.type) for c in table.columns), TRINO)
     columns: list[ttypes.Column] = []
     for column, is_key in [(c, False) for c in table.columns] + [
         (c, True) for c in table.partition_keys

@@ -1,8 +1,8 @@
 """Coalescing: small files join one split, large ones are cut, early splits are small.
 
-A split costs the engine the same whatever it holds, and opening a file costs as much as reading some bytes; so the
-cost of a range is its bytes + open_cost, and files join up to a target cost. The law: every byte range of every file
-comes out exactly once.
+A split costs the engine the same whatever it holds, and opening a file costs as much as reading
+some bytes; so the cost of a range is its bytes + open_cost, and files join up to a target cost. The
+law: every byte range of every file comes out exactly once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class SplitSettings:
         target_bytes: cost up to which ranges join one split; larger files are cut near it.
         open_cost: bytes that could be read while a file is opened.
         max_files: most ranges in one split; 1 switches joining off.
-        parallelism: workers x concurrency: never fewer splits than this while there are files for them.
+        parallelism: workers x concurrency: never fewer splits than this while there are files for
+            them.
     """
 
     target_bytes: int = 128 << 20
@@ -58,7 +59,8 @@ def coalesce(
     """Makes splits of one batch of files.
 
     Args:
-        row_groups: start offsets of the row groups of the i-th file, ascending, None where not known;
+        row_groups: start offsets of the row groups of the i-th file, ascending, None where not
+            known;
             a file that is cut is cut there, so that no split finds nothing to read.
     """
     ranges = _cut(files, settings, row_groups)
@@ -88,9 +90,7 @@ def _cut(files: FileList, settings: SplitSettings, row_groups: RowGroupStarts | 
     sizes = files.sizes
     large = np.flatnonzero(sizes > settings.cut_above)
     if not len(large):
-        return _Ranges(
-            np.arange(len(sizes), dtype=np.int64), np.zeros(len(sizes), np.int64), sizes
-        )
+        return _Ranges(np.arange(len(sizes), dtype=np.int64), np.zeros(len(sizes), np.int64), sizes)
     starts: list[npt.NDArray[np.int64]] = []
     owners: list[npt.NDArray[np.int64]] = []
     previous = 0

@@ -1,8 +1,9 @@
 """SplitLoader: draws a plan's batches in the background, into a bounded queue.
 
-States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is recorded before any end is announced. A step
-that finds the queue full gives its thread back (the reader schedules the next), so that slow readers never hold the
-pool. What is queued are surviving files; splits are cut when they are handed out, so that a late `narrow` still holds.
+States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is recorded before any
+end is announced. A step that finds the queue full gives its thread back (the reader schedules the
+next), so that slow readers never hold the pool. What is queued are surviving files; splits are cut
+when they are handed out, so that a late `narrow` still holds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """SplitSource: hands out a plan's splits in batches that can be asked for again.
 
-The law: every planned file range is emitted exactly once; a batch is repeatable, byte for byte, until the next token is
-asked for; "finished" is said only after the last split, and never while an error is pending.
+The law: every planned file range is emitted exactly once; a batch is repeatable, byte for byte,
+until the next token is asked for; "finished" is said only after the last split, and never while an
+error is pending.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class SplitSource:
         self._loader.start()
 
     def next(self, token: int, max_splits: int, timeout: float) -> SourceBatch:
-        """The batch for a token: 0 first, then the last answer's `next_token`; the last token again repeats.
+        """The batch for a token: 0 first, then the last answer's `next_token`; the last token again
+        repeats.
 
         Args:
             timeout: seconds to wait for the first split.
@@ -87,7 +89,9 @@ class SplitSource:
     def report(self) -> PruneReport:
         paths = None
         if self._paths is not None:
-            paths = pa.concat_arrays(self._paths) if self._paths else pa.array([], pa.large_string())
+            paths = (
+                pa.concat_arrays(self._paths) if self._paths else pa.array([], pa.large_string())
+            )
         return self.plan.report(self._totals, paths)
 
     def close(self) -> None:

@@ -62,7 +62,8 @@ class Partition:
     """One partition.
 
     Attributes:
-        name: as the catalogue spells it (escaped): ``month=1/day=2``; empty for an unpartitioned table.
+        name: as the catalogue spells it (escaped): ``month=1/day=2``; empty for an unpartitioned
+            table.
         values: unescaped text by partition key; None is NULL.
         location: canonical URI, wherever it lies.
     """
@@ -74,7 +75,9 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionBatch:
-    """Partitions fetched together, and the names asked for that the catalogue did not know any more."""
+    """Partitions fetched together, and the names asked for that the catalogue did not know any
+    more.
+    """
 
     partitions: tuple[Partition, ...]
     missing: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Partition names: ``month=1/city=New%20York`` and the values they stand for.
 
 The law (correctness rule 18): split on '/', then on the first '=', and only THEN unescape, once;
-``__HIVE_DEFAULT_PARTITION__`` is NULL, compared after decoding; a value that does not parse as the key's type is unknown,
-and an unknown value keeps its partition.
+``__HIVE_DEFAULT_PARTITION__`` is NULL, compared after decoding; a value that does not parse as the
+key's type is unknown, and an unknown value keeps its partition.
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ _PARSERS: dict[Kind, Callable[[str, Type], Value | Unparsable]] = {
 def typed_values(
     names: Sequence[str], keys: Sequence[Column]
 ) -> list[list[Value | Unparsable | None]]:
-    """Typed values by key (outer) and partition (inner); names with missing levels are unparsable."""
+    """Typed values by key (outer) and partition (inner); names with missing levels are
+    unparsable.
+    """
     columns: list[list[Value | Unparsable | None]] = [[] for _ in keys]
     memo: list[dict[str, Value | Unparsable | None]] = [{} for _ in keys]
     lowered = [k.name.lower() for k in keys]

@@ -1,0 +1,158 @@
+"""Looks at everything a first query needs and says what is missing, with the command that mends
+it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from bridge import __version__
+from bridge.config import Config
+from bridge.errors import BridgeError
+from bridge.expression.nodes import AlwaysTrue
+from bridge.jobs.compose import (
+    metastore_of,
+    planner_of,
+    resolve,
+    split_settings,
+    storage_of,
+)
+from bridge.jobs.explain import explain
+from bridge.jobs.plugin import supported_versions
+from bridge.planner.request import ScanRequest
+from bridge.servers.java import find_jdk
+from bridge.service.client import PlannerClient
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check; ``status`` is ok, warning (a part will not work) or error (asked for and
+    broken).
+    """
+
+    check: str
+    status: str
+    detail: str
+    mend: str = ""
+
+
+def examine(config: Config, table: str | None, trino: str | None) -> Iterator[Finding]:
+    """Runs every check; none of them changes anything."""
+    yield Finding("skipbridge", "ok", f"version {__version__}")
+    for package, use in (
+        ("pyspark", "index builds"),
+        ("trino", "the demo"),
+        ("obstore", "storage"),
+    ):
+        yield _package(package, use)
+    for release, use in ((17, "Spark and the metastore"), (25, "Trino and its connector")):
+        yield _guarded(f"JDK {release}", lambda r=release, u=use: _jdk(r, u))
+    maven = shutil.which("mvn")
+    if maven is None:
+        yield Finding(
+            "Maven",
+            "warning",
+            "mvn is not on the path",
+            "install Maven 3.8+, or build the plugin with --from-server",
+        )
+    else:
+        yield Finding("Maven", "ok", "found")
+    yield _guarded("metastore", lambda: _metastore(config), "error" if table else "warning")
+    yield _guarded("planner", lambda: _planner(config))
+    if trino is not None:
+        yield _guarded("Trino", lambda: _trino(trino), "error")
+    if table is not None:
+        yield _guarded(f"index of {table}", lambda: _index(config, table), "error")
+
+
+def _guarded(check: str, run: Callable[[], Finding], status: str = "warning") -> Finding:
+    try:
+        return run()
+    except BridgeError as e:
+        return Finding(check, status, e.message, e.hint)
+    except Exception as e:  # a check that fails in an unforeseen way is a finding too
+        return Finding(check, status, f"{type(e).__name__}: {e}")
+
+
+def _package(name: str, use: str) -> Finding:
+    try:
+        return Finding(name, "ok", version(name))
+    except PackageNotFoundError:
+        return Finding(name, "warning", f"not installed; needed for {use}", f"pip install {name}")
+
+
+def _jdk(release: int, use: str) -> Finding:
+    jdk = find_jdk(release)
+    return Finding(f"JDK {release}", "ok", f"{jdk.version}, for {use}")
+
+
+def _metastore(config: Config) -> Finding:
+    with metastore_of(config) as client:
+        found = client.get_version()
+        return Finding("metastore", "ok", f"{config.text('metastore.uri')}, version {found}")
+
+
+def _planner(config: Config) -> Finding:
+    endpoint = f"{config.text('service.host')}:{config.text('service.port')}"
+    with PlannerClient(endpoint, timeout=5.0) as client:
+        health = client.health()
+    if health.version != __version__:
+        return Finding(
+            "planner",
+            "warning",
+            f"{endpoint} runs version {health.version}, this is {__version__}",
+            "restart it with `skipbridge serve`",
+        )
+    return Finding("planner", "ok", f"{endpoint}, {health.open_plans} plans open")
+
+
+def _trino(address: str) -> Finding:
+    import trino
+
+    host, _, port = address.rpartition(":")
+    connection = trino.dbapi.connect(host=host or "127.0.0.1", port=int(port), user="skipbridge")
+    cursor = connection.cursor()
+    cursor.execute("SELECT node_version FROM system.runtime.nodes WHERE coordinator")
+    running = str(cursor.fetchall()[0][0])
+    if running not in supported_versions():
+        return Finding(
+            "Trino",
+            "error",
+            f"{address} is version {running}",
+            f"the connector is built for {', '.join(supported_versions())}",
+        )
+    cursor.execute(
+        "SELECT catalog_name FROM system.metadata.catalogs WHERE connector_name = 'skipbridge'"
+    )
+    catalogs = [row[0] for row in cursor.fetchall()]
+    if not catalogs:
+        return Finding(
+            "Trino",
+            "warning",
+            f"{address}, version {running}, has no catalogue of the skipbridge connector",
+            f"skipbridge plugin build --trino-version {running}",
+        )
+    return Finding("Trino", "ok", f"{address}, version {running}, catalogue {', '.join(catalogs)}")
+
+
+def _index(config: Config, table: str) -> Finding:
+    storage = storage_of(config)
+    catalog, name = resolve(config, table, storage)
+    planner = planner_of(config, catalog, storage)
+    try:
+        report = explain(
+            planner, ScanRequest(name, AlwaysTrue(), freshness="live"), split_settings(config)
+        )
+    finally:
+        planner.listings.close()
+    if report.not_used:
+        first = report.not_used[0]
+        return Finding(f"index of {table}", "warning", first.detail, first.mend)
+    return Finding(
+        f"index of {table}",
+        "ok",
+        f"generation {report.generation} knows all {report.files_total} files",
+    )
