@@ -45,7 +45,9 @@ def generate(
     if not _PACKAGE.fullmatch(package):
         raise InvalidName(f"'{package}' is not a Java package of at least two lower-case parts")
     if not _NAME.fullmatch(connector_name):
-        raise InvalidName(f"'{connector_name}' is not a name of lower-case letters, digits, - and _")
+        raise InvalidName(
+            f"'{connector_name}' is not a name of lower-case letters, digits, - and _"
+        )
     files = dict(_files(_HOME / "template"))
     if chosen.overlay is not None:
         overlay = dict(_files(_HOME / "overlay" / chosen.overlay))

@@ -149,6 +149,39 @@ final class ChunkFooter
         return present;
     }
 
+    boolean zstd()
+    {
+        return codec == CompressionCodec.ZSTD.getValue();
+    }
+
+    long compressed()
+    {
+        return compressed;
+    }
+
+    long uncompressed()
+    {
+        return uncompressed;
+    }
+
+    /** The chunk as it was rewritten, beginning at {@code base}; without statistics, which are used before. */
+    ColumnChunkMetadata inflated(ColumnDescriptor descriptor, ChunkInflater.Inflated chunk, long base)
+    {
+        boolean dictionary = dictionaryPage > 0 && dictionaryPage < dataPage;
+        return ColumnChunkMetadata.get(
+                ColumnPath.get(descriptor.getPath()),
+                descriptor.getPrimitiveType(),
+                CompressionCodecName.UNCOMPRESSED,
+                null,
+                encodings,
+                null,
+                dictionary ? base + chunk.firstPage() : base,
+                dictionary ? base : 0,
+                values,
+                chunk.bytes().length,
+                chunk.bytes().length);
+    }
+
     long startingPosition()
     {
         return dictionaryPage > 0 && dictionaryPage < dataPage ? dictionaryPage : dataPage;

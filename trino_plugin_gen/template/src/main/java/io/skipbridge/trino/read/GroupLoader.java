@@ -23,6 +23,7 @@ final class GroupLoader
     private final ConstantColumns constants;
     private final ReadCounters counters;
     private final Iterator<PlannedFile> files;
+    private final ChunkInflater inflater = new ChunkInflater();
     private LoadedFile ahead;
 
     /** A small file in memory that did not fit the group before it. */
@@ -66,7 +67,7 @@ final class GroupLoader
                 loaded = load(file);
             }
             if (group == null) {
-                source = new MemorySource(new ParquetDataSourceId(loaded.file().path()));
+                source = new MemorySource(new ParquetDataSourceId(loaded.file().path()), inflater);
                 group = new FileGroup(loaded.schema(), loaded.footer().createdBy(), source);
             }
             else if (!group.accepts(loaded.schema(), loaded.footer())) {

@@ -27,18 +27,35 @@ final class MemorySource
         implements ParquetDataSource
 {
     private final ParquetDataSourceId id;
+    private final ChunkInflater inflater;
     private byte[][] files = new byte[16][];
     private long[] bases = new long[16];
     private int count;
     private long end;
+    private byte[] lastFile;
 
-    MemorySource(ParquetDataSourceId id)
+    MemorySource(ParquetDataSourceId id, ChunkInflater inflater)
     {
         this.id = id;
+        this.inflater = inflater;
     }
 
     /** Appends a file; its bytes are found from the returned position on. */
     long add(byte[] file)
+    {
+        lastFile = file;
+        return append(file);
+    }
+
+    /** A chunk of the file that was added last, without compression; null if it is to be read as it is. */
+    ChunkInflater.Inflated inflate(ChunkFooter chunk)
+            throws IOException
+    {
+        return inflater.inflate(lastFile, chunk, id);
+    }
+
+    /** Appends bytes that were made from a file. */
+    long append(byte[] file)
     {
         if (count == files.length) {
             files = Arrays.copyOf(files, count * 2);

@@ -50,7 +50,8 @@ final class RowGroupSelection
                 Optional<ColumnIndexStore> pageIndex = TrinoColumnIndexStore.getColumnIndexStore(source, block, schema.descriptorsByPath(), schema.parquetDomain(), options);
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
                 if (matches(pruned, schema, source, pageIndex)) {
-                    selected.add(new RowGroupInfo(pruned, row, pageIndex));
+                    PrunedBlockMetadata prepared = source instanceof MemorySource memory ? prepare(group, block, pruned, schema, memory) : pruned;
+                    selected.add(new RowGroupInfo(prepared, row, pageIndex));
                 }
             }
             row += group.rows();
@@ -71,6 +72,27 @@ final class RowGroupSelection
                 Optional.empty(),
                 DateTimeZone.UTC,
                 DOMAIN_COMPACTION_THRESHOLD);
+    }
+
+    /** The block as a reader gets it: small compressed chunks of a file in memory are rewritten, if the source has an inflater. */
+    private static PrunedBlockMetadata prepare(RowGroup group, BlockMetadata block, PrunedBlockMetadata pruned, ReadSchema schema, MemorySource source)
+            throws IOException
+    {
+        List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
+        boolean changed = false;
+        for (int i = 0; i < group.chunks().length; i++) {
+            ChunkFooter chunk = group.chunks()[i];
+            ChunkInflater.Inflated inflated = ChunkInflater.worthwhile(chunk) ? source.inflate(chunk) : null;
+            changed |= inflated != null;
+            chunks.add(inflated == null
+                    ? block.columns().get(i)
+                    : chunk.inflated(schema.descriptor(i), inflated, source.append(inflated.bytes())));
+        }
+        if (!changed) {
+            return pruned;
+        }
+        BlockMetadata prepared = new BlockMetadata(block.fileRowCountOffset(), block.rowCount(), chunks);
+        return PrunedBlockMetadata.createPrunedColumnsMetadata(prepared, source.getId(), schema.descriptorsByPath());
     }
 
     /** Rows of the row groups that belong to the split. */
