@@ -1,0 +1,372 @@
+"""Building and refreshing an index: list, compare, read what is new, commit one generation.
+
+The law: a generation's entry tells of the very bytes that (path, size, mtime, etag) name. A file is
+looked at before and after it is read, one written within the clock's grain is read but not
+trusted, and what could not be read has an entry that says nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import IndexConflict, IndexCorrupt
+from bridge.index import identity
+from bridge.index.collect import Collector, FileTask, Nan
+from bridge.index.compact import compact
+from bridge.index.entries import NONE, Entries, dead_ordinals, live_entries, relative_to
+from bridge.index.manifest import Manifest, Shard
+from bridge.index.shard import (
+    FILES,
+    Collected,
+    tombstones_to_bytes,
+    write_columns,
+    write_files,
+)
+from bridge.index.store import IndexStore, new_id, next_generation, now_micros
+from bridge.storage.port import FileListing, Storage, concatenate, data_files
+from bridge.table.model import Partition, Table
+
+Progress = Callable[[int, int], None]
+_ATTEMPTS = 8
+_SHARD_ROWS = 4_000_000
+_LONGEST_WAIT = 2.2
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        generation: the one that describes the table now.
+        committed: whether this build made it; False where nothing had changed.
+        files: all files of the table.
+        read: files read by this build.
+        removed: entries that vanished or changed.
+        untrusted: files read too soon after they were written, or not at all.
+        failed: URI and reason of files that could not be read.
+        bytes_written: to storage.
+    """
+
+    generation: int
+    committed: bool
+    files: int
+    read: int
+    removed: int
+    untrusted: int
+    failed: tuple[tuple[str, str], ...]
+    bytes_written: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Listed:
+    """The table's files now, sorted by path, each with the name of its partition."""
+
+    files: FileListing
+    partition: pa.Array
+
+
+@dataclass(slots=True)
+class _Work:
+    """Shards written by this build; ``shard_of`` and ``ordinal`` by listed file, -1: not read."""
+
+    builder: str
+    shards: list[Shard]
+    shard_of: npt.NDArray[np.int32]
+    ordinal: npt.NDArray[np.int64]
+    trusted: npt.NDArray[np.bool_]
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    written: int = 0
+
+
+def build_index(
+    table: Table,
+    partitions: Sequence[Partition],
+    store: IndexStore,
+    storage: Storage,
+    *,
+    collector: Collector,
+    nan: Nan = "footer",
+    progress: Progress | None = None,
+    recursive: bool = False,
+    full: bool = False,
+) -> BuildReport:
+    """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
+
+    Args:
+        collector: who reads files.
+        nan: ``scan`` reads float columns to count NaN; entries without counts are read again.
+        progress: called with files read and files to read.
+        full: reads every file again.
+
+    Errors:
+        IndexConflict: other builders won several times running.
+        StorageFailure, StorageFull, InvalidUri: nothing was committed.
+    """
+    started = time.monotonic()
+    listed = _list(partitions, storage, recursive)
+    count = len(listed.files)
+    work = _Work(
+        new_id(), [], np.full(count, -1, np.int32), np.full(count, -1, np.int64),
+        np.zeros(count, np.bool_),
+    )  # fmt: skip
+    build = _Build(table, store, listed, work, nan)
+    for attempt in range(_ATTEMPTS):
+        base, entries, number = build.base(full)
+        missing = build.missing(entries, base)
+        if len(missing):
+            build.collect(missing, collector, progress)
+        try:
+            manifest, removed = build.commit(base, entries, number)
+        except IndexConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            full = False  # what the winner read, or this build already has, is not read again
+            continue
+        break
+    return BuildReport(
+        generation=manifest.generation,
+        committed=manifest.builder == work.builder,
+        files=count,
+        read=int(np.count_nonzero(work.ordinal >= 0)),
+        removed=removed,
+        untrusted=int(np.count_nonzero((work.ordinal >= 0) & ~work.trusted)),
+        failed=tuple(work.failed),
+        bytes_written=work.written,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _list(partitions: Sequence[Partition], storage: Storage, recursive: bool) -> _Listed:
+    def one(partition: Partition) -> FileListing:
+        found = storage.list_all(partition.location, recursive=recursive)
+        return data_files(found, partition.location)
+
+    if len(partitions) > 1:
+        with ThreadPoolExecutor(16) as pool:
+            parts = list(pool.map(one, partitions))
+    else:
+        parts = [one(partition) for partition in partitions]
+    whole = concatenate(parts)
+    names = pa.array([p.name for p in partitions], pa.large_string())
+    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    if sum(len(part) > 0 for part in parts) > 1:
+        unsorted = pa.concat_arrays([part.paths for part in parts])
+        owner = owner[pc.sort_indices(unsorted).to_numpy()]
+        distinct = np.ones(len(whole), np.bool_)  # locations may lie in one another
+        distinct[1:] = pc.not_equal(whole.paths[1:], whole.paths[:-1]).to_numpy(
+            zero_copy_only=False
+        )
+        whole, owner = whole.filter(distinct), owner[distinct]
+    return _Listed(whole, names.take(pa.array(owner)))
+
+
+class _Build:
+    def __init__(
+        self, table: Table, store: IndexStore, listed: _Listed, work: _Work, nan: Nan
+    ) -> None:
+        self._table, self._store, self._listed = table, store, listed
+        self._work, self._nan = work, nan
+
+    def base(self, full: bool) -> tuple[Manifest | None, Entries, int]:
+        """The newest generation that can be built upon, its entries, and the number to commit."""
+        numbers = self._store.generations()
+        number = numbers[-1] + 1 if numbers else 1
+        if not numbers or full:
+            return None, NONE, number
+        try:
+            manifest = self._store.manifest(numbers[-1])
+            if manifest.location != self._table.location:
+                return None, NONE, number
+            return manifest, live_entries(manifest, self._store), number
+        except IndexCorrupt:  # what is broken is replaced, whole
+            return None, NONE, number
+
+    def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
+        """Listed files that neither the base nor this build tells enough about."""
+        covered = self._work.ordinal >= 0
+        place = self._place(entries)
+        covered[place[(place >= 0) & self._enough(entries, base)]] = True
+        return np.flatnonzero(~covered)
+
+    def _place(self, entries: Entries) -> npt.NDArray[np.int64]:
+        """The listed file each entry tells about, -1 where it vanished or is not the same."""
+        files = self._listed.files
+        place = identity.find(files.paths, entries.paths)
+        known = place >= 0
+        at = np.where(known, place, 0)
+        if not known.any():
+            return place
+        known &= entries.numbers("size") == files.sizes[at]
+        known &= entries.numbers("modified") == files.modified[at]
+        index = pa.array(at)
+        names = pc.equal(
+            entries.files["partition"].combine_chunks(), self._listed.partition.take(index)
+        )
+        known &= np.asarray(names.to_numpy(zero_copy_only=False), np.bool_)
+        if files.etags is not None:
+            agree = identity.same_etags(
+                entries.files["etag"].combine_chunks(), files.etags.take(index)
+            )
+            known &= True if agree is None else agree
+        return np.where(known, place, -1)
+
+    def _enough(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.bool_]:
+        enough = entries.flags("trusted")
+        if self._nan == "scan" and base is not None:
+            scanned = np.array([shard.nan == "scan" for shard in base.shards], np.bool_)
+            enough = enough & scanned[entries.shard]
+        return enough
+
+    def collect(
+        self,
+        missing: npt.NDArray[np.int64],
+        collector: Collector,
+        progress: Progress | None,
+    ) -> None:
+        """Reads files and writes them as shards."""
+        files = self._listed.files
+        _settle(files.modified[missing])
+        started = now_micros()
+        etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
+        tasks = [
+            FileTask(i, uri, size, modified, etags[n] if etags else None)
+            for n, (i, uri, size, modified) in enumerate(
+                zip(
+                    missing.tolist(),
+                    files.paths.take(pa.array(missing)).to_pylist(),
+                    files.sizes[missing].tolist(),
+                    files.modified[missing].tolist(),
+                    strict=True,
+                )
+            )
+        ]
+        done, rows, parts = 0, 0, []
+        for part in collector.collect(tasks, self._nan):
+            parts.append(part)
+            done += part.files.num_rows
+            rows += part.columns.num_rows
+            if progress is not None:
+                progress(done, len(tasks))
+            if rows >= _SHARD_ROWS:
+                self._write(Collected.concatenate(parts), started)
+                rows, parts = 0, []
+        if parts:
+            self._write(Collected.concatenate(parts), started)
+
+    def _write(self, collected: Collected, started: int) -> None:
+        work, files = self._work, self._listed.files
+        outcome = collected.files.sort_by("file")
+        numbers = outcome["file"].to_numpy()
+        etags = None if files.etags is None else files.etags.take(pa.array(numbers))
+        settled = identity.settled(files.modified[numbers], started)
+        if etags is not None:
+            settled |= etags.is_valid().to_numpy(zero_copy_only=False)
+        problem = outcome["problem"]
+        good = problem.is_null().to_numpy()
+        trusted = settled & good
+        uris = files.paths.take(pa.array(numbers)).to_pylist()
+        for i in np.flatnonzero(~good).tolist():
+            work.failed.append((uris[i], problem[i].as_py()))
+        table = pa.table(
+            [
+                pa.array([relative_to(u, self._table.location) for u in uris], pa.large_string()),
+                self._listed.partition.take(pa.array(numbers)),
+                pa.array(files.sizes[numbers]),
+                pa.array(files.modified[numbers]),
+                pa.nulls(len(numbers), pa.large_string()) if etags is None else etags,
+                pa.array(np.where(trusted, outcome["rows"].to_numpy(), -1)),
+                pa.array(trusted),
+                outcome["row_groups"],
+            ],
+            schema=FILES,
+        )
+        # numbers of files become ordinals of the shard; what is not trusted says nothing
+        ordinal = np.full(len(files), -1, np.int64)
+        ordinal[numbers] = np.arange(len(numbers))
+        columns = collected.columns
+        rows = ordinal[columns["file"].to_numpy()]
+        columns = columns.set_column(1, columns.schema.field("file"), pa.array(rows))
+        columns = columns.filter(pa.array(trusted[rows]))
+        shard = write_shard(self._store, table, columns, self._nan)
+        work.written += shard.files.size + shard.columns.size
+        work.shard_of[numbers] = len(work.shards)
+        work.ordinal[numbers] = np.arange(len(numbers))
+        work.trusted[numbers] = trusted
+        work.shards.append(shard)
+
+    def commit(self, base: Manifest | None, entries: Entries, number: int) -> tuple[Manifest, int]:
+        """Puts this build's shards on top of the base; the base itself if nothing changed."""
+        work = self._work
+        place = self._place(entries)
+        mine = np.where(place >= 0, work.ordinal[np.maximum(place, 0)] >= 0, False)
+        better = mine & (~self._enough(entries, base) & work.trusted[np.maximum(place, 0)])
+        removed = (place < 0) | better
+        superfluous = place[mine & ~better]  # the base already tells as much
+        dead = dead_ordinals(base, self._store) if base is not None else {}
+        for position, shard in enumerate(base.shards if base is not None else ()):
+            ordinals = entries.ordinal[removed & (entries.shard == position)]
+            if len(ordinals):
+                dead.setdefault(shard.id, []).extend(ordinals.tolist())
+        for listed in superfluous.tolist():
+            shard_id = work.shards[work.shard_of[listed]].id
+            dead.setdefault(shard_id, []).append(int(work.ordinal[listed]))
+        added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
+        if base is not None and not added and not removed.any():
+            return base, 0
+        shards = [*(base.shards if base is not None else ()), *added]
+        alive = {shard.id for shard in shards}
+        shards, dead, written = compact(
+            self._store, shards, {s: o for s, o in dead.items() if s in alive}
+        )
+        work.written += written
+        tombstones = None
+        if dead:
+            tombstones = self._store.put_blob(
+                f"shards/{new_id()}-tombstones.parquet", tombstones_to_bytes(dead)
+            )
+            work.written += tombstones.size
+        manifest = next_generation(
+            base,
+            number,
+            builder=work.builder,
+            table=str(self._table.name),
+            location=self._table.location,
+            shards=tuple(
+                Shard(s.id, s.files, s.columns, s.num_files, len(dead.get(s.id, ())), s.nan)
+                for s in shards
+            ),
+            tombstones=tombstones,
+        )
+        work.written += len(manifest.to_bytes())
+        return self._store.commit(manifest), int(np.count_nonzero(removed))
+
+
+def write_shard(store: IndexStore, files: pa.Table, columns: pa.Table, nan: str) -> Shard:
+    """Writes the two files of a shard under a new id."""
+    shard = new_id()
+    return Shard(
+        id=shard,
+        files=store.put_blob(f"shards/{shard}-files.parquet", write_files(files)),
+        columns=store.put_blob(f"shards/{shard}-columns.parquet", write_columns(columns)),
+        num_files=files.num_rows,
+        nan=nan,
+    )
+
+
+def _settle(modified: npt.NDArray[np.int64]) -> None:
+    """Waits out the grain of the youngest file, so that its entry can be trusted."""
+    now = now_micros()
+    young = modified[modified + identity.grain(modified) >= now]
+    young = young[young <= now + 1_000_000]
+    if len(young):
+        wait = float((young + identity.grain(young)).max() - now) / 1e6 + 0.001
+        time.sleep(min(wait, _LONGEST_WAIT))

@@ -1,0 +1,279 @@
+"""PruningStatistics over the local form of an index: stored columns resolved, converted, joined.
+
+A table's column is found in files by name without regard to case, as Hive names are. A file with
+two such columns, or one that is a leaf here and a group there, is unknown (correctness 14). A file
+without the column has it all NULL: external tables read missing columns so (15).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.expression.nodes import BoundReference
+from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
+from bridge.index.convert import Converted, convert, holds, keeps_nulls
+from bridge.index.stored import INT_MAX, INT_MIN
+from bridge.types import Field, Semantics, Type, Value
+
+_Key = tuple[tuple[str, ...], Type, bool]
+
+
+class ColumnView:
+    """Columns of one generation; each (path, type, timestamp rule) is joined once and kept."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.num_files: int = compiled.files.num_rows
+        self.rows: npt.NDArray[np.int64] = compiled.files.column("rows").to_numpy()
+        self.trusted: Mask = compiled.files.column("trusted").to_numpy().view(np.bool_)
+        self._by_path: dict[tuple[str, ...], list[CompiledColumn]] = {}
+        for column in compiled.columns:
+            self._by_path.setdefault(_folded(column.column.path), []).append(column)
+        self._cache: dict[_Key, ColumnStatistics | None] = {}
+        self._lock = threading.Lock()
+
+    def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
+        return _Statistics(self, semantics)
+
+    def column(self, reference: BoundReference, semantics: Semantics) -> ColumnStatistics | None:
+        if reference.partition:
+            return None
+        key = (_folded(reference.path), reference.type, semantics.raw_timestamps)
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = self._join(key[0], reference.type, semantics)
+            return self._cache[key]
+
+    def _join(
+        self, path: tuple[str, ...], target: Type, semantics: Semantics
+    ) -> ColumnStatistics | None:
+        if holds(target) == "none" or not self.num_files:
+            return None
+        variants = self._by_path.get(path, [])
+        conflicts = [
+            column
+            for other, columns in self._by_path.items()
+            for column in columns
+            if len(other) != len(path) and other[: len(path)] == path[: len(other)]
+        ]
+        if len(variants) == 1 and not conflicts and variants[0].every & PRESENT:
+            return self._single(variants[0], target, semantics)
+        return self._many(variants, conflicts, target, semantics)
+
+    def _single(
+        self, variant: CompiledColumn, target: Type, semantics: Semantics
+    ) -> ColumnStatistics | None:
+        """All files have the column, in one type: arrays as they lie, if that is the table's."""
+        batch = self.compiled.load(variant)
+        flags = batch.column("flags").to_numpy()
+        lower_known = None if variant.every & LOWER else (flags & LOWER) != 0
+        upper_known = None if variant.every & UPPER else (flags & UPPER) != 0
+        exact = None if variant.every & EXACT else (flags & EXACT) != 0
+        converted = self._bounds(variant, batch, target, semantics)
+        counts = self._counts(variant, batch, target, converted)
+        if converted is None:
+            converted = _unknown(target, self.num_files)
+            lower_known = upper_known = exact = np.zeros(self.num_files, np.bool_)
+        elif converted.doubtful is not None and converted.doubtful.any():
+            sure = ~converted.doubtful
+            lower_known = sure if lower_known is None else lower_known & sure
+            upper_known = sure if upper_known is None else upper_known & sure
+            exact = sure if exact is None else exact & sure
+        return self._result(target, converted, (lower_known, upper_known, exact), counts)
+
+    def _result(
+        self,
+        target: Type,
+        bounds: Converted,
+        masks: tuple[Mask | None, Mask | None, Mask | None],
+        counts: tuple[Counts, Counts],
+    ) -> ColumnStatistics:
+        lower_known, upper_known, exact = masks
+        nulls, nans = counts
+        all_null = (nulls == self.rows) & (self.rows >= 0)
+        return ColumnStatistics(
+            type=target,
+            lower=_hide(bounds.lower, lower_known, lower=True),
+            upper=_hide(bounds.upper, upper_known, lower=False),
+            lower_known=lower_known,
+            upper_known=upper_known,
+            exact=exact,
+            null_count=nulls,
+            nan_count=nans,
+            row_count=self.rows,
+            all_null=all_null if all_null.any() else None,
+        )
+
+    def _bounds(
+        self, variant: CompiledColumn, batch: pa.RecordBatch, target: Type, semantics: Semantics
+    ) -> Converted | None:
+        stored = variant.column.type
+        if stored.holds == "none":
+            return None
+        lower, upper = batch.column("lower"), batch.column("upper")
+        if stored.holds in ("int", "float"):
+            lower, upper = lower.to_numpy(), upper.to_numpy()
+        return convert(stored, target, semantics, lower, upper)
+
+    def _counts(
+        self,
+        variant: CompiledColumn,
+        batch: pa.RecordBatch,
+        target: Type,
+        converted: Converted | None,
+    ) -> tuple[Counts, Counts]:
+        """Counts of NULL and NaN as the engine reads the column; -1 where they may differ."""
+        stored = variant.column.type
+        nulls, nans = batch.column("nulls").to_numpy(), batch.column("nans").to_numpy()
+        if not target.is_floating:
+            nans = np.zeros(self.num_files, np.int64)
+        elif not stored.is_floating:
+            nans = np.full(self.num_files, -1, np.int64)
+        changed: Mask | None = None
+        if not keeps_nulls(stored, target):  # some engines read as NULL what does not convert
+            changed = np.ones(self.num_files, np.bool_)
+        elif target.is_integer and converted is not None:
+            changed = converted.doubtful
+        if changed is not None and changed.any():
+            nulls = np.where(changed & (nulls != self.rows), -1, nulls)  # NULL stays NULL
+        return nulls, nans
+
+    def _many(
+        self,
+        variants: list[CompiledColumn],
+        conflicts: list[CompiledColumn],
+        target: Type,
+        semantics: Semantics,
+    ) -> ColumnStatistics | None:
+        """Files differ: some lack the column, or store it in other types or under other names."""
+        count = self.num_files
+        joined = _Joined(target, count)
+        seen = np.zeros(count, np.int32)
+        for variant in variants:
+            batch = self.compiled.load(variant)
+            flags = batch.column("flags").to_numpy()
+            present = (flags & PRESENT) != 0
+            seen += present
+            converted = self._bounds(variant, batch, target, semantics)
+            counts = self._counts(variant, batch, target, converted)
+            joined.put(present, flags, converted, counts)
+        doubtful = seen > 1
+        for column in conflicts:
+            flags = self.compiled.load(column).column("flags").to_numpy()
+            doubtful |= (flags & PRESENT) != 0
+        absent = (seen == 0) & ~doubtful & self.trusted & (self.rows >= 0)
+        if not variants and not absent.any():
+            return None
+        return joined.finish(self.rows, absent, doubtful)
+
+
+class _Joined:
+    """Arrays put together from several stored columns."""
+
+    def __init__(self, target: Type, count: int) -> None:
+        self._target = target
+        unknown = _unknown(target, count)
+        self._lower, self._upper = unknown.lower, unknown.upper
+        if holds(target) in ("int", "float"):
+            self._lower, self._upper = self._lower.copy(), self._upper.copy()
+        self._low = np.zeros(count, np.bool_)
+        self._high = np.zeros(count, np.bool_)
+        self._exact = np.zeros(count, np.bool_)
+        self._nulls = np.full(count, -1, np.int64)
+        self._nans = np.full(count, -1, np.int64)
+
+    def put(
+        self,
+        present: Mask,
+        flags: npt.NDArray[np.uint8],
+        converted: Converted | None,
+        counts: tuple[Counts, Counts],
+    ) -> None:
+        self._nulls[present] = counts[0][present]
+        self._nans[present] = counts[1][present]
+        if converted is None:
+            return
+        sure = present if converted.doubtful is None else present & ~converted.doubtful
+        low, high = sure & ((flags & LOWER) != 0), sure & ((flags & UPPER) != 0)
+        self._lower = _choose(low, converted.lower, self._lower)
+        self._upper = _choose(high, converted.upper, self._upper)
+        self._low |= low
+        self._high |= high
+        self._exact |= sure & ((flags & EXACT) != 0)
+
+    def finish(self, rows: npt.NDArray[np.int64], absent: Mask, doubtful: Mask) -> ColumnStatistics:
+        nulls = np.where(doubtful, -1, np.where(absent, rows, self._nulls))
+        nans = np.where(doubtful, -1, np.where(absent, 0, self._nans))
+        low, high = self._low & ~doubtful, self._high & ~doubtful
+        all_null = (nulls == rows) & (rows >= 0)
+        return ColumnStatistics(
+            type=self._target,
+            lower=_hide(self._lower, low, lower=True),
+            upper=_hide(self._upper, high, lower=False),
+            lower_known=low,
+            upper_known=high,
+            exact=self._exact & ~doubtful,
+            null_count=nulls,
+            nan_count=nans,
+            row_count=rows,
+            all_null=all_null if all_null.any() else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    """The view with the asking engine's semantics: what `PruningStatistics` asks for."""
+
+    view: ColumnView
+    semantics: Semantics
+
+    @property
+    def num_files(self) -> int:
+        return self.view.num_files
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        return self.view.column(reference, self.semantics)
+
+    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
+        return None
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in path)
+
+
+def _unknown(target: Type, count: int) -> Converted:
+    form = holds(target)
+    if form == "int":
+        return Converted(np.full(count, INT_MIN), np.full(count, INT_MAX))
+    if form == "float":
+        return Converted(np.full(count, -np.inf), np.full(count, np.inf))
+    kind = pa.large_binary() if form == "bytes" else pa.decimal128(38, target.scale)
+    return Converted(pa.nulls(count, kind), pa.nulls(count, kind))
+
+
+def _choose(mask: Mask, left: Any, right: Any) -> Any:
+    if isinstance(left, np.ndarray):
+        return np.where(mask, left, right)
+    return pc.if_else(pa.array(mask), left, right)
+
+
+def _hide(bounds: Any, known: Mask | None, *, lower: bool) -> Any:
+    """Makes unknown bounds infinite; the array as it lies if they are already."""
+    if known is None:
+        return bounds
+    if not isinstance(bounds, np.ndarray):
+        if bounds.null_count == np.count_nonzero(~known):
+            return bounds
+        return pc.if_else(pa.array(known), bounds, pa.scalar(None, bounds.type))
+    if bounds.dtype == np.int64:
+        return np.where(known, bounds, INT_MIN if lower else INT_MAX)
+    return np.where(known, bounds, -np.inf if lower else np.inf)

@@ -1,0 +1,165 @@
+"""From a file's stored type to the table's type: exactly, or not at all (correctness 8-12, 15, 16).
+
+Every conversion here keeps order and loses nothing, so bounds stay bounds. Where an engine would
+convert values otherwise (a narrower integer, a decimal of fewer digits, text to number) the bounds
+are unknown; counts are not, as no conversion makes a value NULL or the reverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.index.stored import INT_MAX, INT_MIN, StoredType
+from bridge.types import INTEGER_RANGE, TRINO, Kind, Semantics, Type
+
+Mask = npt.NDArray[np.bool_]
+_WIDE = pa.decimal128(38, 0)
+_NUMBERS = (Kind.FLOAT, Kind.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Bounds in canonical values of the table's type; ``doubtful`` slots are to be unknown."""
+
+    lower: Any
+    upper: Any
+    doubtful: Mask | None = None
+
+
+def holds(target: Type) -> str:
+    """How bounds of a table's type are held, see `StoredType.holds`."""
+    if target.kind is Kind.DECIMAL:
+        return "int" if target.precision <= 18 else "wide"
+    if target.kind in _NUMBERS:
+        return "float"
+    if target.is_bytes:
+        return "bytes"
+    if target.kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
+        return "int"
+    return "int" if target.is_integer else "none"
+
+
+def keeps_nulls(stored: StoredType, target: Type) -> bool:
+    """Whether reading such a column as that type makes no value NULL and no NULL a value.
+
+    Hive reads text that is not a number, or a decimal that does not fit, as NULL.
+    """
+    if target.is_text and stored.logical in ("string", "binary"):
+        return True
+    if target.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ) and stored.logical == "timestamp":
+        return True
+    empty: Any = np.empty(0, np.float64 if stored.holds == "float" else np.int64)
+    if stored.holds in ("bytes", "wide"):
+        empty = pa.array([], pa.large_binary() if stored.holds == "bytes" else _WIDE)
+    return stored.holds != "none" and convert(stored, target, TRINO, empty, empty) is not None
+
+
+def convert(
+    stored: StoredType, target: Type, semantics: Semantics, lower: Any, upper: Any
+) -> Converted | None:
+    """Converts bounds of many files; None where the types do not go together."""
+    kind = target.kind
+    same = {
+        Kind.BOOLEAN: "bool",
+        Kind.DATE: "date",
+        Kind.FLOAT: "float",
+        Kind.STRING: "bytes",
+        Kind.BINARY: "bytes",
+    }.get(kind)
+    if same == "bytes":
+        return Converted(lower, upper) if stored.holds == "bytes" else None
+    if same is not None:
+        return Converted(lower, upper) if stored.logical == same else None
+    if kind is Kind.DOUBLE:
+        return Converted(lower, upper) if stored.is_floating else None
+    if target.is_integer:
+        return _integer(stored, target, lower, upper)
+    if kind is Kind.DECIMAL:
+        return _decimal(stored, target, lower, upper)
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
+        if stored.logical != "timestamp" or stored.holds != "int":
+            return None
+        wanted = kind is Kind.TIMESTAMP_TZ
+        if stored.utc != wanted and not semantics.raw_timestamps:
+            return None
+        return Converted(lower, upper)
+    if kind is Kind.VARCHAR:
+        return _varchar(stored, target, lower, upper)
+    return None  # CHAR: padded, rule 11
+
+
+def _integer(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+    if stored.logical not in ("int", "uint"):
+        return None
+    low, high = INTEGER_RANGE[target.kind]
+    if stored.logical == "uint":
+        # read as signed of the same width by some: no doubt only while the top bit is clear
+        high = min(high, 2 ** (stored.width - 1) - 1)
+    elif stored.width <= {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32}.get(
+        target.kind, 64
+    ):
+        return Converted(lower, upper)
+    return Converted(lower, upper, (lower < low) | (upper > high))
+
+
+def _decimal(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+    if stored.logical != "decimal" or target.scale < stored.scale:
+        return None
+    if target.precision - target.scale < stored.precision - stored.scale:
+        return None
+    shift = target.scale - stored.scale
+    if holds(target) == "int":
+        factor = 10**shift
+        if factor == 1:
+            return Converted(lower, upper)
+        # a file may hold more digits than it declares
+        most = INT_MAX // factor
+        doubtful = (lower < -most) | (upper > most)
+        doubtful &= ~((lower == INT_MIN) & (upper == INT_MAX))
+        inside = ~doubtful
+        return Converted(
+            np.where(inside & (lower != INT_MIN), lower, 0) * factor,
+            np.where(inside & (upper != INT_MAX), upper, 0) * factor,
+            doubtful,
+        )
+    if stored.holds == "int":
+        return Converted(_widen(lower, stored, target), _widen(upper, stored, target))
+    if shift == 0:
+        return Converted(lower, upper)
+    wanted = pa.decimal128(38, target.scale)
+    try:
+        return Converted(lower.cast(wanted), upper.cast(wanted))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _widen(values: npt.NDArray[np.int64], stored: StoredType, target: Type) -> pa.Array:
+    pairs = np.stack([values, values >> 63], axis=1)
+    raw = pa.py_buffer(np.ascontiguousarray(pairs).tobytes())
+    wide = pa.Array.from_buffers(pa.decimal128(38, stored.scale), len(values), [None, raw])
+    # unknown bounds are infinite integers, which have 19 digits: do not shift them out of range
+    edge = pa.array((values == INT_MIN) | (values == INT_MAX))
+    wide = pc.if_else(edge, pa.scalar(None, wide.type), wide)
+    return wide.cast(pa.decimal128(38, target.scale))
+
+
+def _varchar(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+    """Longer values are cut by the engine: bounds that would be cut are not used."""
+    if stored.holds != "bytes":
+        return None
+    # A string of n bytes has at most n characters. A cut lower bound would still be one, but not
+    # exact, and values between the bounds may be longer than either: cutting keeps order, so only
+    # bounds longer than the limit are in doubt.
+    long = [
+        pc.fill_null(pc.greater(pc.binary_length(values), target.length), False).to_numpy(
+            zero_copy_only=False
+        )
+        for values in (lower, upper)
+    ]
+    return Converted(lower, upper, long[0] | long[1])

@@ -1,0 +1,112 @@
+"""The live entries of a generation: files of all shards without the dead ones, sorted by path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.index.manifest import Manifest
+from bridge.index.shard import FILES, read_files, tombstones_from_bytes
+from bridge.index.store import IndexStore
+from bridge.storage.uri import join, relative
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Live entries, sorted by URI.
+
+    Attributes:
+        files: `FILES`, with ``path`` as canonical URI.
+        shard: position of each entry's shard in the manifest.
+        ordinal: its row in the shard.
+    """
+
+    files: pa.Table
+    shard: npt.NDArray[np.int32]
+    ordinal: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ordinal)
+
+    @property
+    def paths(self) -> pa.Array:
+        return one_chunk(self.files["path"])
+
+    def numbers(self, name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(self.files[name].to_numpy(), np.int64)
+
+    def flags(self, name: str) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.files[name].to_numpy(), np.bool_)
+
+
+NONE = Entries(FILES.empty_table(), np.empty(0, np.int32), np.empty(0, np.int64))
+
+
+def live_entries(manifest: Manifest, store: IndexStore) -> Entries:
+    """Reads the files of all shards. Errors: IndexCorrupt, StorageFailure."""
+    dead = dead_ordinals(manifest, store)
+    tables: list[pa.Table] = []
+    shards: list[npt.NDArray[np.int32]] = []
+    ordinals: list[npt.NDArray[np.int64]] = []
+    for position, shard in enumerate(manifest.shards):
+        files = read_files(store.read_blob(shard.files))
+        alive = np.ones(files.num_rows, np.bool_)
+        alive[dead.get(shard.id, [])] = False
+        kept = np.flatnonzero(alive).astype(np.int64)
+        tables.append(files if alive.all() else files.take(pa.array(kept)))
+        shards.append(np.full(len(kept), position, np.int32))
+        ordinals.append(kept)
+    if not tables:
+        return NONE
+    files = pa.concat_tables(tables).combine_chunks()
+    if not files.num_rows:
+        return NONE
+    uris = absolute(one_chunk(files["path"]), manifest.location)
+    files = files.set_column(0, FILES.field("path"), uris)
+    shard_of, ordinal = np.concatenate(shards), np.concatenate(ordinals)
+    if len(tables) > 1 or not _sorted(uris):
+        order = pc.sort_indices(uris)
+        files = files.take(order).combine_chunks()
+        shard_of, ordinal = shard_of[order.to_numpy()], ordinal[order.to_numpy()]
+    return Entries(files, shard_of, ordinal)
+
+
+def dead_ordinals(manifest: Manifest, store: IndexStore) -> dict[str, list[int]]:
+    """Ordinals that tombstones took away, by shard."""
+    if manifest.tombstones is None:
+        return {}
+    return tombstones_from_bytes(store.read_blob(manifest.tombstones))
+
+
+def absolute(paths: pa.Array, location: str) -> pa.Array:
+    """URIs of paths that are relative to the table's root, or already URIs."""
+    root = join(location, "")
+    joined = pc.binary_join_element_wise(
+        pa.scalar(root, pa.large_string()), paths, pa.scalar("", pa.large_string())
+    )
+    foreign = pc.match_substring(paths, "://")
+    if not pc.any(foreign).as_py():
+        return joined
+    # A name may hold "://" as well: only what starts like a URI was stored as one.
+    is_uri = pc.match_substring_regex(paths, "^[a-z0-9]+://")
+    return pc.if_else(is_uri, paths, joined)
+
+
+def relative_to(uri: str, location: str) -> str:
+    """As shards keep it: below the table's root if it is there and cannot be taken for a URI."""
+    inner = relative(location, uri)
+    return uri if inner is None or "://" in inner else inner
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _sorted(paths: pa.Array) -> bool:
+    return bool(pc.all(pc.less(paths[:-1], paths[1:])).as_py())

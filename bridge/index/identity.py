@@ -1,0 +1,65 @@
+"""Which file is which: (path, size, mtime, etag if both sides have one), correctness rule 19."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64 = npt.NDArray[np.int64]
+
+_SECOND = 1_000_000
+_COARSE = 2 * _SECOND
+_FINE = 50_000
+
+
+def grain(modified: Int64) -> Int64:
+    """The clock's grain of each mtime, in microseconds, as far as the number shows it.
+
+    Whole seconds come from file systems and stores that keep no more (FAT: two seconds); elsewhere
+    the kernel's tick, at most 10 ms, is what two writes can share.
+    """
+    return np.where(modified % _SECOND == 0, _COARSE, _FINE)
+
+
+def settled(modified: Int64, started: int) -> npt.NDArray[np.bool_]:
+    """Files whose mtime is older than the grain when reading began: a later write would show."""
+    return modified + grain(modified) < started
+
+
+def find(paths: pa.Array, wanted: pa.Array) -> Int64:
+    """Position of each wanted path among sorted, distinct paths; -1 where it is not there."""
+    if not len(wanted) or not len(paths):
+        return np.full(len(wanted), -1, np.int64)
+    if len(paths) == len(wanted) and paths.equals(wanted):
+        return np.arange(len(paths), dtype=np.int64)
+    # A few directories of a large index: look among their paths only.
+    edges = pc.min_max(wanted).as_py()
+    low, high = lower_bound(paths, edges["min"]), lower_bound(paths, edges["max"] + "\0")
+    if low == high:
+        return np.full(len(wanted), -1, np.int64)
+    if high - low == len(wanted) and paths[low:high].equals(wanted):
+        return np.arange(low, high, dtype=np.int64)
+    found = pc.fill_null(pc.index_in(wanted, value_set=paths[low:high]), -1).to_numpy()
+    return np.where(found >= 0, found.astype(np.int64) + low, -1)
+
+
+def lower_bound(paths: pa.Array, text: str) -> int:
+    """The first position whose path is not below ``text``; paths are sorted."""
+    low, high = 0, len(paths)
+    while low < high:
+        middle = (low + high) // 2
+        if paths[middle].as_py() < text:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def same_etags(left: pa.Array | None, right: pa.Array | None) -> npt.NDArray[np.bool_] | None:
+    """Slots whose etags agree or of which one has none; None where all do."""
+    if left is None or right is None or left.null_count == len(left):
+        return None
+    agree = pc.fill_null(pc.equal(left, right), True)
+    return np.asarray(agree.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,150 @@
+"""Manifests: one generation of an index, as JSON that vouches for itself and for its shards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.errors import IndexCorrupt
+
+FORMAT = "skipbridge-index"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file of the index below its root; ``name`` is relative."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What one build added.
+
+    Attributes:
+        id: unique; part of the names of its files.
+        num_files: entries, dead ones included.
+        dead: entries that a tombstone took away, as of this generation.
+        nan: ``footer`` or ``scan``: how its NaN counts were found.
+    """
+
+    id: str
+    files: Blob
+    columns: Blob
+    num_files: int
+    dead: int = 0
+    nan: str = "footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One generation.
+
+    Attributes:
+        builder: unique to the build that committed it: tells whose write won after a timeout.
+        created: microseconds since the epoch.
+        location: canonical URI of the table's root; shards keep paths below it relative.
+        shards: oldest first.
+        tombstones: dead entries of all shards; None if there are none.
+        checksum: of all else; names the generation's local form.
+    """
+
+    generation: int
+    builder: str
+    created: int
+    table: str
+    location: str
+    shards: tuple[Shard, ...]
+    tombstones: Blob | None = None
+    kinds: tuple[str, ...] = ("minmax",)
+    checksum: str = field(default="", compare=False)
+
+    @property
+    def num_files(self) -> int:
+        return sum(shard.num_files - shard.dead for shard in self.shards)
+
+    def blobs(self) -> list[Blob]:
+        """Every file of the index that this generation needs."""
+        found = [blob for shard in self.shards for blob in (shard.files, shard.columns)]
+        return [*found, self.tombstones] if self.tombstones else found
+
+    def to_bytes(self) -> bytes:
+        body = _body(self)
+        return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
+
+
+def parse_manifest(raw: bytes, name: str) -> Manifest:
+    """Reads a manifest.
+
+    Errors:
+        IndexCorrupt: not a manifest, of another version, or its checksum is wrong.
+    """
+    mend = "skipbridge index build builds it anew"
+    try:
+        body = json.loads(raw)
+        if body["format"] != FORMAT:
+            raise IndexCorrupt(f"{name} is not an index manifest: {body['format']!r}", mend)
+        if body["version"] != VERSION:
+            raise IndexCorrupt(
+                f"{name} has version {body['version']}, this program reads {VERSION}", mend
+            )
+        checksum = body.pop("checksum")
+        if checksum != _checksum(body):
+            raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", mend)
+        shards = tuple(
+            Shard(**{**shard, "files": Blob(**shard["files"]), "columns": Blob(**shard["columns"])})
+            for shard in body["shards"]
+        )
+        tombstones = body["tombstones"]
+        return Manifest(
+            generation=body["generation"],
+            builder=body["builder"],
+            created=body["created"],
+            table=body["table"],
+            location=body["location"],
+            shards=shards,
+            tombstones=Blob(**tombstones) if tombstones else None,
+            kinds=tuple(body["kinds"]),
+            checksum=checksum,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexCorrupt(f"{name} is not an index manifest: {error}", mend) from error
+
+
+def _body(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "generation": manifest.generation,
+        "builder": manifest.builder,
+        "created": manifest.created,
+        "table": manifest.table,
+        "location": manifest.location,
+        "kinds": list(manifest.kinds),
+        "shards": [
+            {
+                "id": shard.id,
+                "files": _blob(shard.files),
+                "columns": _blob(shard.columns),
+                "num_files": shard.num_files,
+                "dead": shard.dead,
+                "nan": shard.nan,
+            }
+            for shard in manifest.shards
+        ],
+        "tombstones": _blob(manifest.tombstones) if manifest.tombstones else None,
+    }
+
+
+def _blob(blob: Blob) -> dict[str, Any]:
+    return {"name": blob.name, "size": blob.size, "sha256": blob.sha256}
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,103 @@
+"""An opened generation as the planner uses it: files by ordinal, statistics as mapped columns.
+
+Ordinals number the live files in the order of their paths. Nothing is copied that lies in the
+mapped files in the form asked for; no object is made per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.expression.statistics import PruningStatistics
+from bridge.index import identity
+from bridge.index.column_view import ColumnView
+from bridge.index.compiled import Compiled, compile_index
+from bridge.index.manifest import Manifest
+from bridge.index.store import IndexStore
+from bridge.table.model import FileList
+from bridge.types import TRINO, Field, Semantics
+
+Int64 = npt.NDArray[np.int64]
+
+
+class ServingIndex:
+    """One generation, immutable; safe for threads.
+
+    Attributes:
+        generation: its number.
+        num_files: live files, trusted or not.
+        sizes, modified, rows: by ordinal; rows -1 where not known.
+        partition: index into ``partition_names``.
+        trusted: files whose entry tells of the file as listed.
+    """
+
+    def __init__(self, manifest: Manifest, compiled: Compiled) -> None:
+        files = compiled.files
+        self.generation = manifest.generation
+        self.manifest = manifest
+        self.num_files: int = files.num_rows
+        self.paths: pa.Array = files.column("path")
+        self.etags: pa.Array = files.column("etag")
+        self.sizes: Int64 = files.column("size").to_numpy()
+        self.modified: Int64 = files.column("modified").to_numpy()
+        self.rows: Int64 = files.column("rows").to_numpy()
+        self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
+        self.partition_names = compiled.partition_names
+        self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
+        self._row_groups: pa.Array = files.column("row_groups")
+        self._all_trusted = compiled.all_trusted
+        self._columns = ColumnView(compiled)
+
+    @classmethod
+    def open(cls, manifest: Manifest, store: IndexStore, cache_dir: str | Path) -> ServingIndex:
+        """Opens a generation; its local form is built the first time it is opened on a machine.
+
+        Errors:
+            IndexCorrupt: a shard is gone or not what was written.
+            StorageFailure, StorageFull.
+        """
+        return cls(manifest, compile_index(manifest, store, Path(cache_dir)))
+
+    def paths_at(self, ordinals: Int64) -> pa.Array:
+        """Canonical URIs of some files."""
+        return self.paths.take(pa.array(ordinals))
+
+    def row_groups(self, ordinal: int) -> Int64 | None:
+        """Offsets at which the row groups of a large file begin, ascending; None: not kept."""
+        found = self._row_groups[ordinal]
+        return np.asarray(found.values.to_numpy(), np.int64) if found.is_valid else None
+
+    def statistics(
+        self, columns: Sequence[Field] = (), semantics: Semantics = TRINO
+    ) -> PruningStatistics:
+        """Statistics over all files, by ordinal, as an engine with these semantics reads them."""
+        return self._columns.statistics(tuple(columns), semantics)
+
+    def match(self, files: FileList) -> Int64:
+        """The ordinal of each listed file; -1 if it is new, changed, or not trusted."""
+        ordinals = identity.find(self.paths, files.paths)
+        whole = (
+            len(ordinals) == self.num_files
+            and self.num_files > 0
+            and bool(files.paths.equals(self.paths))
+        )
+        if whole:
+            same = (self.sizes == files.sizes) & (self.modified == files.modified)
+        else:
+            at = np.where(ordinals >= 0, ordinals, 0)
+            if not self.num_files:
+                return ordinals
+            same = (self.sizes[at] == files.sizes) & (self.modified[at] == files.modified)
+        if not self._all_trusted:
+            same &= self.trusted if whole else self.trusted[at]
+        if files.etags is not None and self.etags.null_count < len(self.etags):
+            mine = self.etags if whole else self.etags.take(pa.array(at))
+            agree = identity.same_etags(mine, files.etags)
+            if agree is not None:
+                same &= agree
+        return ordinals if same.all() else np.where(same, ordinals, -1)

@@ -1,0 +1,241 @@
+"""Shards: what one build learned about its files, as two immutable Parquet files.
+
+``files``: one row a file, sorted by path; its row number is the file's ordinal in the shard.
+``columns``: one row for each leaf column of each file, sorted by (column, file), about 32 columns a
+row group, so that a reader of few columns reads little.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bridge.index.footer import Footer
+from bridge.index.stored import encode, parse_key
+
+FILES = pa.schema(
+    [
+        pa.field("path", pa.large_string(), nullable=False),  # below the table's root, or a URI
+        pa.field("partition", pa.large_string(), nullable=False),  # the catalogue's name of it
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("modified", pa.int64(), nullable=False),  # microseconds
+        pa.field("etag", pa.large_string()),
+        pa.field("rows", pa.int64(), nullable=False),  # -1: not known
+        pa.field("trusted", pa.bool_(), nullable=False),
+        pa.field("row_groups", pa.large_list(pa.int64())),  # offsets, of large files
+    ]
+)
+COLUMNS = pa.schema(
+    [
+        pa.field("column", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
+        pa.field("file", pa.int64(), nullable=False),
+        pa.field("lower", pa.large_binary()),
+        pa.field("upper", pa.large_binary()),
+        pa.field("exact", pa.bool_(), nullable=False),
+        pa.field("nulls", pa.int64()),
+        pa.field("nans", pa.int64()),
+        pa.field("size", pa.int64(), nullable=False),
+    ]
+)
+OUTCOME = pa.schema(
+    [
+        pa.field("file", pa.int64(), nullable=False),  # the task's number
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("row_groups", pa.large_list(pa.int64())),
+        pa.field("problem", pa.large_string()),  # why there is no entry, or null
+    ]
+)
+_COLUMNS_PER_GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was read from some files: one row a file (`OUTCOME`), and their columns (`COLUMNS`)."""
+
+    files: pa.Table
+    columns: pa.Table
+
+    def to_bytes(self) -> bytes:
+        """For the way from an executor to the driver."""
+        parts = [_ipc(self.files), _ipc(self.columns)]
+        return struct.pack("<q", len(parts[0])) + b"".join(parts)
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Collected:
+        (length,) = struct.unpack_from("<q", raw)
+        view = pa.py_buffer(raw)
+        files = pa.ipc.open_stream(view.slice(8, length)).read_all()
+        columns = pa.ipc.open_stream(view.slice(8 + length)).read_all()
+        return Collected(files, columns)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Collected]) -> Collected:
+        return Collected(
+            pa.concat_tables([OUTCOME.empty_table(), *(p.files for p in parts)]),
+            pa.concat_tables([COLUMNS.empty_table(), *(p.columns for p in parts)]),
+        )
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.unify_dictionaries().combine_chunks())
+    return sink.getvalue()
+
+
+class CollectedBuilder:
+    """Gathers footers as columns: per leaf column lists, turned into bytes all at once."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[int, int, list[int] | None, str | None]] = []
+        self._columns: dict[str, tuple[list[Any], ...]] = {}
+
+    def add(self, file: int, footer: Footer) -> None:
+        self._files.append((file, footer.rows, footer.row_groups, None))
+        for leaf in footer.leaves:
+            lists = self._columns.get(leaf.key)
+            if lists is None:
+                lists = self._columns[leaf.key] = ([], [], [], [], [], [], [])
+            lists[0].append(file)
+            lists[1].append(leaf.lower)
+            lists[2].append(leaf.upper)
+            lists[3].append(leaf.exact)
+            lists[4].append(leaf.nulls)
+            lists[5].append(leaf.nans)
+            lists[6].append(leaf.size)
+
+    def failed(self, file: int, problem: str) -> None:
+        self._files.append((file, -1, None, problem))
+
+    def finish(self) -> Collected:
+        columns = list(zip(*self._files, strict=True)) or [(), (), (), ()]
+        files = pa.table(
+            [pa.array(list(c), f.type) for c, f in zip(columns, OUTCOME, strict=True)],
+            schema=OUTCOME,
+        )
+        dictionary = pa.array(list(self._columns), pa.large_string())
+        parts = []
+        for i, (key, lists) in enumerate(self._columns.items()):
+            physical = parse_key(key).type.physical
+            codes = pa.array(np.full(len(lists[0]), i, np.int32))
+            arrays = [
+                pa.DictionaryArray.from_arrays(codes, dictionary),
+                pa.array(lists[0], pa.int64()),
+                encode(physical, lists[1]),
+                encode(physical, lists[2]),
+                pa.array(lists[3], pa.bool_()),
+                pa.array(lists[4], pa.int64()),
+                pa.array(lists[5], pa.int64()),
+                pa.array(lists[6], pa.int64()),
+            ]
+            parts.append(pa.table(arrays, schema=COLUMNS))
+        return Collected(files, pa.concat_tables([COLUMNS.empty_table(), *parts]))
+
+
+def sort_columns(columns: pa.Table) -> pa.Table:
+    """By (column, file); the dictionary in the order of its text."""
+    columns = columns.unify_dictionaries().combine_chunks()
+    if not columns.num_rows:
+        return COLUMNS.empty_table()
+    coded = columns["column"].chunk(0)
+    words = coded.dictionary
+    order = pc.sort_indices(words).to_numpy()
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    codes = place[coded.indices.to_numpy()]
+    rows = np.lexsort((columns["file"].to_numpy(), codes))
+    sorted_codes = pa.DictionaryArray.from_arrays(
+        pa.array(codes[rows]), words.take(pa.array(order))
+    )
+    taken = columns.drop_columns(["column"]).take(pa.array(rows))
+    return pa.table([sorted_codes, *taken.columns], schema=COLUMNS)
+
+
+def write_files(files: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(
+        files, sink, compression="zstd", row_group_size=1_000_000, use_dictionary=["partition"]
+    )
+    return sink.getvalue()
+
+
+def write_columns(columns: pa.Table) -> bytes:
+    """The columns, sorted; row groups end between columns."""
+    columns = sort_columns(columns)
+    sink = io.BytesIO()
+    with pq.ParquetWriter(
+        sink, COLUMNS, compression="zstd", use_dictionary=["column"], write_statistics=["column"]
+    ) as writer:
+        starts = column_starts(columns)
+        for first in range(0, max(len(starts) - 1, 1), _COLUMNS_PER_GROUP):
+            begin = starts[first]
+            end = starts[min(first + _COLUMNS_PER_GROUP, len(starts) - 1)]
+            if end > begin:
+                writer.write_table(columns.slice(begin, end - begin), row_group_size=end - begin)
+    return sink.getvalue()
+
+
+def column_starts(columns: pa.Table) -> list[int]:
+    """Row at which each column of sorted columns begins, and the number of rows."""
+    if not columns.num_rows:
+        return [0]
+    codes = columns["column"].combine_chunks()
+    codes = (codes.chunk(0) if isinstance(codes, pa.ChunkedArray) else codes).indices.to_numpy()
+    edges = np.flatnonzero(np.diff(codes)) + 1
+    return [0, *edges.tolist(), len(codes)]
+
+
+def read_files(raw: bytes) -> pa.Table:
+    return pq.read_table(pa.BufferReader(raw)).cast(FILES)
+
+
+def read_columns(raw: bytes) -> pa.Table:
+    table = pq.read_table(pa.BufferReader(raw), read_dictionary=["column"])
+    return sort_columns(table.cast(COLUMNS)) if table.num_rows else COLUMNS.empty_table()
+
+
+def key_texts(columns: pa.Table) -> list[str]:
+    """The key of each column of sorted columns, in the order of `column_starts`."""
+    if not columns.num_rows:
+        return []
+    coded = columns["column"].combine_chunks()
+    coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+    starts = column_starts(columns)[:-1]
+    return [coded[i].as_py() for i in starts]
+
+
+def tombstones_to_bytes(dead: Mapping[str, Iterable[int]]) -> bytes:
+    """Dead ordinals by shard."""
+    packed = {shard: sorted(int(i) for i in ordinals) for shard, ordinals in dead.items()}
+    table = pa.table(
+        {
+            "shard": pa.array(
+                [s for s, ordinals in packed.items() for _ in ordinals], pa.large_string()
+            ),
+            "file": pa.array([i for ordinals in packed.values() for i in ordinals], pa.int64()),
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def tombstones_from_bytes(raw: bytes) -> dict[str, list[int]]:
+    dead: dict[str, list[int]] = {}
+    table = pq.read_table(pa.BufferReader(raw))
+    for shard, ordinal in zip(table["shard"].to_pylist(), table["file"].to_pylist(), strict=True):
+        dead.setdefault(shard, []).append(ordinal)
+    return dead
+
+
+def canonical_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

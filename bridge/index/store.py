@@ -1,0 +1,199 @@
+"""The index of one table in storage: generations, shards, and the one switch between them.
+
+::
+
+    <root>/generations/41.json        the manifest of generation 41
+    <root>/shards/<id>-files.parquet  immutable; named by a manifest or garbage
+
+A commit creates ``N+1.json`` if it is absent, and does nothing else that a reader can see: a
+builder that dies before it leaves garbage, never half an index (correctness 21).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import time
+import uuid
+
+import numpy as np
+
+from bridge.errors import (
+    BridgeError,
+    FileUnreadable,
+    GenerationNotFound,
+    IndexConflict,
+    IndexCorrupt,
+    StorageFailure,
+)
+from bridge.index.manifest import Blob, Manifest, parse_manifest
+from bridge.storage.port import Storage
+from bridge.storage.uri import canonical, join
+
+_GENERATION = re.compile(r"/(\d{1,12})\.json$")
+MAX_BLOB = 4 * 1024**3
+
+
+def index_root(location: str, configured: str = "", table: str = "") -> str:
+    """Where a table's index lies: below the configured root, or ``.skipbridge`` under the table."""
+    if configured:
+        return join(canonical(configured), table)
+    return join(location, ".skipbridge")
+
+
+class IndexStore:
+    """Reads and commits generations.
+
+    Args:
+        root: canonical URI of the table's index.
+    """
+
+    def __init__(self, storage: Storage, root: str) -> None:
+        self.storage = storage
+        self.root = canonical(root)
+
+    def generations(self) -> list[int]:
+        """Numbers of the generations there are, ascending."""
+        listing = self.storage.list_all(join(self.root, "generations"), recursive=False)
+        found = (_GENERATION.search(path) for path in listing.paths.to_pylist())
+        return sorted(int(match[1]) for match in found if match)
+
+    def latest(self) -> Manifest | None:
+        """The newest generation, None if there is none. Errors: IndexCorrupt, StorageFailure."""
+        for _ in range(3):
+            numbers = self.generations()
+            if not numbers:
+                return None
+            try:
+                return self.manifest(numbers[-1])
+            except GenerationNotFound:  # cleaned since it was listed: there is a newer one
+                continue
+        return None
+
+    def manifest(self, generation: int) -> Manifest:
+        """A generation by number. Errors: GenerationNotFound, IndexCorrupt, StorageFailure."""
+        name = self._name(generation)
+        try:
+            raw = self.storage.read(name)
+        except FileUnreadable as error:
+            if self.storage.stat(name) is not None:
+                raise
+            raise GenerationNotFound(
+                f"generation {generation} of the index at {self.root} does not exist",
+                f"there are {self.generations() or 'none'}",
+            ) from error
+        found = parse_manifest(raw, name)
+        if found.generation != generation:
+            raise IndexCorrupt(
+                f"{name} says it is generation {found.generation}", "skipbridge index build"
+            )
+        return found
+
+    def put_blob(self, name: str, content: bytes) -> Blob:
+        """Writes a file of the index; ``name`` is relative to the root and never used before."""
+        self.storage.put(join(self.root, name), content)
+        return Blob(name, len(content), hashlib.sha256(content).hexdigest())
+
+    def read_blob(self, blob: Blob) -> bytes:
+        """A file of the index. Errors: IndexCorrupt: gone, too large, or not what was written."""
+        mend = "skipbridge index build builds it anew"
+        if ".." in blob.name or blob.name.startswith("/") or blob.size > MAX_BLOB:
+            raise IndexCorrupt(f"{blob.name} of {blob.size} bytes is not a file of an index", mend)
+        uri = join(self.root, blob.name)
+        try:
+            content = self.storage.read(uri)
+        except FileUnreadable as error:
+            raise IndexCorrupt(f"{uri} is gone: {error.message}", mend) from error
+        if len(content) != blob.size or hashlib.sha256(content).hexdigest() != blob.sha256:
+            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", mend)
+        return content
+
+    def commit(self, manifest: Manifest) -> Manifest:
+        """Makes a generation visible, if its number is still free.
+
+        Returns:
+            It, as stored.
+
+        Errors:
+            IndexConflict: another builder took the number; build on top of its generation.
+            StorageFailure, StorageFull: not committed, as far as can be told.
+        """
+        name = self._name(manifest.generation)
+        content = manifest.to_bytes()
+        try:
+            created = self.storage.put_if_absent(name, content)
+        except StorageFailure:
+            created = False
+            # The answer was lost, perhaps not the write: what lies there tells who won.
+            if not self._lies_there(name):
+                raise
+        if not created:
+            winner = self.manifest(manifest.generation)
+            if winner.builder != manifest.builder:
+                raise IndexConflict(
+                    f"generation {manifest.generation} of {self.root} was committed by another "
+                    f"builder, {winner.builder}",
+                    "run skipbridge index refresh again",
+                )
+        return parse_manifest(content, name)
+
+    def _lies_there(self, name: str) -> bool:
+        for attempt in range(3):
+            try:
+                return self.storage.stat(name) is not None
+            except BridgeError:
+                time.sleep(0.2 * 2**attempt)
+        return False
+
+    def clean(self, keep: int = 3, older_than: float = 3600.0) -> int:
+        """Deletes generations but the newest, and shards that no kept generation names.
+
+        Args:
+            keep: generations kept.
+            older_than: seconds; younger files may belong to a build under way, or be read by a
+                planner that holds an old generation.
+
+        Returns:
+            Number of files deleted.
+        """
+        numbers = self.generations()
+        limit = int((time.time() - older_than) * 1_000_000)
+        kept = numbers[-max(keep, 1) :]
+        generations = self.storage.list_all(join(self.root, "generations"), recursive=False)
+        age = dict(zip(generations.paths.to_pylist(), generations.modified.tolist(), strict=True))
+        doomed = [n for n in numbers if n not in kept and age[self._name(n)] < limit]
+        alive: set[str] = set()
+        for number in set(numbers) - set(doomed):
+            try:
+                alive |= {join(self.root, blob.name) for blob in self.manifest(number).blobs()}
+            except (IndexCorrupt, GenerationNotFound):
+                continue
+        if not alive:
+            return 0
+        for number in doomed:
+            self.storage.delete(self._name(number))
+        shards = self.storage.list_all(join(self.root, "shards"), recursive=False)
+        old = np.flatnonzero(shards.modified < limit)
+        garbage = [path for path in (shards.paths[i].as_py() for i in old) if path not in alive]
+        for path in garbage:
+            self.storage.delete(path)
+        return len(doomed) + len(garbage)
+
+    def _name(self, generation: int) -> str:
+        return join(self.root, f"generations/{generation}.json")
+
+
+def new_id() -> str:
+    """An id that no other build has."""
+    return uuid.uuid4().hex
+
+
+def now_micros() -> int:
+    return time.time_ns() // 1000
+
+
+def next_generation(previous: Manifest | None, number: int, **changes: object) -> Manifest:
+    """A manifest on top of another, with changes."""
+    base = previous or Manifest(0, "", 0, "", "", ())
+    return dataclasses.replace(base, generation=number, created=now_micros(), **changes)  # type: ignore[arg-type]

@@ -1,0 +1,191 @@
+"""What a file stores in a leaf column: its physical and logical type, and its bounds as bytes.
+
+Bounds are kept as PLAIN bytes of the FILE's physical type, never as text and never in the table's
+type: ``0.1f`` is not 0.1, and a table's type changes while its files stay (correctness 10, 15, 16).
+They are decoded for all files of one stored type at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredType:
+    """A leaf's type in a file.
+
+    Attributes:
+        physical: Parquet's physical type: ``INT32``, ``BYTE_ARRAY`` …
+        logical: ``bool``, ``int``, ``uint``, ``float``, ``double``, ``decimal``, ``date``,
+            ``timestamp``, ``string``, ``binary``; ``repeated`` below lists and maps; ``other``.
+        width: bits of integers; bytes of FIXED_LEN_BYTE_ARRAY.
+        precision, scale: of a decimal.
+        unit: of a timestamp: ``ms``, ``us``, ``ns``; empty for INT96.
+        utc: a timestamp adjusted to UTC.
+    """
+
+    physical: str
+    logical: str
+    width: int = 0
+    precision: int = 0
+    scale: int = 0
+    unit: str = ""
+    utc: bool = False
+
+    @property
+    def is_floating(self) -> bool:
+        return self.logical in ("float", "double")
+
+    @property
+    def holds(self) -> str:
+        """How decoded bounds are held: int, float, wide (decimal128), bytes, or none at all."""
+        if self.physical == "INT96":
+            return "none"
+        if self.logical == "decimal":
+            return "int" if self.precision <= 18 else "wide"
+        if self.logical in ("bool", "int", "uint", "date", "timestamp"):
+            return "int"
+        if self.is_floating:
+            return "float"
+        return "bytes" if self.logical in ("string", "binary") else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A leaf column as files spell it; columns of one path and different types are different."""
+
+    path: tuple[str, ...]
+    type: StoredType
+
+    def key(self) -> str:
+        """As text, for a dictionary-encoded column of a shard."""
+        t = self.type
+        parts = [t.physical, t.logical, t.width, t.precision, t.scale, t.unit, t.utc]
+        return json.dumps([list(self.path), parts], ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_key(key: str) -> StoredColumn:
+    """Undoes `StoredColumn.key`."""
+    path, parts = json.loads(key)
+    return StoredColumn(tuple(path), StoredType(*parts))
+
+
+_NUMPY = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8", "BOOLEAN": "|i1"}
+
+
+def encode(physical: str, values: Sequence[Any]) -> pa.Array:
+    """Bounds (None: unknown) as PLAIN bytes; a boolean is one byte."""
+    dtype = _NUMPY.get(physical)
+    if dtype is None:
+        return pa.array(values, pa.large_binary())
+    known = [value is not None for value in values]
+    numbers = np.array([0 if value is None else value for value in values], dtype)
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(numbers.itemsize), len(numbers), [None, pa.py_buffer(numbers.tobytes())]
+    )
+    plain = fixed.cast(pa.binary()).cast(pa.large_binary())
+    if all(known):
+        return plain
+    return pa.compute.if_else(pa.array(known), plain, pa.scalar(None, pa.large_binary()))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One bound of many files; slots not ``known`` hold anything."""
+
+    values: Any
+    known: npt.NDArray[np.bool_]
+    rounded: npt.NDArray[np.bool_] | None = None
+
+
+def decode(stored: StoredType, plain: pa.Array, *, upper: bool) -> Decoded:
+    """Bounds of one stored type: int64, float64, decimal128(38, s) or large_binary by ``holds``.
+
+    Nanoseconds are rounded outward, a NaN is no bound (correctness 1, 9).
+    """
+    known = plain.is_valid().to_numpy(zero_copy_only=False)
+    if stored.holds == "bytes":
+        return Decoded(plain.cast(pa.large_binary()), known)
+    if stored.logical == "decimal" and stored.physical.endswith("BYTE_ARRAY"):
+        return _decimal(stored, plain, known)
+    dtype = _NUMPY[stored.physical]
+    if stored.logical == "uint":
+        dtype = dtype.replace("i", "u")
+    numbers = _numbers(plain, known, dtype)
+    if stored.is_floating:
+        wide = numbers.astype(np.float64)
+        return Decoded(wide, known & ~np.isnan(wide))
+    if stored.logical == "uint" and stored.physical == "INT64":
+        known = known & (numbers <= INT_MAX)
+    result = numbers.astype(np.int64)
+    if stored.logical == "timestamp":
+        return _micros(stored.unit, result, known, upper)
+    if stored.holds == "wide":  # more than 18 digits declared over INT64: written by no one
+        return Decoded(_wide(result >> 63, result), known)
+    return Decoded(result, known)
+
+
+def _numbers(plain: pa.Array, known: npt.NDArray[np.bool_], dtype: str) -> npt.NDArray[Any]:
+    width = np.dtype(dtype).itemsize
+    lengths = pa.compute.binary_length(plain)
+    right = pa.compute.fill_null(pa.compute.equal(lengths, width), False)
+    if not pa.compute.all(right).as_py():
+        known &= right.to_numpy(zero_copy_only=False)
+        plain = pa.compute.if_else(pa.array(known), plain, pa.scalar(bytes(width), plain.type))
+    plain = plain.cast(pa.large_binary())
+    start = np.frombuffer(plain.buffers()[1], np.int64, len(plain) + 1, plain.offset * 8)[0]
+    return np.frombuffer(plain.buffers()[2] or b"", dtype, len(plain), int(start))
+
+
+def _micros(
+    unit: str, values: npt.NDArray[np.int64], known: npt.NDArray[np.bool_], upper: bool
+) -> Decoded:
+    if unit == "ms":
+        fits = (values >= INT_MIN // 1000 + 1) & (values <= INT_MAX // 1000)
+        return Decoded(np.where(fits, values, 0) * 1000, known & fits)
+    if unit == "ns":
+        whole = values // 1000
+        rounded = whole * 1000 != values
+        return Decoded(whole + rounded if upper else whole, known, rounded)
+    return Decoded(values, known)
+
+
+def _decimal(stored: StoredType, plain: pa.Array, known: npt.NDArray[np.bool_]) -> Decoded:
+    width = stored.width
+    if stored.physical == "BYTE_ARRAY" or width > 16:
+        values = [
+            None if v is None else int.from_bytes(v, "big", signed=True) for v in plain.to_pylist()
+        ]
+        fits = np.array([v is not None and -(2**127) <= v < 2**127 for v in values], bool)
+        raw = b"".join(
+            (v if ok and v is not None else 0).to_bytes(16, "big", signed=True)
+            for v, ok in zip(values, fits, strict=True)
+        )
+        known, big = known & fits, np.frombuffer(raw, np.uint8).reshape(-1, 16)
+    else:
+        flat = _numbers(plain, known, f"|V{width}")
+        narrow = np.frombuffer(flat.tobytes(), np.uint8).reshape(-1, width)
+        big = np.empty((len(narrow), 16), np.uint8)
+        big[:, 16 - width :] = narrow
+        big[:, : 16 - width] = np.where(narrow[:, :1] >= 128, 255, 0)
+    words = np.ascontiguousarray(big[:, ::-1]).view("<i8")
+    low, high = words[:, 0].copy(), words[:, 1].copy()
+    if stored.holds == "int":
+        known = known & (high == low >> 63)  # more digits than declared: corrupt
+        return Decoded(low, known)
+    return Decoded(_wide(high, low, stored.scale), known)
+
+
+def _wide(high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], scale: int = 0) -> pa.Array:
+    pairs = np.stack([low, high], axis=1)
+    buffer = pa.py_buffer(np.ascontiguousarray(pairs).tobytes())
+    return pa.Array.from_buffers(pa.decimal128(38, scale), len(low), [None, buffer])
