@@ -1,0 +1,240 @@
+"""The oracle: what a predicate says of one row, by SQL's three-valued logic.
+
+It is written apart from rewriting, binding and pruning, in the plainest way there is, so that the
+laws can hold those against it: exact fractions, one row, no shortcut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+
+from bridge.errors import InvalidPredicate
+from bridge.expression.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundAnd,
+    BoundExpression,
+    BoundFalse,
+    BoundOr,
+    BoundPredicate,
+    BoundTrue,
+    Expression,
+    Literal,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Unknown,
+)
+from bridge.types import Kind, NanOrder, Semantics, Type, Value
+
+Row = Mapping[tuple[str, ...], Value | None]
+Truth = bool | None
+
+
+class Rounding(Enum):
+    """How an engine compares an exact number with a floating one; all of them exist."""
+
+    EXACT = "exact"
+    DOUBLE = "double"
+    SINGLE = "single"
+    """In float where one side is a float, else in double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """One engine's reading of predicates.
+
+    Attributes:
+        types: types of the columns by path; a bound expression brings its own.
+        unknown: the truth of an `Unknown` for a row.
+    """
+
+    semantics: Semantics
+    types: Mapping[tuple[str, ...], Type]
+    rounding: Rounding = Rounding.EXACT
+    unknown: Callable[[Unknown, Row], Truth] = lambda unknown, row: True
+
+    def truth(self, expression: Expression | BoundExpression, row: Row) -> Truth:
+        """True, False, or None for NULL."""
+        match expression:
+            case AlwaysTrue() | BoundTrue():
+                return True
+            case AlwaysFalse() | BoundFalse():
+                return False
+            case Unknown():
+                return self.unknown(expression, row)
+            case Not(child):
+                return _not(self.truth(child, row))
+            case And(children) | BoundAnd(children):
+                return _all([self.truth(c, row) for c in children])
+            case Or(children) | BoundOr(children):
+                return _not(_all([_not(self.truth(c, row)) for c in children]))
+            case Predicate(op, reference, literals):
+                type = self.types[reference.path]
+                return self._operator(op, row[reference.path], type, list(literals))
+            case BoundPredicate(op, bound, values):
+                known = [Literal(v, bound.type) for v in values]
+                return self._operator(op, row[bound.path], bound.type, known)
+        raise AssertionError(expression)
+
+    def _operator(self, op: Op, value: Value | None, type: Type, literals: list[Literal]) -> Truth:
+        match op:
+            case Op.IS_NULL:
+                return value is None
+            case Op.IS_NOT_NULL:
+                return value is not None
+            case Op.NULL_SAFE_EQ:
+                return self._identical(value, type, literals[0])
+            case Op.NULL_SAFE_NE:
+                return not self._identical(value, type, literals[0])
+        if value is None:
+            return None
+        match op:
+            case Op.IS_NAN:
+                return _is_nan(value)
+            case Op.IS_NOT_NAN:
+                return not _is_nan(value)
+            case Op.IN:
+                return _not(_all([_not(self._compare(Op.EQ, value, type, v)) for v in literals]))
+            case Op.NOT_IN:
+                return _all([self._compare(Op.NE, value, type, v) for v in literals])
+        return self._compare(op, value, type, literals[0])
+
+    def _identical(self, value: Value | None, type: Type, literal: Literal) -> bool:
+        if value is None or literal.value is None:
+            return value is None and literal.value is None
+        if _is_nan(value) or _is_nan(literal.value):
+            return _is_nan(value) and _is_nan(literal.value)
+        return self._compare(Op.EQ, value, type, literal) is True
+
+    def _compare(self, op: Op, value: Value, type: Type, literal: Literal) -> Truth:
+        if literal.value is None:
+            return None
+        if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+            assert isinstance(value, bytes) and isinstance(literal.value, bytes)
+            return value.startswith(literal.value) is (op is Op.STARTS_WITH)
+        if _is_nan(value) or _is_nan(literal.value):
+            if self.semantics.nan is NanOrder.IEEE:
+                return op is Op.NE
+            left, right = int(_is_nan(value)), int(_is_nan(literal.value))
+            return _ordered(op, (left > right) - (left < right))
+        one, other = self._comparable(value, type, literal)
+        return _ordered(op, (one > other) - (one < other))  # type: ignore[operator]
+
+    def _comparable(self, value: Value, type: Type, literal: Literal) -> tuple[object, object]:
+        """Both sides as what the engine compares."""
+        given = literal.value
+        assert given is not None
+        one, other = _number(value, type), _number(given, literal.type)
+        if one is not None and other is not None:
+            return self._rounded(one, other, type, literal.type)
+        if isinstance(given, bytes) and type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            parse = parse_date if type.kind is Kind.DATE else parse_timestamp
+            parsed = parse(given.decode())
+            if parsed is not None:
+                return value, parsed
+        elif type.kind is literal.type.kind or (type.is_text and literal.type.is_text):
+            return value, given
+        else:
+            here, there = _micros(value, type), _micros(given, literal.type)
+            if here is not None and there is not None:
+                return here, there
+        raise InvalidPredicate(f"{type} does not compare with {literal.type}", "cast one of them")
+
+    def _rounded(
+        self, one: Fraction | float, other: Fraction | float, left: Type, right: Type
+    ) -> tuple[Fraction | float, Fraction | float]:
+        floats = left.is_floating, right.is_floating
+        if self.rounding is Rounding.EXACT or floats == (False, False):
+            return one, other
+        if self.rounding is Rounding.SINGLE and Kind.FLOAT in (left.kind, right.kind):
+            with np.errstate(over="ignore"):
+                return tuple(float(np.float32(_double(v))) for v in (one, other))  # type: ignore[return-value]
+        return _double(one), _double(other)
+
+
+def matches(
+    expression: Expression | BoundExpression,
+    row: Row,
+    semantics: Semantics,
+    types: Mapping[tuple[str, ...], Type] | None = None,
+) -> bool:
+    """Whether a filter passes the row: the predicate is true, neither false nor NULL.
+
+    Args:
+        row: canonical values by path; None is NULL.
+        types: of the columns; needed for an unbound expression.
+
+    >>> from bridge.expression.builders import not_, gt
+    >>> from bridge.types import DOUBLE, HIVE, TRINO
+    >>> nan = {("x",): math.nan}
+    >>> [matches(not_(gt("x", 5)), nan, s, {("x",): DOUBLE}) for s in (TRINO, HIVE)]
+    [True, False]
+    """
+    return Oracle(semantics, types or {}).truth(expression, row) is True
+
+
+def _not(truth: Truth) -> Truth:
+    return None if truth is None else not truth
+
+
+def _all(truths: list[Truth]) -> Truth:
+    if any(t is False for t in truths):
+        return False
+    return None if any(t is None for t in truths) else True
+
+
+def _ordered(op: Op, order: int) -> bool:
+    match op:
+        case Op.EQ:
+            return order == 0
+        case Op.NE:
+            return order != 0
+        case Op.LT:
+            return order < 0
+        case Op.LE:
+            return order <= 0
+        case Op.GT:
+            return order > 0
+    return order >= 0
+
+
+def _is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _number(value: Value, type: Type) -> Fraction | float | None:
+    if type.is_floating and isinstance(value, float):
+        return value
+    if type.is_integer and isinstance(value, int):
+        return Fraction(value)
+    if type.kind is Kind.DECIMAL and isinstance(value, int):
+        return Fraction(value, 10**type.scale)
+    return None
+
+
+def _double(value: Fraction | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _micros(value: Value, type: Type) -> int | None:
+    if not isinstance(value, int):
+        return None
+    match type.kind:
+        case Kind.DATE:
+            return value * MICROS_PER_DAY
+        case Kind.TIMESTAMP:
+            return value
+    return None
