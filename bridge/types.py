@@ -1,6 +1,7 @@
 """Logical types of table columns and the canonical form of their values.
 
-Every value that the planner compares is held in one canonical Python form per type, so that literals, statistics and rows
+Every value that the planner compares is held in one canonical Python form per type, so that
+literals, statistics and rows
 compare alike whatever engine or file they came from:
 
 =====================  =============================================================

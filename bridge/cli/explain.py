@@ -9,7 +9,7 @@ import click
 from bridge.cli.output import DIALECTS, emit, emit_json, say, settings
 from bridge.config import Config
 from bridge.engines.trino.translate import translate as translate_trino
-from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.expression.text import parse_where
 from bridge.jobs.compose import planner_of, resolve, split_settings, storage_of
 from bridge.jobs.explain import explain as run
@@ -58,7 +58,7 @@ def explain(
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     dropped: tuple[str, ...] = ()
-    predicate = AlwaysTrue()
+    predicate: Expression = AlwaysTrue()
     if wire and where:
         translation = translate_trino(where)
         predicate, dropped = translation.expression, translation.dropped

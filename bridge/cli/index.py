@@ -6,6 +6,7 @@ import click
 
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
+from bridge.index.collect import Nan
 from bridge.jobs.index_table import clean_index, describe_index, index_table
 from bridge.report.text import human_bytes
 
@@ -17,7 +18,7 @@ def index() -> None:
     """File-level indexes: min, max, null and NaN counts of every column of every file."""
 
 
-def _build(config: Config, table: str, nan: str, local: bool, full: bool, output: str) -> None:
+def _build(config: Config, table: str, nan: Nan, local: bool, full: bool, output: str) -> None:
     with progress(f"indexing {table}") as tick:
         report = index_table(config, table, nan=nan, local=local, full=full, progress=tick, say=say)
     if output == "json":
@@ -25,7 +26,7 @@ def _build(config: Config, table: str, nan: str, local: bool, full: bool, output
         return
     emit(
         f"{report['table']} @ generation {report['generation']}: {report['files']} files, "
-        f"{report['added']} added, {report['removed']} removed, "
+        f"{report['read']} read, {report['removed']} removed, "
         f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
     )
 
@@ -43,7 +44,7 @@ def _build(config: Config, table: str, nan: str, local: bool, full: bool, output
 @click.option("--full", is_flag=True, help="Forget earlier generations' entries, read every file.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
-def build(config: Config, table: str, nan: str, local: bool, full: bool, output: str) -> None:
+def build(config: Config, table: str, nan: Nan, local: bool, full: bool, output: str) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 
     Files that the newest generation already knows are not read again.
@@ -60,7 +61,7 @@ def build(config: Config, table: str, nan: str, local: bool, full: bool, output:
 @click.option("--nan", type=click.Choice(["footer", "scan"]), default="footer", show_default=True)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
-def refresh(config: Config, table: str, nan: str, output: str) -> None:
+def refresh(config: Config, table: str, nan: Nan, output: str) -> None:
     """Index new and changed files, forget vanished ones; in this process, since they are few."""
     _build(config, table, nan, True, False, output)
 

@@ -62,9 +62,7 @@ def create_table(
         return report
     with metastore_of(config) as client:
         client.create_database(target.schema)
-        client.create_table(_thrift_table(target, found))
-        if found.partition_keys:
-            _register(client, target, found, partitions, progress)
+        register_table(client, target, found, partitions, progress)
     return report
 
 
@@ -106,13 +104,21 @@ def _all_partitions(catalog: DirectoryCatalog, table: Table) -> Iterator[Partiti
         yield from batch.partitions
 
 
-def _register(
+def register_table(
     client: MetastoreClient,
     name: TableName,
     table: Table,
     partitions: list[Partition],
-    progress: Progress,
+    progress: Progress = lambda done, total: None,
 ) -> None:
+    """Registers a table under a name, then its partitions in batches.
+
+    Errors:
+        TableExists, SchemaNotFound.
+    """
+    client.create_table(_thrift_table(name, table))
+    if not table.partition_keys:
+        return
     for start in range(0, len(partitions), _BATCH):
         batch = partitions[start : start + _BATCH]
         client.add_partitions(

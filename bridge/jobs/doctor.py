@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from bridge import __version__
@@ -49,7 +50,7 @@ def examine(config: Config, table: str | None, trino: str | None) -> Iterator[Fi
     ):
         yield _package(package, use)
     for release, use in ((17, "Spark and the metastore"), (25, "Trino and its connector")):
-        yield _guarded(f"JDK {release}", lambda r=release, u=use: _jdk(r, u))
+        yield _guarded(f"JDK {release}", partial(_jdk, release, use))
     maven = shutil.which("mvn")
     if maven is None:
         yield Finding(

@@ -1,25 +1,42 @@
-"""Builds and refreshes the index of one table, wherever its catalogue is."""
+"""Builds, describes and cleans the index of one table, wherever its catalogue is."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from bridge.config import Config
-from bridge.errors import UnsupportedTable
+from bridge.errors import GenerationNotFound, UnsupportedTable
+from bridge.index.build import build_index
+from bridge.index.collect import Collector, ThreadCollector
+from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of
-from bridge.table.model import Partition
+from bridge.storage.port import Storage
+from bridge.table.model import Catalog, Partition, Table
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
+
+
+@contextmanager
+def _opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table, IndexStore]]:
+    storage = storage_of(config)
+    catalog, name = resolve(config, table, storage)
+    found = catalog.table(name)
+    if found.format != "parquet":
+        raise UnsupportedTable(
+            f"{name} is stored as {found.format}", "skipbridge indexes Parquet tables"
+        )
+    yield storage, catalog, found, index_store(config, storage, found)
 
 
 def index_table(
     config: Config,
     table: str,
     *,
-    nan: str = "footer",
+    nan: Literal["footer", "scan"] = "footer",
     local: bool = False,
     full: bool = False,
     progress: Progress,
@@ -35,16 +52,82 @@ def index_table(
     Errors:
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
-    started = time.monotonic()
-    storage = storage_of(config)
-    catalog, name = resolve(config, table, storage)
-    found = catalog.table(name)
-    if found.format != "parquet":
-        raise UnsupportedTable(
-            f"{name} is stored as {found.format}", "skipbridge indexes Parquet tables"
+    with _opened(config, table) as (storage, catalog, found, store):
+        partitions: list[Partition] = []
+        for batch in catalog.partitions(found, catalog.partition_names(found)):
+            partitions.extend(batch.partitions)
+        with _collector(config, storage, local) as collector:
+            report = build_index(
+                found,
+                partitions,
+                store,
+                storage,
+                collector=collector,
+                nan=nan,
+                progress=progress,
+                recursive=config.flag("planner.recursive"),
+                full=full,
+            )
+    for uri, reason in report.failed[:10]:
+        say(f"not indexed, will be read by every query: {uri}: {reason}")
+    if len(report.failed) > 10:
+        say(f"... and {len(report.failed) - 10} more")
+    if report.untrusted > len(report.failed):
+        say(
+            f"{report.untrusted - len(report.failed)} files were written only just now and are not"
+            " trusted yet; the next refresh takes them up"
         )
-    partitions: list[Partition] = []
-    for batch in catalog.partitions(found, catalog.partition_names(found)):
-        partitions.extend(batch.partitions)
-    store = index_store(config, storage, found)
-    raise NotImplementedError
+    return {
+        "table": str(found.name),
+        "generation": report.generation,
+        "committed": report.committed,
+        "files": report.files,
+        "read": report.read,
+        "removed": report.removed,
+        "failed": [{"file": uri, "reason": reason} for uri, reason in report.failed],
+        "bytes_written": report.bytes_written,
+        "seconds": round(report.seconds, 3),
+    }
+
+
+@contextmanager
+def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collector]:
+    if local:
+        yield ThreadCollector(storage)
+        return
+    # PySpark is an extra: only those who build with Spark need it.
+    from bridge.spark.build_index import SparkCollector
+    from bridge.spark.session import open_session
+
+    with open_session("skipbridge index build") as session:
+        yield SparkCollector(session, storage)
+
+
+def describe_index(config: Config, table: str) -> dict[str, Any]:
+    """The newest generation of a table's index.
+
+    Errors:
+        GenerationNotFound: there is none.
+        IndexCorrupt: it cannot be read.
+    """
+    with _opened(config, table) as (_, _, found, store):
+        manifest = store.latest()
+        if manifest is None:
+            raise GenerationNotFound(
+                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
+            )
+        return {
+            "table": str(found.name),
+            "root": store.root,
+            "generation": manifest.generation,
+            "files": manifest.num_files,
+            "shards": len(manifest.shards),
+            "bytes": sum(blob.size for blob in manifest.blobs()),
+            "age_seconds": round(time.time() - manifest.created / 1e6),
+        }
+
+
+def clean_index(config: Config, table: str, keep: int) -> int:
+    """Deletes all but the newest generations; the number of deleted files."""
+    with _opened(config, table) as (_, _, _, store):
+        return store.clean(keep=keep)

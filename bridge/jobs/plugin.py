@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from bridge.errors import EnvironmentMissing, UserError
 from bridge.servers.java import find_jdk
@@ -48,7 +49,7 @@ def java_release(version: str) -> int:
     return int(_target(version).java_release)
 
 
-def _target(version: str) -> object:
+def _target(version: str) -> Any:
     versions = _generator("versions")
     try:
         return versions.target(int(version))
@@ -66,7 +67,7 @@ def build_plugin(version: str, to: Path, from_server: Path | None, name: str, sa
         EnvironmentMissing: no JDK of the needed release.
     """
     chosen = _target(version)
-    jdk = find_jdk(chosen.java_release)  # type: ignore[attr-defined]
+    jdk = find_jdk(chosen.java_release)
     generate, build = _generator("generate"), _generator("build")
     try:
         made: Path = build.build(

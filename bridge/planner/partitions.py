@@ -26,6 +26,7 @@ _HIGH = np.iinfo(np.int64).max
 PARTITION_COLUMN = "$partition"
 
 TypedValues = list[Value | Unparsable | None]
+Typed = tuple[Value | Unparsable | None, ...]
 
 
 class PartitionStatistics:
@@ -112,7 +113,7 @@ class PartitionSelection:
 
     names: list[str]
     total: int
-    values: dict[str, tuple[Value | Unparsable | None, ...]]
+    values: dict[str, Typed]
     columns: tuple[str, ...]
 
 
@@ -134,9 +135,7 @@ def select_partitions(
     return PartitionSelection(kept_names, len(names), _by_name(kept_names, kept_columns), used)
 
 
-def _by_name(
-    names: list[str], columns: list[TypedValues]
-) -> dict[str, tuple[Value | Unparsable | None, ...]]:
+def _by_name(names: list[str], columns: list[TypedValues]) -> dict[str, Typed]:
     return dict(zip(names, zip(*columns, strict=True), strict=True))
 
 
@@ -144,7 +143,7 @@ def partition_residual(
     predicate: BoundExpression,
     keys: Sequence[Column],
     name: str,
-    values: tuple[Value | Unparsable | None, ...],
+    values: Typed,
 ) -> BoundExpression:
     """What is left of the predicate within one partition; unknown values stay unresolved."""
     if isinstance(predicate, BoundTrue):

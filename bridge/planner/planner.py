@@ -38,7 +38,7 @@ from bridge.planner.files import (
 from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
 from bridge.planner.index_view import IndexView, IndexViews
 from bridge.planner.listing import Listings, concat
-from bridge.planner.partitions import partition_residual, select_partitions
+from bridge.planner.partitions import Typed, partition_residual, select_partitions
 from bridge.planner.pins import Pin, Pins
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
@@ -83,7 +83,7 @@ class ScanPlan:
         self._fetch: PartitionFetch | None = None
         self._closed = False
         self._complete = False
-        self._values: dict[str, tuple[object, ...]] = {}
+        self._values: dict[str, Typed] = {}
         self.predicate = self._bind(request.predicate if request.pruning else AlwaysTrue())
         self._narrowed: tuple[BoundExpression, ...] = ()
         self._pruner = FilePruner(self.table, self.view, request.semantics)
@@ -229,7 +229,7 @@ class ScanPlan:
                 pin.names = self._planner.catalog.partition_names(self.table)
             return pin.names
 
-    def _static(self, batch: PartitionBatch, values: dict[str, tuple[object, ...]]) -> FileBatch:
+    def _static(self, batch: PartitionBatch, values: dict[str, Typed]) -> FileBatch:
         """Lists one batch of partitions and prunes its files."""
         self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
         started = time.perf_counter()
@@ -275,7 +275,10 @@ class ScanPlan:
             modified=serving.modified if whole else serving.modified[ordinals],
             partition=owner,
         )
-        return FileBatch(files, ordinals, partitions)
+        known = serving.trusted if whole else serving.trusted[ordinals]
+        return FileBatch(
+            files, ordinals if known.all() else np.where(known, ordinals, -1), partitions
+        )
 
     def _prune(
         self, batch: FileBatch, predicate: BoundExpression, *, narrowing: bool = False

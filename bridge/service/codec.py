@@ -42,9 +42,9 @@ def error_of(failure: ttypes.BridgeFailure) -> BridgeError:
 def encode_batch(batch: SourceBatch, report: str | None) -> ttypes.SplitBatch:
     """Packs splits as bridge.thrift describes."""
     splits = batch.splits
-    if splits is None:
-        payload, partitions, count, files = _EMPTY, (), 0, 0
-    else:
+    partitions: tuple[Partition, ...] = ()
+    payload, count, files = _EMPTY, 0, 0
+    if splits is not None:
         payload = _payload(splits)
         partitions = splits.partitions
         count, files = splits.num_splits, splits.num_files

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import index_table
+from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.metastore_401 import start_metastore_401
-from bridge.servers.process import LOOPBACK, Server
+from bridge.servers.process import LOOPBACK, Server, choose_port
+from bridge.servers.trino_server import TrinoSpec, start_trino
+from bridge.table.model import TableName
+from tests.engines.everything import Everything, write_everything
+from tests.engines.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +62,71 @@ def metastore_401(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
     spec = MetastoreSpec(directory, directory / "warehouse", port=0, in_memory=True)
     with start_metastore_401(spec) as server:
         yield RunningMetastore(server, directory / "warehouse")
+
+
+@pytest.fixture(scope="session")
+def everything(
+    metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Everything]:
+    """The table of every type, registered and indexed by Spark."""
+    root = tmp_path_factory.mktemp("everything") / "table"
+    made = write_everything(root, TableName("laws", "everything"))
+    # Entries of files written within the clock's grain would not be trusted (correctness 19).
+    past = time.time() - 60
+    for file in root.rglob("*.parquet"):
+        os.utime(file, (past, past))
+    with metastore.client() as client:
+        client.create_database("laws")
+        register_table(client, made.table.name, made.table, made.partitions)
+    config = Config({"metastore.uri": Setting(metastore.uri, "test")})
+    report = index_table(
+        config, "laws.everything", progress=lambda done, total: None, say=lambda text: None
+    )
+    assert report["files"] == made.files and not report["failed"]
+    yield made
+
+
+@pytest.fixture(scope="session")
+def plugin_476(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The connector for Trino 476, generated and built by Maven."""
+    return build_plugin("476", tmp_path_factory.mktemp("plugin"), None, "skipbridge", print)
+
+
+@pytest.fixture(scope="session")
+def stack(
+    metastore: RunningMetastore,
+    everything: Everything,
+    plugin_476: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stack]:
+    """Metastore, planner and Trino 476 over the table of every type."""
+    yield from _stack(metastore, everything, plugin_476, "476", tmp_path_factory.mktemp("stack"))
+
+
+def _stack(
+    metastore: RunningMetastore,
+    everything: Everything,
+    plugin: Path,
+    version: str,
+    directory: Path,
+) -> Iterator[Stack]:
+    planner_port = choose_port(0, "planner")
+    # The catalogue file of the compose tour, with this planner's address.
+    tour = Path(__file__).parents[2] / "docker" / "trino" / "catalog" / "bridge.properties"
+    catalog = dict(line.split("=", 1) for line in tour.read_text().split() if "=" in line)
+    catalog["skipbridge.planner"] = f"{LOOPBACK}:{planner_port}"
+    running = Stack(directory, metastore.uri, planner_port, 0, everything)
+    running.start_planner()
+    try:
+        spec = TrinoSpec(
+            directory=directory / "trino",
+            catalogs={"bridge": catalog},
+            plugins={"skipbridge": plugin},
+            version=version,
+            port=0,
+        )
+        with start_trino(spec) as server:
+            running.trino_port = server.port
+            yield running
+    finally:
+        running.stop_planner()

@@ -1,0 +1,85 @@
+"""Metastore, planner and Trino together, as a user runs them: the planner is a process of its
+own.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import trino
+
+from bridge.servers.process import Server, ServerSpec, start_server
+from tests.engines.everything import Everything
+
+
+@dataclass(slots=True)
+class Stack:
+    """Everything an engine test talks to."""
+
+    directory: Path
+    metastore_uri: str
+    planner_port: int
+    trino_port: int
+    everything: Everything
+    _planner: Server | None = field(default=None, repr=False)
+
+    @property
+    def planner_address(self) -> str:
+        return f"127.0.0.1:{self.planner_port}"
+
+    def start_planner(self) -> None:
+        directory = self.directory / "planner"
+        directory.mkdir(exist_ok=True, mode=0o700)
+        self._planner = start_server(
+            ServerSpec(
+                name="planner",
+                command=(
+                    sys.executable,
+                    "-m",
+                    "bridge",
+                    "serve",
+                    "--port",
+                    str(self.planner_port),
+                    "--metastore-uri",
+                    self.metastore_uri,
+                ),
+                directory=directory,
+                port=self.planner_port,
+                environment={"SKIPBRIDGE_CACHE": str(self.directory / "cache")},
+            )
+        )
+
+    def stop_planner(self) -> None:
+        if self._planner is not None:
+            self._planner.stop()
+            self._planner = None
+
+    def restart_planner(self) -> None:
+        if self._planner is not None:
+            self._planner.kill()
+            self._planner = None
+        self.start_planner()
+
+    def query(self, sql: str, session: Mapping[str, str] | None = None) -> list[Any]:
+        connection = trino.dbapi.connect(
+            host="127.0.0.1",
+            port=self.trino_port,
+            user="test",
+            catalog="bridge",
+            session_properties={f"bridge.{k}": v for k, v in (session or {}).items()},
+        )
+        cursor = connection.cursor()
+        cursor.execute(sql)
+        return [list(row) for row in cursor.fetchall()]
+
+    def kept_files(self, sql: str) -> int:
+        """Files that the planner kept for a query, as the engine's own metrics tell it."""
+        text = "\n".join(row[0] for row in self.query(f"EXPLAIN ANALYZE VERBOSE {sql}"))
+        found = re.findall(r"skipbridge[. ]files[. ]kept.*?(?:total=|count=|=\s*)(\d+)", text)
+        assert found or "TableScan" not in text, text
+        return min((int(n) for n in found), default=0)
