@@ -35,6 +35,11 @@ _JVM = (
 )
 
 
+# Not SELECT 1, which needs no worker and succeeds while other queries still find no node: this one
+# has splits to schedule.
+_READY_QUERY = "SELECT count(*) FROM TABLE(sequence(start => 1, stop => 3))"
+
+
 @dataclass(frozen=True, slots=True)
 class TrinoSpec:
     """A Trino to start.
@@ -167,6 +172,9 @@ def _write_etc(spec: TrinoSpec, port: int) -> None:
         "node.internal-address": LOOPBACK,
         "http-server.http.port": str(port),
         "discovery.uri": f"http://{LOOPBACK}:{port}",
+        # With static catalogues a node takes queries of one only after announcing it, seconds after
+        # it answers others: NO_NODES_AVAILABLE meanwhile. Dynamic ones are on all nodes at once.
+        "catalog.management": "dynamic",
         **spec.properties,
     }
     catalogs = spec.directory / "etc" / "catalog"
@@ -213,8 +221,8 @@ def _answers_queries() -> Callable[[int], bool]:
         connection = connect(host=LOOPBACK, port=port, user=NAME, max_attempts=1)
         try:
             cursor = connection.cursor()
-            cursor.execute("SELECT 1")
-            return bool(cursor.fetchall() == [[1]])
+            cursor.execute(_READY_QUERY)
+            return bool(cursor.fetchall() == [[3]])
         except Error:
             return False
         finally:
