@@ -57,6 +57,10 @@ class _Leaf:
     key: str
     dotted: str  # the path as Parquet spells it
     ordered: bool  # a signed number: its order is the same under every rule ever written
+    bounded: bool
+    dated: bool  # a date or time: the calendar matters
+    exact: bool  # bounds are values: writers cut long strings, and few footers say whether
+    nans: int | None
 
 
 def footer_length(tail: bytes, uri: str) -> int:
@@ -139,30 +143,39 @@ def _start(column: Any) -> int:
 
 
 def _leaf(leaf: _Leaf, chunks: list[Any], ordered: bool, calendar: bool) -> LeafStatistics:
-    stored = leaf.column.type
-    size = 0
-    for chunk in chunks:
-        size += chunk.total_compressed_size
-    if stored.logical == "repeated":
-        return LeafStatistics(leaf.key, leaf.column, None, None, False, None, None, size)
-    lower, upper, nulls = _bounds(stored, chunks)
-    exact = stored.holds != "bytes"  # writers cut long strings, and few footers say whether
-    if not (ordered or leaf.ordered) or stored.holds == "none":
+    if len(chunks) == 1:
+        size = chunks[0].total_compressed_size
+        lower, upper, nulls = _single(chunks[0])
+    else:
+        size = sum(chunk.total_compressed_size for chunk in chunks)
+        lower, upper, nulls = _merged(leaf.column.type, chunks)
+    if not (leaf.bounded and (ordered or leaf.ordered)):
         lower = upper = None
-    elif calendar and lower is not None and stored.logical in ("date", "timestamp"):
+        if leaf.column.type.logical == "repeated":
+            nulls = None
+    elif calendar and leaf.dated and lower is not None:
+        stored = leaf.column.type
         floor = _DAYS_1900 if stored.logical == "date" else _floor_1900(stored.unit)
         lower = None if lower < floor else lower
         upper = None if upper < floor else upper
-    return LeafStatistics(
-        leaf.key, leaf.column, lower, upper, exact, nulls, None if stored.is_floating else 0, size
-    )
+    return LeafStatistics(leaf.key, leaf.column, lower, upper, leaf.exact, nulls, leaf.nans, size)
 
 
 def _floor_1900(unit: str) -> int:
     return _MICROS_1900 * 1000 if unit == "ns" else _MICROS_1900 // _PER_MICRO[unit]
 
 
-def _bounds(stored: StoredType, chunks: list[Any]) -> tuple[Any, Any, int | None]:
+def _single(chunk: Any) -> tuple[Any, Any, int | None]:
+    statistics = chunk.statistics
+    if statistics is None:
+        return None, None, None
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if statistics.has_min_max:
+        return statistics.min_raw, statistics.max_raw, nulls
+    return None, None, nulls
+
+
+def _merged(stored: StoredType, chunks: list[Any]) -> tuple[Any, Any, int | None]:
     """Lower, upper and null count over row groups; missing in one is missing in all (rule 4)."""
     nulls: int | None = 0
     lows: list[Any] = []
@@ -181,8 +194,6 @@ def _bounds(stored: StoredType, chunks: list[Any]) -> tuple[Any, Any, int | None
             missing = True
     if missing or not lows:
         return None, None, nulls
-    if len(lows) == 1:
-        return lows[0], highs[0], nulls
     order = _order(stored)
     if order is not None:
         return min(lows, key=order), max(highs, key=order), nulls
@@ -219,14 +230,28 @@ def _describe(column: Any) -> _Leaf:
     signed = stored.logical in ("bool", "int", "date", "timestamp") or (
         stored.logical == "decimal" and stored.physical in ("INT32", "INT64")
     )
-    return _Leaf(described, described.key(), column.path, signed)
+    return _leaf_of(described, column.path, signed)
+
+
+def _leaf_of(column: StoredColumn, dotted: str, ordered: bool) -> _Leaf:
+    stored = column.type
+    return _Leaf(
+        column,
+        column.key(),
+        dotted,
+        ordered,
+        bounded=stored.holds != "none",
+        dated=stored.logical in ("date", "timestamp"),
+        exact=stored.holds != "bytes",
+        nans=None if stored.is_floating or stored.logical == "repeated" else 0,
+    )
 
 
 def _full_paths(schema: Any, leaves: list[_Leaf]) -> None:
     """Takes paths from the schema's tree: Parquet joins names by dots; names hold dots.
 
-    ``a.b`` is a column or a field of ``a`` (correctness 14). Where the tree cannot be told, the leaf
-    is kept as present and nothing is said of it.
+    ``a.b`` is a column or a field of ``a`` (correctness 14). Where the tree cannot be told, the
+    leaf is kept as present and nothing is said of it.
     """
     if all("." not in leaf.dotted for leaf in leaves):
         return
@@ -243,7 +268,7 @@ def _full_paths(schema: Any, leaves: list[_Leaf]) -> None:
         if stored.logical != "repeated" and ".".join(path) != leaf.dotted:
             stored = StoredType(stored.physical, "repeated")
         column = StoredColumn(path or tuple(leaf.dotted.split(".")), stored)
-        leaves[i] = _Leaf(column, column.key(), leaf.dotted, leaf.ordered)
+        leaves[i] = _leaf_of(column, leaf.dotted, leaf.ordered)
 
 
 def _walk(field: pa.Field, prefix: tuple[str, ...], paths: list[tuple[str, ...]]) -> None:

@@ -1,0 +1,99 @@
+"""Collecting on Spark: executors read footers (and data, to count NaN), the driver gets columns.
+
+An executor runs the same `collect_chunk` as a thread would; what it returns are Arrow bytes, one
+blob a task, so neither rows nor objects per file cross the wire.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bridge
+from bridge.errors import BridgeError, StorageFailure
+from bridge.index.collect import CHUNK, FileTask, Nan, collect_chunk
+from bridge.index.shard import Collected
+from bridge.storage.routed import open_storage
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_TASKS_PER_CORE = 8
+_SHIPPED = "bridge_for_executors"
+
+
+class SparkCollector:
+    """A `Collector` over a Spark session.
+
+    Args:
+        options: of the storage, see `bridge.storage.routed.open_storage`.
+        ship: send this package to the executors; False where it is installed there.
+    """
+
+    def __init__(
+        self, session: SparkSession, options: Mapping[str, str] | None = None, *, ship: bool = True
+    ) -> None:
+        self._context = session.sparkContext
+        self._options = dict(options or {})
+        if ship:
+            _ship(self._context)
+
+    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+        cores = max(self._context.defaultParallelism, 1)
+        chunk = max(1, min(CHUNK, -(-len(tasks) // (2 * cores))))
+        wave = chunk * cores * _TASKS_PER_CORE
+        waves = [tasks[i : i + wave] for i in range(0, len(tasks), wave)]
+        # Two jobs at a time: the tail of one wave leaves no core idle, and the driver holds two at
+        # most, however large the table is.
+        with ThreadPoolExecutor(2) as pool:
+            pending = [pool.submit(self._run, part, chunk, nan) for part in waves[:2]]
+            for number in range(len(waves)):
+                blobs = pending[number].result()
+                if number + 2 < len(waves):
+                    pending.append(pool.submit(self._run, waves[number + 2], chunk, nan))
+                pending[number] = pool.submit(list)  # frees the blobs
+                for blob in blobs:
+                    yield Collected.from_bytes(blob)
+
+    def _run(self, tasks: Sequence[FileTask], chunk: int, nan: Nan) -> list[bytes]:
+        chunks = [list(tasks[i : i + chunk]) for i in range(0, len(tasks), chunk)]
+        options = self._options
+
+        def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
+            storage = open_storage(options=options)
+            for part in parts:
+                yield collect_chunk(part, storage, nan).to_bytes()
+
+        try:
+            blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
+        except BridgeError:
+            raise
+        except Exception as error:  # py4j wraps whatever an executor raised
+            raise StorageFailure(
+                f"the Spark job failed: {_cause(error)}", "see the executors' logs"
+            ) from error
+        return [bytes(blob) for blob in blobs]
+
+
+def _cause(error: Exception) -> str:
+    """The last line of the executor's traceback, or the first of the error itself."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith(("bridge.errors.", "ModuleNotFoundError"))]
+    return (named or lines or [type(error).__name__])[0].removeprefix("bridge.errors.")
+
+
+def _ship(context: SparkContext) -> None:
+    """Adds this package to the executors' path, once a context."""
+    if any(_SHIPPED in str(path) for path in context._python_includes or ()):
+        return
+    root = Path(bridge.__file__).parent
+    target = Path(tempfile.mkdtemp(prefix="skipbridge-")) / f"{_SHIPPED}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(root.rglob("*.py")):
+            archive.write(path, Path("bridge") / path.relative_to(root))
+    context.addPyFile(str(target))

@@ -1,0 +1,73 @@
+"""A quiet local Spark session, bound to loopback, without a metastore of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bridge.errors import EnvironmentMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def open_session(
+    master: str = "local[*]",
+    *,
+    name: str = "skipbridge",
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that is running, else a new one.
+
+    Args:
+        master: Spark's master URL; settings win over the defaults above.
+
+    Errors:
+        EnvironmentMissing: no pyspark, or no Java for it.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "pyspark is not installed", "pip install 'skipbridge[spark]'"
+        ) from error
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        raise EnvironmentMissing("Spark needs Java 17 and found none", "install a JDK 17")
+    # Executors must run this interpreter: another one would lack the packages, or their versions.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in {
+        "spark.driver.extraJavaOptions": quiet,
+        **_SETTINGS,
+        **(settings or {}),
+    }.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:  # py4j and pyspark raise a dozen kinds when the JVM does not start
+        first = str(error).strip().partition("\n")[0]
+        raise EnvironmentMissing(
+            f"Spark does not start: {first}", "check JAVA_HOME: Spark 4 needs Java 17 or later"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
