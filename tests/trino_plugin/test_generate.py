@@ -1,0 +1,82 @@
+"""The connector's project: generated, renamed, refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from trino_plugin_gen.build import BuildFailed, build
+from trino_plugin_gen.generate import InvalidName, generate, write
+from trino_plugin_gen.versions import DEFAULT, UnsupportedVersion, supported
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "trino_plugin_gen" / "template"
+
+
+def test_the_default_is_the_template_byte_for_byte() -> None:
+    files = generate(DEFAULT)
+    on_disk = {
+        path.relative_to(TEMPLATE).as_posix(): path.read_bytes()
+        for path in TEMPLATE.rglob("*")
+        if path.is_file() and "target" not in path.relative_to(TEMPLATE).parts
+    }
+    assert files == on_disk
+
+
+@pytest.mark.parametrize("version", supported())
+def test_a_renamed_project_has_none_of_the_old_names(version: int) -> None:
+    files = generate(version, package="com.example.skip", connector_name="fastfiles")
+    assert "src/main/java/com/example/skip/BridgePlugin.java" in files
+    services = files["src/main/resources/META-INF/services/io.trino.spi.Plugin"]
+    assert services == b"com.example.skip.BridgePlugin\n"
+    for path, data in files.items():
+        assert "io/skipbridge" not in path
+        assert b"io.skipbridge" not in data, path
+    name = files["src/main/java/com/example/skip/ConnectorName.java"].decode()
+    assert 'NAME = "fastfiles"' in name
+    assert f"<trino.version>{version}<".encode() in files["pom.xml"]
+
+
+def test_write_leaves_unchanged_files_alone(tmp_path: Path) -> None:
+    write(generate(), tmp_path)
+    before = (tmp_path / "pom.xml").stat().st_mtime_ns
+    write(generate(), tmp_path)
+    assert (tmp_path / "pom.xml").stat().st_mtime_ns == before
+
+
+def test_an_unknown_release_names_the_known_ones() -> None:
+    with pytest.raises(UnsupportedVersion, match=rf"Trino 123: supported are {supported()[0]}"):
+        generate(123)
+
+
+@pytest.mark.parametrize("package", ["single", "Upper.case", "a..b", "a.b;c"])
+def test_a_package_that_is_none_is_refused(package: str) -> None:
+    with pytest.raises(InvalidName, match=re.escape(package)):
+        generate(package=package)
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "with space", '"quoted"'])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(InvalidName):
+        generate(connector_name=name)
+
+
+def test_a_missing_jdk_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="Install JDK 24"):
+        build(DEFAULT, tmp_path, java_home=tmp_path / "nowhere")
+
+
+def test_the_shared_vectors_are_documents_of_the_wire_form() -> None:
+    vectors = json.loads((ROOT / "tests/vectors/trino_predicates.json").read_text("utf-8"))
+    assert len({vector["name"] for vector in vectors}) == len(vectors) > 30
+    for vector in vectors:
+        document = vector["json"]
+        if document is None:
+            continue
+        assert document["version"] == 1
+        assert set(document) <= {"version", "none", "domains", "expression", "dropped"}
+        for domain in document["domains"]:
+            assert len({"ranges", "values", "all", "none"} & set(domain)) == 1

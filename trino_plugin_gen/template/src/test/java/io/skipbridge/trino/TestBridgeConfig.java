@@ -1,0 +1,52 @@
+package io.skipbridge.trino;
+
+import io.skipbridge.trino.wire.PlannerAddress;
+import io.trino.spi.TrinoException;
+import org.junit.jupiter.api.Test;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+class TestBridgeConfig
+{
+    @Test
+    void hasDefaults()
+    {
+        BridgeConfig config = BridgeConfig.parse(Map.of());
+        assertEquals(List.of(new PlannerAddress("127.0.0.1", 9527)), config.planners());
+        assertTrue(config.pruningEnabled());
+        assertEquals(1_000, config.dynamicFilterWait().toMillis());
+        assertEquals(30, config.plannerTimeout().toSeconds());
+    }
+
+    @Test
+    void readsItsProperties()
+    {
+        BridgeConfig config = BridgeConfig.parse(Map.of(
+                "skipbridge.planner", "a:1,b:2",
+                "skipbridge.planner.timeout", "5s",
+                "skipbridge.pruning-enabled", "false",
+                "skipbridge.dynamic-filter-wait", "0s",
+                "s3.region", "eu-west-1"));
+        assertEquals(2, config.planners().size());
+        assertFalse(config.pruningEnabled());
+        assertEquals(0, config.dynamicFilterWait().getValue(TimeUnit.SECONDS));
+        assertEquals(Map.of("s3.region", "eu-west-1"), config.fileSystemProperties());
+    }
+
+    @Test
+    void namesTheNearestOfAnUnknownProperty()
+    {
+        TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.prunning-enable", "true")));
+        assertTrue(failure.getMessage().contains("skipbridge.pruning-enabled"), failure.getMessage());
+        assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.planner", "here")));
+        assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.pruning-enabled", "yes")));
+        assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.planner.timeout", "soon")));
+    }
+}

@@ -1,0 +1,95 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.wire.PartitionEntry;
+import io.skipbridge.trino.wire.SplitBatch;
+import org.junit.jupiter.api.Test;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+class TestSplitQueue
+{
+    @Test
+    void givesEverySplitOnceThroughAFullQueue()
+            throws Exception
+    {
+        SplitQueue queue = new SplitQueue(3);
+        Thread loader = Thread.ofVirtual().start(() -> {
+            try {
+                for (int i = 0; i < 100 && queue.awaitRoom(); i++) {
+                    queue.add(batch(2 * i));
+                }
+            }
+            catch (InterruptedException e) {
+                queue.fail(e);
+            }
+            queue.end();
+        });
+        List<String> paths = new ArrayList<>();
+        boolean last = false;
+        while (!last) {
+            SplitQueue.Drained drained = queue.drain(3).get();
+            drained.splits().forEach(split -> paths.add(((BridgeSplit) split).files().getFirst().path()));
+            last = drained.last();
+        }
+        loader.join();
+        assertEquals(200, paths.size());
+        assertEquals(200, new HashSet<>(paths).size());
+        assertTrue(queue.finished());
+    }
+
+    @Test
+    void isNeverFinishedWithAFailure()
+    {
+        SplitQueue queue = new SplitQueue(10);
+        CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10);
+        queue.add(batch(0));
+        queue.fail(new IllegalStateException("broken"));
+        queue.end();
+        assertFalse(queue.finished());
+        assertTrue(waiting.isDone());
+        ExecutionException failure = assertThrows(ExecutionException.class, () -> queue.drain(10).get());
+        assertEquals("broken", failure.getCause().getMessage());
+    }
+
+    @Test
+    void closeWakesBothSides()
+            throws Exception
+    {
+        SplitQueue full = new SplitQueue(1);
+        full.add(batch(0));
+        Thread loader = Thread.ofVirtual().start(() -> {
+            try {
+                assertFalse(full.awaitRoom());
+            }
+            catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        });
+        SplitQueue empty = new SplitQueue(1);
+        CompletableFuture<SplitQueue.Drained> waiting = empty.drain(1);
+        full.close();
+        empty.close();
+        loader.join();
+        assertTrue(waiting.get().last());
+        assertTrue(full.finished());
+    }
+
+    private static SplitBatch batch(int first)
+    {
+        return new BatchBuilder().split(file(first)).split(file(first + 1)).build();
+    }
+
+    private static PlannedFile file(int number)
+    {
+        return new PlannedFile("file:///" + number, 0, 1, 1, -1, PartitionEntry.NONE);
+    }
+}

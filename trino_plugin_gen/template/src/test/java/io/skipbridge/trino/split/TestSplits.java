@@ -1,0 +1,94 @@
+package io.skipbridge.trino.split;
+
+import com.fasterxml.jackson.databind.MapperFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import io.skipbridge.trino.wire.PartitionEntry;
+import io.skipbridge.trino.wire.ProtocolException;
+import io.skipbridge.trino.wire.SplitBatch;
+import org.junit.jupiter.api.Test;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Optional;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+class TestSplits
+{
+    private static final PartitionEntry JANUARY = new PartitionEntry("month=1/c=a%3Ab", List.of("1", "a:b"), new boolean[] {false, false});
+    private static final PartitionEntry NULL = new PartitionEntry("month=2/c=__HIVE_DEFAULT_PARTITION__", List.of("2", ""), new boolean[] {false, true});
+    private static final PlannedFile A = new PlannedFile("file:///t/month=1/é.parquet", 0, 10, 100, 1_700_000_000_123L, JANUARY);
+    private static final PlannedFile B = new PlannedFile("file:///t/month=1/é2.parquet", 10, 90, 100, -1, JANUARY);
+    private static final PlannedFile C = new PlannedFile("s3://b/x", 4, Long.MAX_VALUE - 4, Long.MAX_VALUE, 0, NULL);
+
+    @Test
+    void decodesABatch()
+    {
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build());
+        assertEquals(2, columns.splits());
+        assertEquals(List.of(A.path(), B.path(), C.path()), List.of(columns.pathText(0), columns.pathText(1), columns.pathText(2)));
+        assertEquals(501, columns.weightThousandths(1));
+        assertEquals(-1, columns.affinityBucket(0));
+    }
+
+    @Test
+    void sendsASplitAndBack()
+            throws IOException
+    {
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B, C).split(B).build());
+        // as the engine's own: annotated properties only
+        ObjectMapper mapper = JsonMapper.builder().disable(MapperFeature.AUTO_DETECT_GETTERS, MapperFeature.AUTO_DETECT_IS_GETTERS).build();
+        for (int ordinal = 0; ordinal < 2; ordinal++) {
+            BridgeSplit split = new BridgeSplit(columns, ordinal);
+            BridgeSplit received = mapper.readValue(mapper.writeValueAsString(split), BridgeSplit.class);
+            assertEquals(split.getSplitWeight(), received.getSplitWeight());
+            List<PlannedFile> expected = ordinal == 0 ? List.of(A, B, C) : List.of(B);
+            assertEquals(expected.size(), received.files().size());
+            for (int i = 0; i < expected.size(); i++) {
+                same(expected.get(i), received.files().get(i));
+                same(expected.get(i), split.files().get(i));
+            }
+            assertTrue(split.getRetainedSizeInBytes() > 0 && received.getRetainedSizeInBytes() > 0);
+        }
+    }
+
+    @Test
+    void refusesABrokenBatch()
+    {
+        SplitBatch whole = new BatchBuilder().split(A, B).split(C).build();
+        for (int length = 0; length < whole.payload().limit(); length++) {
+            ByteBuffer cut = whole.payload().duplicate().limit(length);
+            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty());
+            assertThrows(ProtocolException.class, () -> new SplitColumns(broken));
+        }
+        SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty());
+        assertThrows(ProtocolException.class, () -> new SplitColumns(more));
+    }
+
+    @Test
+    void takesRowGroupsByTheirFirstByteExactlyOnce()
+    {
+        PlannedFile first = new PlannedFile("f", 0, 50, 100, -1, JANUARY);
+        PlannedFile second = new PlannedFile("f", 50, 50, 100, -1, JANUARY);
+        for (long offset = 0; offset < 100; offset++) {
+            assertTrue(first.contains(offset) ^ second.contains(offset));
+        }
+        assertTrue(C.contains(Long.MAX_VALUE - 1));
+    }
+
+    private static void same(PlannedFile expected, PlannedFile found)
+    {
+        assertEquals(expected.path(), found.path());
+        assertEquals(
+                List.of(expected.start(), expected.length(), expected.size(), expected.modifiedMillis()),
+                List.of(found.start(), found.length(), found.size(), found.modifiedMillis()));
+        assertEquals(expected.partition().name(), found.partition().name());
+        assertEquals(expected.partition().values(), found.partition().values());
+        assertArrayEquals(expected.partition().nulls(), found.partition().nulls());
+    }
+}
