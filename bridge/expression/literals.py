@@ -19,7 +19,7 @@ import numpy as np
 
 from bridge.expression.calendar import MICROS_PER_DAY, parse_date, parse_timestamp
 from bridge.expression.nodes import Literal
-from bridge.types import INTEGER_RANGE, Kind, Type, Value
+from bridge.types import INTEGER_RANGE, Kind, Type, Value, decimal
 
 _EXACT_INTEGERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 
@@ -98,6 +98,46 @@ def exact_number(literal: Literal) -> Fraction | float | None:
     if type.is_floating and isinstance(value, float):
         return value if math.isinf(value) else Fraction(value)
     return None
+
+
+def parse_decimal(text: str) -> Literal | None:
+    """A decimal of the digits it is written with; None if it has more than 38, or is none.
+
+    >>> parse_decimal("-1.50").type.precision, parse_decimal("-1.50").value
+    (3, -150)
+    """
+    sign = -1 if text.startswith("-") else 1
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    digits = whole + fraction
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    precision = max(len(whole.lstrip("0")) + len(fraction), 1)
+    if precision > 38:
+        return None
+    return Literal(sign * int(digits), decimal(precision, len(fraction)))
+
+
+def parse_float(text: str, *, single: bool) -> float:
+    """The double, or the float, nearest to a decimal text; NaN and infinities by name.
+
+    A float is rounded once, from the text: rounding its double again may miss the nearest.
+
+    Errors:
+        ValueError: it is no number.
+    """
+    value = float(text)
+    if not single or not math.isfinite(value):
+        return value
+    number = Fraction(text)
+    low, high = around(number, single=True)
+    if low == high or not math.isfinite(low):
+        return high
+    if not math.isfinite(high):
+        return low
+    below, above = number - Fraction(low), Fraction(high) - number
+    if below == above:  # to even, as every language does
+        return float(np.float32(value))
+    return low if below < above else high
 
 
 def _at(value: Value) -> Placement:

@@ -23,7 +23,13 @@ from bridge.errors import InvalidPredicate, UnsupportedType
 from bridge.expression.calendar import parse_date, parse_timestamp
 from bridge.expression.format import format, format_bound
 from bridge.expression.like import parse_like
-from bridge.expression.literals import around, domain, exact_number
+from bridge.expression.literals import (
+    around,
+    domain,
+    exact_number,
+    parse_decimal,
+    parse_float,
+)
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -51,7 +57,6 @@ from bridge.types import (
     UNKNOWN,
     Kind,
     Type,
-    decimal,
     parse_hive_type,
 )
 
@@ -340,25 +345,13 @@ def _number(text: str, dialect: str) -> Literal | None:
         least, greatest = INTEGER_RANGE[Kind.BIGINT]
         if least <= value <= greatest:
             return Literal(value, BIGINT)
-        return _decimal(lower)
+        return parse_decimal(lower)
     if "e" in lower or dialect == "hive":
         try:
             return Literal(float(lower), DOUBLE)
         except ValueError:
             return None
-    return _decimal(lower)
-
-
-def _decimal(text: str) -> Literal | None:
-    whole, _, fraction = text.lstrip("+-").partition(".")
-    if not (whole + fraction).isdigit():
-        return None
-    digits = len(whole.lstrip("0")) + len(fraction)
-    if digits > 38:
-        return None
-    value = int(whole + fraction)
-    sign = -1 if text.startswith("-") else 1
-    return Literal(sign * value, decimal(max(digits, 1), len(fraction)))
+    return parse_decimal(lower)
 
 
 def _negative(literal: Literal | None) -> Literal | None:
@@ -403,7 +396,7 @@ def _cast_type(literal: Literal | None, target: exp.DataType) -> Type | None:
     if target.this == exp.DataType.Type.DECIMAL and not target.expressions:
         # DECIMAL '1.50' has the digits it is written with.
         text = literal.value.decode() if literal and isinstance(literal.value, bytes) else ""
-        natural = _decimal(text) if literal and literal.value is not None else None
+        natural = parse_decimal(text) if literal and literal.value is not None else None
         return natural.type if natural else None
     if target.this in _TIMESTAMPS:
         return TIMESTAMP
@@ -435,21 +428,15 @@ def _from_text(text: str, type: Type) -> Literal | None:
             return Literal(text.encode(), type) if len(text) <= type.length else None
         case Type(kind=Kind.FLOAT | Kind.DOUBLE):
             return _floating(text, type)
-    number = _decimal(text) or _number(text, "trino")
+    number = parse_decimal(text) or _number(text, "trino")
     return None if number is None else _from_number(number, type)
 
 
 def _floating(text: str, type: Type) -> Literal | None:
     try:
-        value = float(text)
+        return Literal(parse_float(text, single=type.kind is Kind.FLOAT), type)
     except ValueError:
         return None
-    if type.kind is Kind.FLOAT and math.isfinite(value):
-        # Correctly rounded from the decimal text, not from its double.
-        exact = Fraction(text)
-        low, high = around(exact, single=True)
-        value = low if exact - Fraction(low) < Fraction(high) - exact else high
-    return Literal(value, type)
 
 
 def _from_number(literal: Literal, type: Type) -> Literal | None:

@@ -1,0 +1,179 @@
+"""Hive's SearchArgument to an expression.
+
+The law: every row that satisfies Hive's predicate satisfies the expression. Hive's own weakening
+(``YES_NO_NULL`` for what a reader cannot know) comes as `Unknown`, like all that is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.engines.hive.search_argument import (
+    Operator,
+    PredicateLeaf,
+    SearchArgument,
+    Tree,
+    TruthValue,
+)
+from bridge.engines.translation import Translation, malformed, read_document
+from bridge.expression.calendar import parse_date, parse_timestamp
+from bridge.expression.literals import domain, parse_decimal, parse_float
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Expression,
+    Literal,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Reference,
+    Unknown,
+)
+from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
+
+_OPERATORS = {
+    Operator.EQUALS: Op.EQ,
+    Operator.NULL_SAFE_EQUALS: Op.NULL_SAFE_EQ,
+    Operator.LESS_THAN: Op.LT,
+    Operator.LESS_THAN_EQUALS: Op.LE,
+    Operator.IN: Op.IN,
+    Operator.IS_NULL: Op.IS_NULL,
+}
+_NANOS = re.compile(r"(.*\.\d{6})(\d{1,3})")
+
+
+def translate(json_text: str) -> Translation:
+    """Translates the document of docs/predicates.md; an empty text is no predicate.
+
+    Errors:
+        InvalidPredicate: it is malformed, or of another version.
+
+    >>> translate('{"version": 1, "search_argument": {"leaves": [{"operator": "IS_NULL",'
+    ...           ' "type": "LONG", "column": "k"}], "tree": {"op": "LEAF", "leaf": 0}}}').exact
+    True
+    """
+    if not json_text.strip():
+        return Translation(AlwaysTrue())
+    argument = SearchArgument.parse(read_document(json_text, "Hive"))
+    translator = _Translator()
+    expression = translator.expression(argument.tree, negated=False)
+    return Translation(expression, tuple(dict.fromkeys(translator.dropped)), exact=translator.exact)
+
+
+@dataclass(slots=True)
+class _Translator:
+    dropped: list[str] = field(default_factory=list)
+    exact: bool = True
+
+    def expression(self, tree: Tree, *, negated: bool) -> Expression:
+        """
+        Args:
+            negated: the number of NOTs above is odd; a constant needs to know.
+        """
+        match tree.op:
+            case "AND":
+                return And(tuple(self.expression(c, negated=negated) for c in tree.children))
+            case "OR":
+                return Or(tuple(self.expression(c, negated=negated) for c in tree.children))
+            case "NOT":
+                return Not(self.expression(tree.children[0], negated=not negated))
+        if tree.leaf is not None:
+            return self._leaf(tree.leaf)
+        if tree.constant is not None:
+            return self._constant(tree.constant, negated)
+        return self._drop(tree.text)
+
+    def _drop(self, text: str) -> Unknown:
+        self.dropped.append(text)
+        self.exact = False
+        return Unknown(text)
+
+    def _constant(self, constant: TruthValue, negated: bool) -> Expression:
+        """What never passes is false; what always does is true; the rest is not known.
+
+        NULL passes neither as it is nor negated, so below a NOT it has to be true.
+        """
+        outcomes = constant.outcomes
+        passing = "NO" if negated else "YES"
+        if outcomes == {passing}:
+            return AlwaysFalse() if negated else AlwaysTrue()
+        if passing not in outcomes:
+            return AlwaysTrue() if negated else AlwaysFalse()
+        self.exact = False
+        return Unknown(f"a part that Hive left out ({constant.value})")
+
+    def _leaf(self, leaf: PredicateLeaf) -> Expression:
+        reference = Reference((leaf.column,))
+        if leaf.operator is Operator.BETWEEN:
+            low, high = (self._literal(v, leaf) for v in leaf.literals)
+            if low is None or high is None:
+                return self._drop(str(leaf))
+            return And((Predicate(Op.GE, reference, (low,)), Predicate(Op.LE, reference, (high,))))
+        if leaf.operator is None:
+            return self._drop(str(leaf))
+        literals = [self._literal(v, leaf) for v in leaf.literals]
+        known = tuple(v for v in literals if v is not None)
+        if len(known) < len(literals) or (leaf.operator is Operator.IN and not known):
+            return self._drop(str(leaf))
+        return Predicate(_OPERATORS[leaf.operator], reference, known)
+
+    def _literal(self, value: Any, leaf: PredicateLeaf) -> Literal | None:
+        """None for a value that has no exact counterpart: the leaf is dropped.
+
+        Errors:
+            InvalidPredicate: the value is none of its type.
+        """
+        if value is None:
+            return Literal(None, UNKNOWN)
+        match leaf.type:
+            case "LONG" if type(value) is int:
+                least, greatest = domain(BIGINT) or (0, 0)
+                if least <= value <= greatest:
+                    return Literal(value, BIGINT)
+            case "BOOLEAN" if isinstance(value, bool):
+                return Literal(value, BOOLEAN)
+            case "STRING" if isinstance(value, str):
+                return _text(value)
+            case "FLOAT" if isinstance(value, str):
+                return _double(value)
+            case "DECIMAL" if isinstance(value, str):
+                return parse_decimal(value)
+            case "DATE" if isinstance(value, str):
+                days = parse_date(value)
+                return None if days is None else Literal(days, DATE)
+            case "TIMESTAMP" if isinstance(value, str):
+                return _timestamp(value)
+            case "LONG" | "BOOLEAN" | "STRING" | "FLOAT" | "DECIMAL" | "DATE" | "TIMESTAMP":
+                pass
+            case _:
+                return None
+        raise malformed("Hive", f"{str(value)[:100]!r} is no {leaf.type}")
+
+
+def _text(value: str) -> Literal | None:
+    try:
+        return Literal(value.encode(), STRING)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return None
+
+
+def _double(value: str) -> Literal | None:
+    try:
+        return Literal(parse_float(value, single=False), DOUBLE)
+    except ValueError:
+        return None
+
+
+def _timestamp(value: str) -> Literal | None:
+    """Microseconds; a timestamp finer than that equals no value of a file, and is dropped."""
+    match = _NANOS.fullmatch(value)
+    if match is not None:
+        if match[2].strip("0"):
+            return None
+        value = match[1]
+    micros = parse_timestamp(value)
+    return None if micros is None else Literal(micros, TIMESTAMP)

@@ -1,0 +1,121 @@
+"""Values of the wire format, to canonical values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.engines.translation import malformed
+from bridge.expression.literals import domain, parse_float
+from bridge.expression.nodes import Literal
+from bridge.types import Kind, Type
+
+
+class NotTranslatable(Exception):
+    """A part of the predicate has no counterpart; the message says what, and it is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A value.
+
+    Attributes:
+        beyond: it lies above ``literal``, by less than the type's smallest step: picoseconds of a
+            timestamp, of which files hold only the microseconds.
+    """
+
+    literal: Literal
+    beyond: bool = False
+
+
+def decode(value: Any, type: Type) -> Decoded:
+    """Decodes one value of docs/predicates.md.
+
+    Errors:
+        InvalidPredicate: the value is none of its type.
+        NotTranslatable: values of the type are not understood.
+    """
+    if value is None:
+        return Decoded(Literal(None, type))
+    match type.kind:
+        case Kind.BOOLEAN if isinstance(value, bool):
+            return Decoded(Literal(value, type))
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_TZ:
+            return _timestamp(value, type)
+        case Kind.FLOAT | Kind.DOUBLE if isinstance(value, str):
+            return Decoded(Literal(_floating(value, type), type))
+        case Kind.DECIMAL if isinstance(value, str):
+            return Decoded(Literal(_integer(value, type), type))
+        case Kind.STRING | Kind.VARCHAR | Kind.CHAR if isinstance(value, str):
+            return Decoded(Literal(_utf8(value), type))
+        case Kind.BINARY if isinstance(value, str):
+            return Decoded(Literal(_base64(value), type))
+        case Kind.UNKNOWN | Kind.ARRAY | Kind.MAP | Kind.STRUCT:
+            raise NotTranslatable(f"values of type {type}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        edges = (-(2**31), 2**31 - 1) if type.kind is Kind.DATE else domain(type)
+        if type.kind is not Kind.BOOLEAN and edges and edges[0] <= value <= edges[1]:
+            return Decoded(Literal(value, type))
+    raise _bad(value, type)
+
+
+def _bad(value: Any, type: Type) -> Exception:
+    return malformed("Trino", f"{str(value)[:100]!r} is no {type}")
+
+
+def _integer(text: str, type: Type) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise _bad(text, type) from None
+    edges = domain(type)
+    if edges is not None and not edges[0] <= value <= edges[1]:
+        raise _bad(text, type)
+    return value
+
+
+def _floating(text: str, type: Type) -> float:
+    try:
+        value = parse_float(text, single=type.kind is Kind.FLOAT)
+    except ValueError:
+        raise _bad(text, type) from None
+    if math.isnan(value) and text != "NaN":
+        raise _bad(text, type)
+    return value
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise _bad(text.encode("utf-8", "replace"), Type(Kind.STRING)) from None
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _bad(text, Type(Kind.BINARY)) from None
+
+
+def _timestamp(value: Any, type: Type) -> Decoded:
+    """Microseconds, or milliseconds with a zone; beyond that precision with picoseconds as text."""
+    zoned = type.kind is Kind.TIMESTAMP_TZ
+    unit, picos_per_micro = (1000, 1_000_000) if zoned else (1, 1_000_000)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decoded(Literal(value * unit, type))
+    if not isinstance(value, str):
+        raise _bad(value, type)
+    whole, _, picos = value.partition(".")
+    digits = 9 if zoned else 6
+    try:
+        units, rest = int(whole), int(picos.ljust(digits, "0") or "0")
+    except ValueError:
+        raise _bad(value, type) from None
+    if rest < 0 or rest >= 10**digits:
+        raise _bad(value, type)
+    micros, left = divmod(rest, picos_per_micro)
+    return Decoded(Literal(units * unit + micros, type), beyond=left > 0)
