@@ -23,13 +23,18 @@ from bridge.table.model import Catalog, Table, TableName
 INDEX_ROOT_PROPERTY = "skipbridge.index_root"
 
 
-def storage_of(config: Config) -> Storage:
+def storage_options(config: Config) -> dict[str, str]:
+    """What the storage port takes; credentials are not among it, they come from the environment."""
     options = {
         "endpoint": config.text("storage.endpoint"),
         "region": config.text("storage.region"),
         "allow_http": config.text("storage.allow_http"),
     }
-    return open_storage(options={k: v for k, v in options.items() if v not in ("", "false")})
+    return {k: v for k, v in options.items() if v not in ("", "false")}
+
+
+def storage_of(config: Config) -> Storage:
+    return open_storage(options=storage_options(config))
 
 
 def metastore_of(config: Config) -> MetastoreClient:

@@ -12,7 +12,7 @@ from bridge.errors import GenerationNotFound, UnsupportedTable
 from bridge.index.build import build_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.store import IndexStore
-from bridge.jobs.compose import index_store, resolve, storage_of
+from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, Partition, Table
 
@@ -99,8 +99,11 @@ def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collec
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
-    with open_session("skipbridge index build") as session:
-        yield SparkCollector(session, storage)
+    session = open_session(name="skipbridge index build")
+    try:
+        yield SparkCollector(session, storage_options(config))
+    finally:
+        session.stop()
 
 
 def describe_index(config: Config, table: str) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""``python -m tests.benchmark [NAME ...]``: prints figures; no test depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from tests.benchmark import build, planning, service, trino
+from tests.benchmark.figures import Figure, show
+from tests.benchmark.million import run as million
+
+WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
+    "planning": ("Planner.plan in process", planning.run),
+    "million": ("1,000,000 files, synthetic index", million),
+    "wire": ("Splits over loopback", service.wire),
+    "clients": ("Many clients at once", service.clients),
+    "memory": ("Memory", service.memory),
+    "build": ("Index build with Spark", build.run),
+    "trino": ("Trino 476, 39,000 small files", trino.small),
+    "large": ("Trino 476, 8 large files", trino.large),
+}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(sorted(WORKS)))
+def main(names: tuple[str, ...]) -> None:
+    """Runs the named works, or all of them."""
+    for name in names or tuple(WORKS):
+        title, run = WORKS[name]
+        show(title, run())
+
+
+main()

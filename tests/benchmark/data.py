@@ -1,0 +1,92 @@
+"""Tables for the benchmarks, made once and kept in the user's cache directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.config import cache_dir
+
+SMALL_FILES = 39_000
+
+
+def root() -> Path:
+    path = cache_dir() / "benchmark"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _lineitem(scale: float) -> pa.Table:
+    """TPC-H lineitem, sorted by ship date."""
+    directory = root() / f"tpch-{scale}"
+    file = directory / "lineitem.parquet"
+    if not file.exists():
+        generator = Path(sys.executable).with_name("tpchgen-cli")
+        subprocess.run(
+            [
+                generator,
+                "parquet",
+                "-s",
+                str(scale),
+                "--tables=lineitem",
+                f"--output-dir={directory}",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    return pq.read_table(file).sort_by("l_shipdate")
+
+
+def small_files(count: int = SMALL_FILES) -> Path:
+    """lineitem at SF 0.5 (3 M rows x 16 columns) as ``count`` zstd files in one directory."""
+    directory = root() / f"lineitem-{count}"
+    if (directory / "_DONE").exists():
+        return directory
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    table = _lineitem(0.5).combine_chunks()
+    edges = np.linspace(0, table.num_rows, count + 1).astype(int).tolist()
+    for i in range(count):
+        part = table.slice(edges[i], edges[i + 1] - edges[i])
+        pq.write_table(part, directory / f"part-{i:06d}.parquet", compression="zstd")
+    _age(directory)
+    (directory / "_DONE").touch()
+    return directory
+
+
+def large_files() -> Path:
+    """Eight files of at least 128 MB: lineitem at SF 4, all in one directory."""
+    directory = root() / "lineitem-large"
+    if (directory / "_DONE").exists():
+        return directory
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    table = _lineitem(0.5)
+    columns = [*table.column_names]
+    big = pa.concat_tables([table] * 12)
+    # Shuffled and uncorrelated: these files must be read, whatever an index says.
+    order = np.random.default_rng(7).permutation(big.num_rows)
+    step = big.num_rows // 8
+    for i in range(8):
+        part = big.take(pa.array(order[i * step : (i + 1) * step])).select(columns)
+        pq.write_table(
+            part, directory / f"part-{i}.parquet", compression="zstd", row_group_size=500_000
+        )
+    _age(directory)
+    (directory / "_DONE").touch()
+    return directory
+
+
+def _age(directory: Path) -> None:
+    """Files written just now are not trusted by an index (correctness 19); these are old."""
+    past = time.time() - 3600
+    for file in directory.glob("*.parquet"):
+        os.utime(file, (past, past))

@@ -1,0 +1,117 @@
+"""A million files: an index over files that do not exist, built and opened by the real store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.expression.text import parse_where
+from bridge.index.build import build_index
+from bridge.index.collect import FileTask, Nan
+from bridge.index.footer import Footer, FooterReader, open_footer
+from bridge.index.shard import Collected, CollectedBuilder
+from bridge.index.store import IndexStore
+from bridge.planner.index_view import IndexViews
+from bridge.planner.listing import Listings
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest
+from bridge.storage.port import FileListing
+from bridge.storage.routed import open_storage
+from bridge.table.model import Column, Partition, Table, TableName
+from bridge.types import BIGINT
+from tests.benchmark.data import root
+from tests.benchmark.figures import Figure, median
+from tests.benchmark.planning import OneTable
+
+COUNT = 1_000_000
+
+
+class _Listed:
+    """Lists a million files that do not exist; everything else goes to the real storage."""
+
+    def __init__(self, location: str) -> None:
+        names = [f"{location}/part-{n:07d}.parquet" for n in range(COUNT)]
+        self._location = location
+        self._storage = open_storage()
+        self._listing = FileListing(
+            pa.array(names, pa.large_string()),
+            np.full(COUNT, 4096, np.int64),
+            np.full(COUNT, 1_600_000_000_000_000, np.int64),
+        )
+
+    def list_all(self, prefix: str, **options: object) -> FileListing:
+        if prefix == self._location:
+            return self._listing
+        return self._storage.list_all(prefix, **options)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+
+class _Synthetic:
+    """One footer, its bounds changed per file: file n holds ids n * 10 to n * 10 + 14."""
+
+    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+        footer = _footer()
+        for start in range(0, len(tasks), 50_000):
+            builder = CollectedBuilder()
+            for task in tasks[start : start + 50_000]:
+                leaf = footer.leaves[0]
+                leaf.lower, leaf.upper = task.file * 10, task.file * 10 + 14
+                builder.add(task.file, footer)
+            yield builder.finish()
+
+
+def _footer() -> Footer:
+    sink = pa.BufferOutputStream()
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), sink)
+    raw = sink.getvalue().to_pybytes()
+    open_footer(raw, "synthetic")
+    return FooterReader().read(raw, len(raw), "synthetic")
+
+
+def run() -> list[Figure]:
+    location = "file:///synthetic/million"
+    table = Table(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
+    storage = _Listed(location)
+    store = IndexStore(open_storage(), f"file://{root()}/index-million")
+    if store.latest() is None:
+        build_index(
+            table,
+            [Partition("", (), location)],
+            store,
+            storage,  # type: ignore[arg-type]
+            collector=_Synthetic(),
+        )
+    views = IndexViews(lambda t: store, root() / "cache", 60.0)
+    planner = Planner(OneTable(table), views, Listings(open_storage()), metadata_ttl=60.0)
+    predicate, _ = parse_where("id BETWEEN 5000000 AND 5000100")
+    kept = [0]
+
+    def plan() -> None:
+        opened = planner.plan(ScanRequest(table.name, predicate, freshness="snapshot"))
+        files = 0
+        for batch in opened.batches():
+            files += len(batch.files.paths)
+        opened.report()
+        kept[0] = files
+
+    seconds = median(plan, 50, 3)
+    lower = np.arange(COUNT, dtype=np.int64) * 10
+    upper = lower + 14
+    floor = median(lambda: (lower <= 5_000_100) & (upper >= 5_000_000), 50, 3)
+    assert 0 < kept[0] < 100
+    return [
+        Figure(
+            "plan, 1,000,000 files, one range, snapshot, warm",
+            seconds * 1e3,
+            "ms",
+            "≤ 3",
+            f"{kept[0]} kept",
+        ),
+        Figure("floor here: the two comparisons in numpy", floor * 1e3, "ms"),
+    ]

@@ -1,0 +1,195 @@
+"""The planner's service over loopback: throughput of splits, many clients at once, memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+
+from bridge.planner.index_view import IndexViews
+from bridge.planner.listing import Listings
+from bridge.planner.planner import Planner
+from bridge.service.client import PlannerClient
+from bridge.service.handler import PlannerHandler
+from bridge.service.server import PlannerServer
+from bridge.splits.coalesce import SplitSettings
+from bridge.storage.port import FileListing
+from bridge.storage.routed import open_storage
+from bridge.table.model import Column, Table, TableName
+from bridge.types import BIGINT
+from tests.benchmark.data import root, small_files
+from tests.benchmark.figures import Figure, percentile
+from tests.benchmark.planning import OneTable, indexed
+
+DAY_WIRE = (
+    '{"version": 1, "domains": [{"column": "l_shipdate", "type": "date", "null_allowed": false, '
+    '"ranges": [{"low": 9298, "low_inclusive": true, "high": 9299, "high_inclusive": false}]}]}'
+)
+
+
+@contextmanager
+def serving(planner: Planner) -> Iterator[PlannerServer]:
+    server = PlannerServer(("127.0.0.1", 0))
+    handler = PlannerHandler(planner, server.endpoint, SplitSettings())
+    thread = threading.Thread(target=server.serve, args=(handler,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        handler.close()
+        thread.join(5)
+
+
+def clients(count: int = 16, plans: int = 40) -> list[Figure]:
+    """Selective plans over 39,000 files, snapshot, from many clients at once."""
+    catalog, views, table = indexed(small_files(), root() / "index-39000")
+    listings = Listings(open_storage())
+    planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
+    latencies: list[float] = []
+    failures: list[BaseException] = []
+    with serving(planner) as server:
+
+        def one() -> None:
+            try:
+                with PlannerClient(server.endpoint) as client:
+                    for _ in range(plans):
+                        started = time.perf_counter()
+                        plan = client.plan(
+                            table.name.schema,
+                            table.name.table,
+                            DAY_WIRE,
+                            options={"freshness": "snapshot"},
+                        )
+                        files = sum(
+                            b.splits.num_files for b in client.splits(plan.handle) if b.splits
+                        )
+                        client.close_plan(plan.handle)
+                        latencies.append(time.perf_counter() - started)
+                        assert 0 < files < 100
+            except BaseException as e:
+                failures.append(e)
+
+        threads = [threading.Thread(target=one) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+    return [
+        Figure(
+            f"{count} clients, selective plan to last split, p50",
+            percentile(latencies, 0.5) * 1e3,
+            "ms",
+        ),
+        Figure(
+            f"{count} clients, selective plan to last split, p99",
+            percentile(latencies, 0.99) * 1e3,
+            "ms",
+            "≤ 50",
+        ),
+    ]
+
+
+class _Synthetic:
+    """A storage that lists files which do not exist: what is measured is the way of the splits."""
+
+    def __init__(self, count: int) -> None:
+        numbers = np.arange(count)
+        prefix = "file:///warehouse/" + "a-rather-long-directory-name/" * 3
+        names = [f"{prefix}part-{n:012d}.parquet" for n in numbers.tolist()]
+        self._listing = FileListing(
+            pa.array(names, pa.large_string()),
+            np.full(count, 4096, np.int64),
+            np.full(count, 1_700_000_000_000_000, np.int64),
+        )
+
+    def list_all(self, prefix: str, **_: object) -> FileListing:
+        return self._listing
+
+
+def wire(count: int = 1_000_000) -> list[Figure]:
+    """From `plan` sent to the last split decoded by the Python client, nothing coalesced."""
+    table = Table(TableName("bench", "synthetic"), (Column("id", BIGINT),), (), "file:///warehouse")
+    storage = _Synthetic(count)
+    views = IndexViews(_no_index, root() / "cache", 60.0)
+    planner = Planner(OneTable(table), views, Listings(storage), metadata_ttl=60.0)  # type: ignore[arg-type]
+    with serving(planner) as server, PlannerClient(server.endpoint) as client:
+        best, first = float("inf"), 0.0
+        for _ in range(3):
+            started = time.perf_counter()
+            plan = client.plan("bench", "synthetic", options={"max_files_per_split": "1"})
+            seen, arrived = 0, 0.0
+            for batch in client.splits(plan.handle, max_splits=50_000):
+                if batch.splits is not None:
+                    arrived = arrived or time.perf_counter() - started
+                    seen += batch.splits.num_splits
+            seconds = time.perf_counter() - started
+            assert seen == count
+            client.close_plan(plan.handle)
+            if seconds < best:
+                best, first = seconds, arrived
+    return [
+        Figure(
+            f"{count:,} splits over loopback, decoded by Python",
+            count / best,
+            "splits/s",
+            "≥ 400,000",
+        ),
+        Figure("first batch of these", first * 1e3, "ms", "≤ 50"),
+    ]
+
+
+def _no_index(table: Table) -> object:
+    raise FileNotFoundError("no index: splits alone are measured")
+
+
+def memory() -> list[Figure]:
+    """Private pages of a planner process after 100 live plans of the 39,000-file table."""
+    import subprocess
+    import sys
+
+    code = (
+        "from tests.benchmark.service import hundred_plans; hundred_plans(); "
+        "import re, pathlib; t = pathlib.Path('/proc/self/smaps_rollup').read_text(); "
+        "print(sum(int(n) for n in re.findall(r'Private_(?:Clean|Dirty):\\s+(\\d+)', t)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_checkout()
+    )
+    return [
+        Figure(
+            "planner's private pages after 100 plans (live, 39,000 files)",
+            int(done.stdout.split()[-1]) / 1024,
+            "MiB",
+            "≤ 200",
+        )
+    ]
+
+
+def hundred_plans() -> None:
+    """Run in a process of its own by `memory`."""
+    from tests.benchmark.planning import DAY, plan
+
+    catalog, views, table = indexed(small_files(), root() / "index-39000")
+    listings = Listings(open_storage())
+    planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
+    with serving(planner) as server, PlannerClient(server.endpoint) as client:
+        for _ in range(100):
+            opened = client.plan(table.name.schema, table.name.table, DAY_WIRE)
+            for _ in client.splits(opened.handle):
+                pass
+            client.close_plan(opened.handle)
+    plan(planner, table, DAY, "live")
+    assert psutil.Process().memory_info().rss > 0
+
+
+def _checkout() -> Path:
+    return Path(__file__).parents[2]

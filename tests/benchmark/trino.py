@@ -1,0 +1,150 @@
+"""Trino 476 with the skipbridge connector beside its stock hive connector, over the same table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import trino
+from bridge.table.directory import DirectoryCatalog
+
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import index_table
+from bridge.jobs.plugin import build_plugin
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.process import ServerSpec, choose_port, start_server
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
+from bridge.storage.routed import open_storage
+from bridge.table.model import Table, TableName
+from tests.benchmark.data import large_files, small_files
+from tests.benchmark.figures import Figure, interleaved, median
+
+DAY = "l_shipdate >= DATE '1995-06-17' AND l_shipdate < DATE '1995-06-18'"
+SELECTIVE = f"SELECT count(*), sum(l_extendedprice) FROM bench.TABLE WHERE {DAY}"
+FULL = (
+    "SELECT l_returnflag, l_linestatus, sum(l_quantity), avg(l_extendedprice), count(*) "
+    "FROM bench.TABLE GROUP BY l_returnflag, l_linestatus ORDER BY 1, 2"
+)
+COUNT = "SELECT count(*) FROM bench.TABLE"
+UNSELECTIVE = (
+    "SELECT l_shipmode, sum(l_extendedprice * (1 - l_discount)), max(l_comment), count(*) "
+    "FROM bench.TABLE WHERE l_quantity > 1 GROUP BY l_shipmode ORDER BY 1"
+)
+
+
+@contextmanager
+def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[Any]]]:
+    """Metastore, planner and Trino over tables of schema ``bench``; yields query(catalog, sql)."""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        metastore = stack.enter_context(
+            start_embedded_metastore(
+                MetastoreSpec(scratch / "metastore", scratch / "warehouse", port=0, in_memory=True)
+            )
+        )
+        uri = f"thrift://127.0.0.1:{metastore.port}"
+        config = Config({"metastore.uri": Setting(uri, "benchmark")})
+        with MetastoreClient(uri) as client:
+            client.create_database("bench")
+            for name, directory in directories.items():
+                catalog = DirectoryCatalog(open_storage(), f"file://{directory}")
+                found = catalog.table(catalog.name)
+                # A spelling that the stock connector's native local file system takes, too.
+                spelled = Table(found.name, found.columns, (), f"local://{directory}")
+                register_table(client, TableName("bench", name), spelled, [])
+        for name in directories:
+            index_table(
+                config,
+                f"bench.{name}",
+                local=True,
+                progress=lambda done, total: None,
+                say=print,
+            )
+        planner_port = choose_port(0, "planner")
+        (scratch / "planner").mkdir()
+        stack.enter_context(
+            start_server(
+                ServerSpec(
+                    name="planner",
+                    command=_serve(planner_port, uri),
+                    directory=scratch / "planner",
+                    port=planner_port,
+                )
+            )
+        )
+        plugin = build_plugin("476", scratch / "plugin", None, "skipbridge", lambda line: None)
+        server = stack.enter_context(
+            start_trino(
+                TrinoSpec(
+                    scratch / "trino",
+                    catalogs={
+                        "bridge": {
+                            "connector.name": "skipbridge",
+                            "skipbridge.planner": f"127.0.0.1:{planner_port}",
+                        },
+                        "hive": {
+                            "connector.name": "hive",
+                            "hive.metastore.uri": uri,
+                            "fs.native-local.enabled": "true",
+                            "local.location": "/",
+                        },
+                    },
+                    plugins={"skipbridge": plugin, **stock_plugins("hive")},
+                    port=0,
+                    heap="6G",
+                )
+            )
+        )
+        connection = trino.dbapi.connect(host="127.0.0.1", port=server.port, user="bench")
+
+        def query(catalog: str, sql: str) -> list[Any]:
+            cursor = connection.cursor()
+            cursor.execute(sql.replace("bench.", f"{catalog}.bench."))
+            return list(cursor.fetchall())
+
+        yield query
+
+
+def _serve(port: int, uri: str) -> tuple[str, ...]:
+    import sys
+
+    return (sys.executable, "-m", "bridge", "serve", "--port", str(port), "--metastore-uri", uri)
+
+
+def small(pairs: int = 3) -> list[Figure]:
+    """39,000 small files: one day, full scan, count(*)."""
+    figures: list[Figure] = []
+    with cluster({"lineitem": small_files()}) as query:
+        for title, template, target in (
+            ("one day of ship dates", SELECTIVE, "≥ 50x and ≤ 0.3 s"),
+            ("full scan with GROUP BY", FULL, "≥ 8x"),
+            ("count(*)", COUNT, "≥ 12x"),
+        ):
+            sql = template.replace("TABLE", "lineitem")
+            assert query("bridge", sql) == query("hive", sql)
+            ours = median(lambda sql=sql: query("bridge", sql), 9, 5)  # type: ignore[misc]
+            stock = median(lambda sql=sql: query("hive", sql), pairs, 0)  # type: ignore[misc]
+            figures.append(Figure(f"{title}: skipbridge", ours, "s"))
+            figures.append(Figure(f"{title}: stock hive", stock, "s"))
+            figures.append(Figure(f"{title}: times faster", stock / ours, "x", target))
+    return figures
+
+
+def large(pairs: int = 15) -> list[Figure]:
+    """Eight large files, nothing to skip: must not be slower."""
+    with cluster({"big": large_files()}) as query:
+        sql = UNSELECTIVE.replace("TABLE", "big")
+        assert query("bridge", sql) == query("hive", sql)
+        ours, stock, ratio = interleaved(
+            lambda: query("bridge", sql), lambda: query("hive", sql), pairs, 2
+        )
+    return [
+        Figure("unselective over 8 large files: skipbridge", ours),
+        Figure("unselective over 8 large files: stock hive", stock),
+        Figure("median ratio of the pairs", ratio, "", "≤ 1.05"),
+    ]
