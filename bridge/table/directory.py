@@ -1,0 +1,187 @@
+"""A directory of Parquet files taken as a table: no metastore needed.
+
+Partitions are what the directories say (``month=1/day=2``), columns what the footers say.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
+from bridge.storage.port import FileListing, Storage, data_files
+from bridge.table.infer import infer_columns
+from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.table.partition import parse_partition_name, unescape
+from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
+
+SCHEMA = "directory"
+_SAMPLE = 400
+_BATCH = 100
+_FOREIGN = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
+_NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})")
+
+
+class DirectoryCatalog:
+    """Implements `bridge.table.model.Catalog` for one directory.
+
+    Args:
+        location: canonical URI.
+    """
+
+    def __init__(self, storage: Storage, location: str) -> None:
+        self._storage = storage
+        self._location = location.rstrip("/")
+        self._table: Table | None = None
+        self._partitions: dict[str, Partition] = {}
+
+    @property
+    def name(self) -> TableName:
+        return TableName(SCHEMA, self._location.rsplit("/", 1)[-1].lower())
+
+    def schemas(self) -> list[str]:
+        return [SCHEMA]
+
+    def tables(self, schema: str) -> list[str]:
+        return [self.name.table] if schema == SCHEMA else []
+
+    def table(self, name: TableName) -> Table:
+        """The directory's table, looked at once.
+
+        Errors:
+            TableNotFound: there is no file.
+            UnsupportedTable: it is the root of a Delta, Hudi or Iceberg table.
+            SchemaConflict, FileCorrupt: see `bridge.table.infer`.
+        """
+        if name != self.name:
+            raise TableNotFound(f"{name} is not {self.name}", "")
+        if self._table is None:
+            self._table = self._look()
+        return self._table
+
+    def partition_names(self, table: Table) -> list[str]:
+        self.table(self.name)
+        return list(self._partitions)
+
+    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+        self.table(self.name)
+        return _Batches([self._partitions[n] for n in names])
+
+    def _look(self) -> Table:
+        self._refuse_foreign()
+        listing = data_files(self._storage.list_all(self._location), self._location)
+        if not len(listing):
+            raise TableNotFound(
+                f"no data files below {self._location}",
+                "give the directory that holds the Parquet files, or key=value directories",
+            )
+        paths: list[str] = listing.paths.to_pylist()
+        directories = self._directories(paths)
+        keys = self._keys(directories)
+        self._partitions = {
+            name: Partition(
+                name,
+                tuple(v for _, v in parse_partition_name(name)) if name else (),
+                f"{self._location}/{name}" if name else self._location,
+            )
+            for name in directories
+        }
+        columns = infer_columns(self._storage, _sample(listing, paths))
+        names = {k.name for k in keys}
+        # A column that files also hold is the partition's, as in Hive.
+        columns = tuple(c for c in columns if c.name not in names)
+        return Table(self.name, columns, keys, self._location)
+
+    def _refuse_foreign(self) -> None:
+        found = {
+            d.rstrip("/").rsplit("/", 1)[-1] for d in self._storage.list_directories(self._location)
+        }
+        for marker, kind in _FOREIGN.items():
+            if marker in found and (marker != "metadata" or "data" in found):
+                raise UnsupportedTable(
+                    f"{self._location} holds {marker}: it is a {kind} table",
+                    "reading its raw files would give wrong rows",
+                )
+
+    def _directories(self, paths: list[str]) -> list[str]:
+        """Directories with files, relative to the root, in the order of the paths."""
+        start = len(self._location) + 1
+        found = dict.fromkeys(path[start:].rpartition("/")[0] for path in paths)
+        return list(found)
+
+    def _keys(self, directories: list[str]) -> tuple[Column, ...]:
+        levels = [d.split("/") if d else [] for d in directories]
+        names: tuple[str, ...] | None = None
+        for directory, parts in zip(directories, levels, strict=True):
+            if any("=" not in part for part in parts):
+                raise InvalidRequest(
+                    f"{self._location}/{directory} is not named key=value",
+                    "give a directory whose files lie in it, or below key=value directories",
+                )
+            here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)
+            if names is None:
+                names = here
+            elif here != names:
+                raise SchemaConflict(
+                    f"files lie below {'/'.join(names) or 'the root'} and below "
+                    f"{'/'.join(here) or 'the root'} (in {directory or self._location})",
+                    "all files of a table lie at the same levels",
+                )
+        assert names is not None
+        values = [[v for _, v in parse_partition_name(d)] for d in directories if d]
+        return tuple(
+            Column(name, _key_type([row[i] for row in values])) for i, name in enumerate(names)
+        )
+
+
+def _key_type(values: Sequence[str | None]) -> Type:
+    """int, bigint, date or string: '01' stays text, since it would not survive as a number."""
+    present = [v for v in values if v is not None]
+    if not present:
+        return STRING
+    if all(_NUMBER.fullmatch(v) for v in present):
+        small = all(-(2**31) <= int(v) < 2**31 for v in present)
+        return INTEGER if small else BIGINT
+    return DATE if all(_is_date(v) for v in present) else STRING
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _sample(listing: FileListing, paths: list[str]) -> list[tuple[str, int]]:
+    """The first file of every directory, the last of all, evenly thinned to a bounded number."""
+    first = [0] + [
+        i + 1
+        for i, (a, b) in enumerate(pairwise(paths))
+        if a.rpartition("/")[0] != b.rpartition("/")[0]
+    ]
+    even = np.linspace(0, len(paths) - 1, 50).astype(int).tolist()
+    chosen = sorted({*first, *even})
+    if len(chosen) > _SAMPLE:
+        chosen = [chosen[int(i)] for i in np.linspace(0, len(chosen) - 1, _SAMPLE)]
+    return [(paths[i], int(listing.sizes[i])) for i in chosen]
+
+
+class _Batches:
+    def __init__(self, partitions: list[Partition]) -> None:
+        self._batches: Iterator[PartitionBatch] = (
+            PartitionBatch(tuple(partitions[i : i + _BATCH]))
+            for i in range(0, len(partitions), _BATCH)
+        )
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Nothing is under way."""

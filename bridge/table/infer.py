@@ -1,0 +1,177 @@
+"""A table's schema from its files: Parquet footers of a sample, compared and widened.
+
+The law: the inferred type of a column holds every value of every file looked at, exactly; files
+that no common type holds are a conflict, named with both files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.errors import FileCorrupt, SchemaConflict
+from bridge.storage.port import Storage
+from bridge.table.model import Column
+from bridge.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    UNKNOWN,
+    Field,
+    Kind,
+    Type,
+    array,
+    decimal,
+    map_of,
+    struct,
+)
+
+_TAIL = 64 << 10
+_INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+_SIMPLE: dict[pa.DataType, Type] = {
+    pa.bool_(): BOOLEAN,
+    pa.int8(): TINYINT,
+    pa.int16(): SMALLINT,
+    pa.int32(): INTEGER,
+    pa.int64(): BIGINT,
+    pa.uint8(): SMALLINT,
+    pa.uint16(): INTEGER,
+    pa.uint32(): BIGINT,
+    pa.uint64(): decimal(20, 0),
+    pa.float32(): FLOAT,
+    pa.float64(): DOUBLE,
+    pa.date32(): DATE,
+    pa.date64(): DATE,
+    pa.string(): STRING,
+    pa.large_string(): STRING,
+    pa.string_view(): STRING,
+    pa.binary(): BINARY,
+    pa.large_binary(): BINARY,
+    pa.binary_view(): BINARY,
+}
+
+
+def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    """The schema in a Parquet footer.
+
+    Errors:
+        FileCorrupt: not Parquet, cut short, or damaged.
+        FileUnreadable, StorageFailure.
+    """
+    (tail,) = storage.read_ranges(uri, [(max(0, size - _TAIL), size)])
+    if len(tail) < 12 or tail[-4:] != b"PAR1":
+        raise FileCorrupt(
+            f"{uri} is not a Parquet file: it ends in {tail[-4:]!r}", "remove or rewrite the file"
+        )
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if length > size:
+        raise FileCorrupt(
+            f"{uri} is cut short: its footer alone has {length} bytes", "rewrite the file"
+        )
+    if length > len(tail):
+        (tail,) = storage.read_ranges(uri, [(size - length, size)])
+    try:
+        # Offsets in a footer count from the file's start, but its schema needs none of them.
+        return pq.read_metadata(pa.BufferReader(tail)).schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as e:
+        raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
+
+
+def infer_columns(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple[Column, ...]:
+    """Columns that hold the values of all the given files (URI and size), in order of appearance.
+
+    Errors:
+        SchemaConflict: two files disagree, or one has two columns that differ only in case.
+        FileCorrupt, FileUnreadable.
+    """
+    merged: dict[str, tuple[Column, str]] = {}
+    for uri, size in files:
+        seen: set[str] = set()
+        for entry in read_schema(storage, uri, size):
+            key = entry.name.lower()
+            if key in seen:
+                raise SchemaConflict(
+                    f"{uri} has two columns that differ only in case: {entry.name!r}",
+                    "Hive and Trino cannot tell them apart; rewrite the file",
+                )
+            seen.add(key)
+            found = Column(key, type_of(entry.type))
+            held = merged.get(key)
+            if held is None:
+                merged[key] = (found, uri)
+                continue
+            wider = common_type(held[0].type, found.type)
+            if wider is None:
+                raise SchemaConflict(
+                    f"column {key!r} is {held[0].type} in {held[1]} and {found.type} in {uri}",
+                    "rewrite the files of one of the two, or register them as two tables",
+                )
+            merged[key] = (Column(key, wider), held[1])
+    return tuple(column for column, _ in merged.values())
+
+
+def type_of(arrow: pa.DataType) -> Type:
+    """The table type for a Parquet column as Arrow shows it; UNKNOWN where Hive has none.
+
+    Both kinds of timestamp become Hive's zone-free one: that is how Spark's tables are declared.
+    """
+    simple = _SIMPLE.get(arrow)
+    if simple is not None:
+        return simple
+    if pa.types.is_timestamp(arrow):
+        return TIMESTAMP
+    if pa.types.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= 38:
+        return decimal(arrow.precision, arrow.scale)
+    if pa.types.is_fixed_size_binary(arrow):
+        return BINARY
+    if pa.types.is_dictionary(arrow):
+        return type_of(arrow.value_type)
+    return _nested(arrow)
+
+
+def _nested(arrow: pa.DataType) -> Type:
+    if pa.types.is_map(arrow):
+        parts = (type_of(arrow.key_type), type_of(arrow.item_type))
+        return UNKNOWN if UNKNOWN in parts else map_of(*parts)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        element = type_of(arrow.value_type)
+        return UNKNOWN if element is UNKNOWN else array(element)
+    if pa.types.is_struct(arrow):
+        fields = [Field(f.name.lower(), type_of(f.type)) for f in arrow]
+        return UNKNOWN if any(f.type is UNKNOWN for f in fields) else struct(*fields)
+    return UNKNOWN
+
+
+def common_type(left: Type, right: Type) -> Type | None:
+    """The narrowest type that holds the values of both exactly; None if there is none."""
+    if left == right:
+        return left
+    if left.kind in _INTEGERS and right.kind in _INTEGERS:
+        return max(left, right, key=lambda t: _INTEGERS.index(t.kind))
+    if left.is_floating and right.is_floating:
+        return DOUBLE
+    if left.kind is Kind.DECIMAL and right.kind is Kind.DECIMAL and left.scale == right.scale:
+        return max(left, right, key=lambda t: t.precision)
+    if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
+        return _common_struct(left, right)
+    return None
+
+
+def _common_struct(left: Type, right: Type) -> Type | None:
+    fields = {f.name: f.type for f in left.fields}
+    for f in right.fields:
+        wider = common_type(fields[f.name], f.type) if f.name in fields else f.type
+        if wider is None:
+            return None
+        fields[f.name] = wider
+    return struct(*(Field(n, t) for n, t in fields.items()))
