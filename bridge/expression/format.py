@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+
 from bridge.expression.calendar import format_date, format_timestamp
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -127,8 +129,13 @@ def _float(value: float, type: Type) -> str:
     else:
         text = f"{value!r}E0" if "e" not in repr(value) else repr(value)
         if type.kind is Kind.FLOAT:
-            return f"CAST('{value!r}' AS REAL)"
+            return f"CAST('{_shortest(value)}' AS REAL)"
     return text if type.kind is Kind.DOUBLE else f"CAST({text} AS REAL)"
+
+
+def _shortest(value: float) -> str:
+    """The fewest digits that name this float among floats: 0.1, not 0.10000000149011612."""
+    return str(np.float32(value))
 
 
 def _sql_type(type: Type) -> str:
@@ -217,7 +224,7 @@ def format_value(value: Value, type: Type) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return repr(value)
+        return _shortest(value) if type.kind is Kind.FLOAT else repr(value)
     match type.kind:
         case Kind.DATE:
             return format_date(value)

@@ -440,6 +440,8 @@ def _floating(text: str, type: Type) -> Literal | None:
 
 
 def _from_number(literal: Literal, type: Type) -> Literal | None:
+    if isinstance(literal.value, float) and not math.isfinite(literal.value):
+        return Literal(literal.value, type) if type.is_floating else None
     number = exact_number(literal)
     if not isinstance(number, Fraction):
         return literal if literal.type == type else None

@@ -1,7 +1,7 @@
 """Hive's SearchArgument: a tree over leaves, as the reader of a file gets it.
 
-After ``org.apache.hadoop.hive.ql.io.sarg``: a leaf is an operator over one column with its literals,
-and there are no >, >= and <>, which are NOT of <=, < and =.
+After ``org.apache.hadoop.hive.ql.io.sarg``: a leaf is an operator over one column with its
+literals, and there are no >, >= and <>, which are NOT of <=, < and =.
 """
 
 from __future__ import annotations

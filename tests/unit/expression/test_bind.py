@@ -96,7 +96,7 @@ def bound(expression: Expression, semantics=TRINO, **options) -> str:
         (eq("dec", 3), "dec = 3.00"),
         (eq("dec", 0.1), "dec = 0.10 ~"),
         (eq("f", 0.5), "f = 0.5"),
-        (gt("f", 0.1), "f >= 0.09999999403953552 ~"),
+        (gt("f", 0.1), "f >= 0.099999994 ~"),
         (eq("d", -0.0), "d = 0.0"),
         (eq("b", True), "b = true"),
         (lt("b", False), "false"),

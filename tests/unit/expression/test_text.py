@@ -1,0 +1,142 @@
+"""WHERE clauses in three dialects: what they become, and that their text parses back."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bridge.errors import InvalidPredicate
+from bridge.expression.calendar import civil_from_days, format_date, parse_date, parse_timestamp
+from bridge.expression.nodes import Not, Or, Unknown
+from bridge.expression.text import DIALECTS, format, parse_where
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a > 5", '"a" > 5'),
+        ("WHERE 5 < a", '"a" > 5'),
+        ("-5 <= a", '"a" >= -5'),
+        ("a = -9223372036854775808", '"a" = -9223372036854775808'),
+        ("a != 3 AND a <> 4 AND b IS NOT NULL", '"a" <> 3 AND "a" <> 4 AND "b" IS NOT NULL'),
+        ("a BETWEEN 1 AND 2", '"a" >= 1 AND "a" <= 2'),
+        ("a NOT BETWEEN 1 AND 2", 'NOT ("a" >= 1 AND "a" <= 2)'),
+        ("a IN (1, NULL)", '"a" IN (1, NULL)'),
+        ("a NOT IN (1, 2)", '"a" NOT IN (1, 2)'),
+        ("a IS NOT DISTINCT FROM 5", '"a" IS NOT DISTINCT FROM 5'),
+        ("a IS DISTINCT FROM NULL", '"a" IS DISTINCT FROM NULL'),
+        ("f IS TRUE", '"f" IS NOT DISTINCT FROM true'),
+        ("f IS NOT FALSE", 'NOT ("f" IS NOT DISTINCT FROM false)'),
+        ("f AND NOT g", '"f" = true AND (NOT ("g" = true))'),
+        ("st.a.b = 'x'", '"st"."a"."b" = \'x\''),
+        ("day >= DATE '2024-03-01'", "\"day\" >= DATE '2024-03-01'"),
+        ("x = CAST('1.5' AS DECIMAL(10,2))", "\"x\" = CAST('1.50' AS DECIMAL(10,2))"),
+        ("x = DECIMAL '1.50'", "\"x\" = CAST('1.50' AS DECIMAL(3,2))"),
+        ("x < 1e3", '"x" < 1000.0E0'),
+        ("x = 1.5", '"x" = %s'),
+        ("s LIKE 'ab%'", "starts_with(\"s\", 'ab')"),
+        ("s NOT LIKE 'ab%'", "NOT starts_with(\"s\", 'ab')"),
+        ("s LIKE 'ab'", "\"s\" = 'ab'"),
+        ("s LIKE '%'", '"s" IS NOT NULL'),
+        ("s LIKE 'a!%%' ESCAPE '!'", "starts_with(\"s\", 'a%')"),
+        ("s = 'it''s 😀'", "\"s\" = 'it''s 😀'"),
+        ("1 = 1", "true"),
+    ],
+)
+def test_what_all_dialects_share(dialect: str, text: str, expected: str) -> None:
+    if "%s" in expected:
+        expected %= "1.5E0" if dialect == "hive" else "CAST('1.5' AS DECIMAL(2,1))"
+    if "''s" in text and dialect != "trino":
+        text = text.replace("''", "\\'")
+    parsed, dropped = parse_where(text, dialect)
+    assert (format(parsed), dropped) == (expected, ())
+    assert parse_where(format(parsed)) == (parsed, ())
+
+
+def test_names_are_quoted_as_the_dialect_says() -> None:
+    assert format(parse_where('"A b" = 1')[0]) == '"A b" = 1'
+    assert format(parse_where("`A b` = 1", "hive")[0]) == '"A b" = 1'
+    assert format(parse_where("`$path` = 'x'", "spark")[0]) == "\"$path\" = 'x'"
+
+
+def test_rule_07_the_default_escape_differs() -> None:
+    assert format(parse_where(r"s LIKE 'x\_y%'", "hive")[0]) == "starts_with(\"s\", 'x_y')"
+    parsed, dropped = parse_where(r"s LIKE 'x\_y%'", "trino")
+    assert format(parsed.children[0]) == "starts_with(\"s\", 'x\\')"  # type: ignore[attr-defined]
+    assert len(dropped) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "upper(s) = 'X'",
+        "a IN (SELECT 1)",
+        "a + 1 = 2",
+        "s ILIKE 'x%'",
+        "s LIKE ANY ('x', 'y')",
+        "a BETWEEN SYMMETRIC 5 AND 2",
+        "CAST(a AS DOUBLE) = 5",
+        "a = b",
+        "EXISTS (SELECT 1)",
+        "CASE WHEN a = 1 THEN true ELSE false END",
+    ],
+)
+def test_m2_what_is_not_expressed_is_named_and_stays_in_place(text: str) -> None:
+    parsed, dropped = parse_where(text)
+    assert isinstance(parsed, Unknown) and dropped == (parsed.text,)
+    parsed, _ = parse_where(f"NOT ({text} AND b = 1)")
+    assert isinstance(parsed, Not)
+    parsed, _ = parse_where(f"{text} OR b = 1")
+    assert isinstance(parsed, Or) and isinstance(parsed.children[0], Unknown)
+
+
+def test_like_with_a_tail_keeps_its_prefix() -> None:
+    for text in ("s LIKE 'x%y'", "s LIKE 'x_'"):
+        parsed, dropped = parse_where(text)
+        assert format(parsed).startswith("starts_with(\"s\", 'x') AND")
+        assert len(dropped) == 1
+    assert isinstance(parse_where("s NOT LIKE 'x%y'")[0], Not)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("a =", "line 1, column 3"),
+        ("a = 1; DROP TABLE x", "near 'DROP'"),
+        ("a = 1 ORDER BY b", "near 'ORDER BY'"),
+        ("a = 'x", "does not parse"),
+        ("(" * 50_000 + "a = 1", "nested too deeply|does not parse"),
+        ("SELECT 1", "does not parse"),
+        ("x" * 2_000_000, "2000000 characters"),
+    ],
+)
+def test_what_does_not_parse_is_refused_with_its_place(text: str, words: str) -> None:
+    with pytest.raises(InvalidPredicate, match=words):
+        parse_where(text)
+
+
+def test_a_long_chain_is_no_deep_one() -> None:
+    parsed, _ = parse_where(" OR ".join(f"a = {i}" for i in range(3000)))
+    assert len(parsed.children) == 3000  # type: ignore[attr-defined]
+
+
+def test_the_calendar_reaches_every_year() -> None:
+    rng = random.Random(5)
+    for days in (
+        0,
+        -1,
+        -719_528,
+        2**31 - 1,
+        -(2**31),
+        *(rng.randint(-(10**6), 10**6) for _ in range(2000)),
+    ):
+        assert parse_date(format_date(days)) == days
+    assert civil_from_days(-719_468) == (0, 3, 1)
+    assert [parse_date(t) for t in ("2023-02-29", "2024-13-01", "24-01-01", "x")] == [None] * 4
+    assert parse_timestamp("1969-12-31T23:59:59.999999") == -1
+    assert [parse_timestamp(t) for t in ("2024-01-01 25:00", "2024-01-01 10:00:00.1234567")] == [
+        None
+    ] * 2
