@@ -102,9 +102,8 @@ class ObjectStorage:
         if recursive:
             return whole
         # start-after and a delimiter do not go together in obstore: drop what lies deeper
-        length = len(prefix.removesuffix("/").encode()) + 1
-        below = pc.binary_slice(whole.paths.cast(pa.large_binary()), length)
-        return whole.filter(~_mask(pc.match_substring(below, "/")))
+        depth = prefix.removesuffix("/").count("/") + 1
+        return whole.filter(_mask(pc.equal(pc.count_substring(whole.paths, "/"), depth)))
 
     def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
         if hints is None or self._scheme not in _START_AFTER:

@@ -111,6 +111,13 @@ def sort(listing: FileListing) -> FileListing:
     )
 
 
+def _more(paths: pa.Array, text: str, count: int) -> pa.Array:
+    """Paths that hold a text more often than their common root does."""
+    if count == 0:
+        return pc.match_substring(paths, text)
+    return pc.greater(pc.count_substring(paths, text), count)
+
+
 class Storage(Protocol):
     """A file system or object store; safe for threads.
 
@@ -179,10 +186,7 @@ def data_files(listing: FileListing, root: str) -> FileListing:
     """
     keep = listing.sizes > 0
     if len(listing):
-        below = listing.paths
-        if "/_" in root or "/." in root:
-            length = len(root.removesuffix("/").encode())
-            below = pc.binary_slice(below.cast(pa.large_binary()), length)
-        hidden = pc.or_(pc.match_substring(below, "/_"), pc.match_substring(below, "/."))
-        keep &= ~hidden.to_numpy(zero_copy_only=False)
+        for start in ("/_", "/."):
+            hidden = _more(listing.paths, start, root.count(start))
+            keep &= ~hidden.to_numpy(zero_copy_only=False)
     return listing.filter(keep)

@@ -1,0 +1,156 @@
+"""One suite for every storage: local files and a real S3 endpoint."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bridge.errors import FileUnreadable
+from bridge.storage.port import data_files
+from bridge.storage.uri import join
+from tests.storage.conftest import Place
+
+STRANGE = [
+    "a b",
+    "a%20b",
+    "ä€𝄞",
+    "x=1",
+    "a+b",
+    "k#v",
+    "q?x",
+    "it's",
+    'say"so"',
+    "a&b;c",
+    "~t",
+    "[x]{y}",
+]
+
+
+def fill(place: Place, *names: str, content: bytes = b"data") -> list[str]:
+    uris = [join(place.root, name) for name in names]
+    for uri in uris:
+        place.storage.put(uri, content)
+    return sorted(uris, key=str.encode)
+
+
+def test_what_is_written_is_read(place: Place) -> None:
+    (uri,) = fill(place, "a/b.bin", content=b"0123456789")
+    assert place.storage.read(uri) == b"0123456789"
+    assert place.storage.read_ranges(uri, [(0, 2), (8, 10), (3, 4)]) == [b"01", b"89", b"3"]
+    place.storage.put(uri, b"other")
+    assert place.storage.read(uri) == b"other"
+
+
+def test_a_listing_agrees_with_stat(place: Place) -> None:
+    uris = fill(place, "b", "a/x", "a/y", "a-b/z", "c/d/e")
+    listing = place.storage.list_all(place.root)
+    assert listing.paths.to_pylist() == uris
+    assert listing.paths.type == pa.large_string()
+    for i, uri in enumerate(uris):
+        found = place.storage.stat(uri)
+        assert found is not None
+        assert (found.size, found.modified) == (listing.sizes[i], listing.modified[i])
+        if listing.etags is not None:
+            assert listing.etags[i].as_py() == found.etag
+
+
+def test_a_flat_listing_and_directories(place: Place) -> None:
+    fill(place, "b", "a/x", "m=1/y", "m=2/d=1/z")
+    flat = place.storage.list_all(place.root, recursive=False)
+    assert flat.paths.to_pylist() == [join(place.root, "b")]
+    assert place.storage.list_directories(place.root) == [
+        join(place.root, name) for name in ("a", "m=1", "m=2")
+    ]
+
+
+def test_a_prefix_is_a_directory_not_a_text(place: Place) -> None:
+    fill(place, "a/x", "ab/y")
+    listing = place.storage.list_all(join(place.root, "a"))
+    assert listing.paths.to_pylist() == [join(place.root, "a/x")]
+
+
+def test_what_is_not_there(place: Place) -> None:
+    missing = join(place.root, "nothing/here")
+    assert len(place.storage.list_all(missing)) == 0
+    assert list(place.storage.pages(missing)) == []
+    assert place.storage.list_directories(missing) == []
+    assert place.storage.stat(missing) is None
+    place.storage.delete(missing)
+    for read in (place.storage.read, lambda uri: place.storage.read_ranges(uri, [(0, 1)])):
+        with pytest.raises(FileUnreadable, match="nothing/here"):
+            read(missing)
+
+
+def test_a_directory_is_no_file(place: Place) -> None:
+    fill(place, "a/x")
+    assert place.storage.stat(join(place.root, "a")) is None
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_names_are_raw(place: Place, name: str) -> None:
+    uris = fill(place, f"{name}/{name}.parquet")
+    assert place.storage.list_all(place.root).paths.to_pylist() == uris
+    assert place.storage.list_directories(place.root) == [join(place.root, name)]
+    assert place.storage.read(uris[0]) == b"data"
+    assert place.storage.stat(uris[0]) is not None
+
+
+def test_pages_begin_after_a_path(place: Place) -> None:
+    uris = fill(place, *(f"f{i:03d}" for i in range(25)))
+    found = [p for page in place.storage.pages(place.root, start_after=uris[9]) for p in
+             page.paths.to_pylist()]  # fmt: skip
+    assert found == uris[10:]
+    flat = place.storage.pages(place.root, start_after=uris[-1], recursive=False)
+    assert list(flat) == []
+
+
+def test_hints_do_not_change_what_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 10)
+    uris = fill(place, *(f"f{i:03d}" for i in range(60)), "sub/deep")
+    stale = pa.array([join(place.root, f"f{i:03d}") for i in range(0, 200, 3)], pa.large_string())
+    for recursive, expected in ((True, uris), (False, uris[:-1])):
+        listing = place.storage.list_all(place.root, recursive=recursive, hints=stale)
+        assert listing.paths.to_pylist() == expected
+
+
+def test_put_if_absent_has_one_winner(place: Place) -> None:
+    uri = join(place.root, "generations/1.json")
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda i: place.storage.put_if_absent(uri, b"%d" % i), range(8)))
+    assert won.count(True) == 1
+    assert place.storage.read(uri) == b"%d" % won.index(True)
+    listing = place.storage.list_all(join(place.root, "generations"))
+    assert listing.paths.to_pylist() == [uri]
+
+
+def test_a_range_past_the_end_is_an_error(place: Place) -> None:
+    (uri,) = fill(place, "short")
+    with pytest.raises(FileUnreadable):
+        place.storage.read_ranges(uri, [(2, 100)])
+
+
+def test_data_files(place: Place) -> None:
+    fill(place, "a", "_SUCCESS", ".a.crc", "_temporary/0/x", "m=1/.hidden/y", "m=1/b_c.d")
+    fill(place, "empty", content=b"")
+    listing = place.storage.list_all(place.root)
+    kept = data_files(listing, place.root).paths.to_pylist()
+    assert kept == [join(place.root, "a"), join(place.root, "m=1/b_c.d")]
+
+
+def test_the_root_itself_may_be_hidden(place: Place) -> None:
+    uris = fill(place, "_k=1/.x/a", "_k=1/.x/b")
+    root = join(place.root, "_k=1/.x")
+    listing = place.storage.list_all(root)
+    assert data_files(listing, root).paths.to_pylist() == uris
+    assert len(data_files(listing, place.root)) == 0
+
+
+def test_listings_are_sorted_as_bytes(place: Place) -> None:
+    names = ["\U0001d11e", "\uffee", "z", "A", "a.b", "a/b", "a0"]
+    uris = fill(place, *names)
+    listing = place.storage.list_all(place.root)
+    assert listing.paths.to_pylist() == uris
+    assert listing.sizes.dtype == np.int64
