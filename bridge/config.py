@@ -79,6 +79,7 @@ OPTIONS: tuple[Option, ...] = (
         "live, cached(60s) or snapshot; a table property skipbridge.freshness wins",
     ),
     Option("planner.listing_threads", "16", "int", "directories listed at once"),
+    Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),
     Option(
         "planner.cache_dir",
         "",
