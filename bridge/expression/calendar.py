@@ -14,6 +14,8 @@ _TIMESTAMP = re.compile(
     r"([+-]?\d{4,7}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?"
 )
 
+_ZONED = re.compile(r"(.*?\d) ?(?:Z|UTC|([+-])(\d{2}):(\d{2}))")
+
 
 def days_from_civil(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01."""
@@ -72,6 +74,25 @@ def parse_timestamp(text: str) -> int | None:
         return None
     micros = int((match[5] or "").ljust(6, "0"))
     return days * MICROS_PER_DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
+
+
+def parse_instant(text: str) -> int | None:
+    """Microseconds since the epoch, UTC, of an ISO timestamp with its offset, Z or UTC.
+
+    >>> parse_instant("1970-01-01 02:00:00 UTC") == parse_instant("1970-01-01T03:00:00+01:00")
+    True
+    """
+    match = _ZONED.fullmatch(text)
+    if match is None:
+        return None
+    micros = parse_timestamp(match[1])
+    if micros is None or match[2] is None:
+        return micros
+    hours, minutes = int(match[3]), int(match[4])
+    if hours > 18 or minutes > 59:
+        return None
+    offset = (hours * 60 + minutes) * 60_000_000
+    return micros - offset if match[2] == "+" else micros + offset
 
 
 def format_date(days: int) -> str:

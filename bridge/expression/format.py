@@ -100,6 +100,8 @@ def _literal(literal: Literal) -> str:
             return f"DATE '{format_date(value)}'"
         case Kind.TIMESTAMP:
             return f"TIMESTAMP '{format_timestamp(value)}'"
+        case Kind.TIMESTAMP_TZ:
+            return f"TIMESTAMP '{format_timestamp(value)} UTC'"
         case Kind.DECIMAL:
             return f"CAST('{format_decimal(value, type.scale)}' AS {_sql_type(type)})"
     return f"CAST({value} AS {_sql_type(type)})"

@@ -126,14 +126,15 @@ def parse_float(text: str, *, single: bool) -> float:
         ValueError: it is no number.
     """
     value = float(text)
-    if not single or not math.isfinite(value):
+    if not single or not math.isfinite(value) or value == 0:
         return value
     number = Fraction(text)
     low, high = around(number, single=True)
-    if low == high or not math.isfinite(low):
-        return high
-    if not math.isfinite(high):
+    if low == high:
         return low
+    if not (math.isfinite(low) and math.isfinite(high)):
+        with np.errstate(over="ignore"):
+            return float(np.float32(value))
     below, above = number - Fraction(low), Fraction(high) - number
     if below == above:  # to even, as every language does
         return float(np.float32(value))

@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from bridge.errors import InvalidPredicate, UnsupportedType
-from bridge.expression.calendar import parse_date, parse_timestamp
+from bridge.expression.calendar import parse_date, parse_instant, parse_timestamp
 from bridge.expression.format import format, format_bound
 from bridge.expression.like import parse_like
 from bridge.expression.literals import (
@@ -54,6 +54,7 @@ from bridge.types import (
     INTEGER_RANGE,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_TZ,
     UNKNOWN,
     Kind,
     Type,
@@ -391,7 +392,7 @@ def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
 
 def _cast_type(literal: Literal | None, target: exp.DataType) -> Type | None:
     if target.this in _ZONED:
-        return None  # its instant depends on the session's zone
+        return TIMESTAMP_TZ  # without an offset its instant depends on the session: no literal
     sql = target.sql(dialect="hive").lower()
     if target.this == exp.DataType.Type.DECIMAL and not target.expressions:
         # DECIMAL '1.50' has the digits it is written with.
@@ -418,7 +419,13 @@ def _from_text(text: str, type: Type) -> Literal | None:
             return None if days is None else Literal(days, DATE)
         case Type(kind=Kind.TIMESTAMP):
             micros = parse_timestamp(text)
-            return None if micros is None else Literal(micros, TIMESTAMP)
+            if micros is not None:
+                return Literal(micros, TIMESTAMP)
+            instant = parse_instant(text)
+            return None if instant is None else Literal(instant, TIMESTAMP_TZ)
+        case Type(kind=Kind.TIMESTAMP_TZ):
+            instant = parse_instant(text)
+            return None if instant is None else Literal(instant, TIMESTAMP_TZ)
         case Type(kind=Kind.BOOLEAN):
             known = {"true": True, "false": False}.get(text.lower())
             return None if known is None else Literal(known, BOOLEAN)

@@ -10,7 +10,7 @@ from bridge.expression.format import format_bound
 from bridge.expression.nodes import Expression, Not, Predicate, Unknown
 from bridge.expression.rewrite import NEGATED, flatten
 from bridge.expression.text import format, parse_where
-from bridge.types import TRINO, Kind
+from bridge.types import TIMESTAMP_TZ, TRINO
 
 
 def spoken(node: Expression) -> bool:
@@ -20,7 +20,7 @@ def spoken(node: Expression) -> bool:
             " NOT " not in f" {NEGATED[node.child.op].value} " and "NOT" not in node.child.op.value
         )
     if isinstance(node, Predicate):
-        return all(v.type.kind is not Kind.TIMESTAMP_TZ for v in node.literals)
+        return all(v.value is not None or v.type != TIMESTAMP_TZ for v in node.literals)
     if isinstance(node, Unknown):
         return False
     children = getattr(node, "children", None)
