@@ -114,6 +114,8 @@ def _javac(
 
 def _server_jars(server: Path, chosen: Target) -> tuple[list[Path], list[Path]]:
     """The jars the server shares with plugins, and those the connector takes from plugin/hive."""
+    if not chosen.from_server:
+        raise BuildFailed(f"the connector for Trino {chosen.version} is built by Maven only")
     spi = f"io.trino_trino-spi-{chosen.version}.jar"
     if not (server / "lib" / spi).is_file():
         raise BuildFailed(f"{server} is not a Trino {chosen.version} server: it has no lib/{spi}")

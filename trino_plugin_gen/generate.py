@@ -49,10 +49,8 @@ def generate(
             f"'{connector_name}' is not a name of lower-case letters, digits, - and _"
         )
     files = dict(_files(_HOME / "template"))
-    if chosen.overlay is not None:
-        overlay = dict(_files(_HOME / "overlay" / chosen.overlay))
-        dropped = overlay.pop("DROPPED", b"").decode().split()
-        files = {path: data for path, data in files.items() if path not in dropped} | overlay
+    for overlay in chosen.overlays:
+        files |= _files(_HOME / "overlay" / overlay)
     renamed = dict(_rename(files, package, connector_name))
     return {path: _pin(path, data, version) for path, data in sorted(renamed.items())}
 

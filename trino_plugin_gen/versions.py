@@ -2,8 +2,8 @@
 
 Trino changes the interface to plugins (SPI) from release to release; releases with the same
 interface are one family. The template is written for the default release; a family that differs has
-an overlay: whole files that take the place of the template's. No overlay is listed that was not
-compiled and tried on a server of its family.
+overlays: whole files that take the place of the template's. No release is listed for which the
+connector was not compiled, and no family on whose servers it was not tried.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ class Target:
     Attributes:
         version: the release.
         java_release: what its server runs on, and `--release` of the compiler.
-        overlay: folder below `overlay/`, or None where the template fits as it is.
+        overlays: folders below `overlay/`, laid over the template one after the other.
+        from_server: whether building from an installed server was tried; by Maven always was.
     """
 
     version: int
     java_release: int
-    overlay: str | None
+    overlays: tuple[str, ...]
+    from_server: bool
 
 
 # Jars of a server's lib/ that it shares with its plugins: compiled against, never copied.
@@ -76,7 +78,11 @@ NEEDED = (
     "org.slf4j_slf4j-jdk14",
 )
 
-_TARGETS = {476: Target(476, 24, None)}
+_TARGETS = {
+    476: Target(476, 24, (), from_server=True),
+    482: Target(482, 25, ("482",), from_server=False),
+    483: Target(483, 25, ("482", "483"), from_server=False),
+}
 
 
 def supported() -> tuple[int, ...]:

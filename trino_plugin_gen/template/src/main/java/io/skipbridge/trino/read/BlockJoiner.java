@@ -1,6 +1,5 @@
 package io.skipbridge.trino.read;
 
-import io.airlift.slice.Slices;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.BlockBuilder;
 import io.trino.spi.block.ByteArrayBlock;
@@ -16,7 +15,6 @@ import io.trino.spi.block.VariableWidthBlock;
 import io.trino.spi.type.Type;
 
 import java.util.List;
-import java.util.Optional;
 
 /**
  * Joins the blocks of one column into one.
@@ -84,7 +82,7 @@ final class BlockJoiner
                 values[next++] = source.getLong(position(ids, offset, i));
             }
         }
-        return new LongArrayBlock(positions, Optional.ofNullable(nulls), values);
+        return Blocks.longs(positions, nulls, values);
     }
 
     private static Block ints(List<Block> blocks, int positions)
@@ -100,7 +98,7 @@ final class BlockJoiner
                 values[next++] = source.getInt(position(ids, offset, i));
             }
         }
-        return new IntArrayBlock(positions, Optional.ofNullable(nulls), values);
+        return Blocks.ints(positions, nulls, values);
     }
 
     private static Block shorts(List<Block> blocks, int positions)
@@ -114,7 +112,7 @@ final class BlockJoiner
                 values[next++] = source.getShort(block.getUnderlyingValuePosition(i));
             }
         }
-        return new ShortArrayBlock(positions, Optional.ofNullable(nulls), values);
+        return Blocks.shorts(positions, nulls, values);
     }
 
     private static Block bytes(List<Block> blocks, int positions)
@@ -128,7 +126,7 @@ final class BlockJoiner
                 values[next++] = source.getByte(block.getUnderlyingValuePosition(i));
             }
         }
-        return new ByteArrayBlock(positions, Optional.ofNullable(nulls), values);
+        return Blocks.bytes(positions, nulls, values);
     }
 
     private static Block int128s(List<Block> blocks, int positions)
@@ -144,7 +142,7 @@ final class BlockJoiner
                 values[next++] = source.getInt128Low(position);
             }
         }
-        return new Int128ArrayBlock(positions, Optional.ofNullable(nulls), values);
+        return Blocks.int128s(positions, nulls, values);
     }
 
     private static Block fixed12s(List<Block> blocks, int positions)
@@ -159,7 +157,7 @@ final class BlockJoiner
                 Fixed12Block.encodeFixed12(source.getFixed12First(position), source.getFixed12Second(position), values, next++);
             }
         }
-        return new Fixed12Block(positions, Optional.ofNullable(nulls), values);
+        return Blocks.fixed12s(positions, nulls, values);
     }
 
     private static Block texts(List<Block> blocks, int positions)
@@ -216,7 +214,7 @@ final class BlockJoiner
                 }
             }
         }
-        return new VariableWidthBlock(positions, Slices.wrappedBuffer(bytes), offsets, Optional.ofNullable(nulls));
+        return Blocks.texts(positions, nulls, bytes, offsets);
     }
 
     private static Block anything(Type type, List<Block> blocks, int positions)

@@ -3,17 +3,14 @@ package io.skipbridge.trino.read;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.memory.context.AggregatedMemoryContext;
-import io.trino.parquet.predicate.TupleDomainParquetPredicate;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.block.Block;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.metrics.Metrics;
-import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.Optional;
 import java.util.OptionalLong;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
@@ -127,20 +124,7 @@ final class BridgePageSource
         for (int i = 0; i < columnOfChannel.length; i++) {
             columnOfChannel[i] = schema.columnOfChannel(i);
         }
-        boolean pageIndex = group.rowGroups().stream().anyMatch(rowGroup -> rowGroup.columnIndexStore().isPresent());
-        Optional<TupleDomainParquetPredicate> predicate = pageIndex ? Optional.of(schema.parquetPredicate()) : Optional.empty();
-        reader = new ParquetReader(
-                group.createdBy(),
-                schema.columns(),
-                false,
-                group.rowGroups(),
-                group.source(),
-                DateTimeZone.UTC,
-                memory,
-                scan.options(),
-                problem -> ReadFailure.of(problem, current),
-                predicate,
-                Optional.empty());
+        reader = NativeReader.open(group, memory, scan.options(), problem -> ReadFailure.of(problem, current));
         return true;
     }
 

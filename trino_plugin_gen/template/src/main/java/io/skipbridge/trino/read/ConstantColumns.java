@@ -6,7 +6,6 @@ import io.skipbridge.trino.wire.PartitionEntry;
 import io.trino.spi.block.Block;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.TupleDomain;
-import io.trino.spi.predicate.Utils;
 
 import java.util.HashMap;
 import java.util.List;
@@ -38,8 +37,8 @@ final class ConstantColumns
                 case DATA -> null;
                 case PARTITION_KEY, PARTITION -> partitionBlocks
                         .computeIfAbsent(file.partition(), _ -> new HashMap<>())
-                        .computeIfAbsent(column, key -> Utils.nativeValueToBlock(key.type(), value(key, file)));
-                case PATH, FILE_SIZE, FILE_MODIFIED_TIME -> Utils.nativeValueToBlock(column.type(), value(column, file));
+                        .computeIfAbsent(column, key -> Blocks.single(key.type(), value(key, file)));
+                case PATH, FILE_SIZE, FILE_MODIFIED_TIME -> Blocks.single(column.type(), value(column, file));
             };
         }
         return blocks;

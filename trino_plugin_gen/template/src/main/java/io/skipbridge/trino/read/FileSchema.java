@@ -1,7 +1,6 @@
 package io.skipbridge.trino.read;
 
 import io.trino.parquet.ParquetDataSourceId;
-import io.trino.parquet.metadata.ParquetMetadata;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.format.FileMetaData;
 import org.apache.parquet.format.SchemaElement;
@@ -42,7 +41,7 @@ record FileSchema(byte[] prefix, MessageType message, List<ColumnDescriptor> lea
         byte[] prefix = Arrays.copyOfRange(footer.bytes(), footer.start(), reader.position());
         FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
         Set<String> ambiguous = separateCases(metadata.getSchema());
-        MessageType message = new ParquetMetadata(metadata, id).getFileMetaData().getSchema();
+        MessageType message = NativeReader.schema(metadata, id);
         return new FileSchema(prefix, message, message.getColumns(), ambiguous);
     }
 

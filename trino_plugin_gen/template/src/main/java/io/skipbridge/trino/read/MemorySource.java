@@ -136,14 +136,14 @@ final class MemorySource
         @Override
         public long getDiskOffset()
         {
-            return range.getOffset();
+            return NativeReader.offset(range);
         }
 
         @Override
         public Slice read()
                 throws IOException
         {
-            return readFully(range.getOffset(), toIntExact(range.getLength()));
+            return readFully(NativeReader.offset(range), toIntExact(NativeReader.length(range)));
         }
 
         @Override

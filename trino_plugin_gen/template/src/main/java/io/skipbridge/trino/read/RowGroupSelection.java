@@ -6,11 +6,8 @@ import io.trino.parquet.ParquetReaderOptions;
 import io.trino.parquet.metadata.BlockMetadata;
 import io.trino.parquet.metadata.ColumnChunkMetadata;
 import io.trino.parquet.metadata.PrunedBlockMetadata;
-import io.trino.parquet.predicate.PredicateUtils;
 import io.trino.parquet.reader.RowGroupInfo;
-import io.trino.parquet.reader.TrinoColumnIndexStore;
 import org.apache.parquet.internal.filter2.columnindex.ColumnIndexStore;
-import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -20,8 +17,6 @@ import java.util.Optional;
 /** The row groups of a file that belong to a split and may hold rows of the query; Trino's own tests decide the latter. */
 final class RowGroupSelection
 {
-    private static final int DOMAIN_COMPACTION_THRESHOLD = 1_000;
-
     private RowGroupSelection() {}
 
     /**
@@ -47,9 +42,9 @@ final class RowGroupSelection
                     chunks.add(group.chunks()[i].metadata(schema.descriptor(i), footer.createdBy(), base));
                 }
                 BlockMetadata block = new BlockMetadata(row, group.rows(), chunks);
-                Optional<ColumnIndexStore> pageIndex = TrinoColumnIndexStore.getColumnIndexStore(source, block, schema.descriptorsByPath(), schema.parquetDomain(), options);
+                Optional<ColumnIndexStore> pageIndex = NativeReader.pageIndex(source, block, schema, options);
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
-                if (matches(pruned, schema, source, pageIndex)) {
+                if (schema.parquetDomain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
                     PrunedBlockMetadata prepared = source instanceof MemorySource memory ? prepare(group, block, pruned, schema, memory) : pruned;
                     selected.add(new RowGroupInfo(prepared, row, pageIndex));
                 }
@@ -57,21 +52,6 @@ final class RowGroupSelection
             row += group.rows();
         }
         return selected;
-    }
-
-    private static boolean matches(PrunedBlockMetadata block, ReadSchema schema, ParquetDataSource source, Optional<ColumnIndexStore> pageIndex)
-            throws IOException
-    {
-        return schema.parquetDomain().isAll() || PredicateUtils.predicateMatches(
-                schema.parquetPredicate(),
-                block,
-                source,
-                schema.filteredByPath(),
-                schema.parquetDomain(),
-                pageIndex,
-                Optional.empty(),
-                DateTimeZone.UTC,
-                DOMAIN_COMPACTION_THRESHOLD);
     }
 
     /** The block as a reader gets it: small compressed chunks of a file in memory are rewritten, if the source has an inflater. */

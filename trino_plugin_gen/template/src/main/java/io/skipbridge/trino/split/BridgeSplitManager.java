@@ -3,8 +3,6 @@ package io.skipbridge.trino.split;
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
-import io.skipbridge.trino.predicate.ExpressionWriter;
-import io.skipbridge.trino.predicate.PredicateWriter;
 import io.skipbridge.trino.wire.PlanRequest;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
@@ -16,10 +14,6 @@ import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.DynamicFilter;
 
 import java.time.Duration;
-import java.util.List;
-import java.util.Map;
-import java.util.OptionalLong;
-import java.util.TreeSet;
 
 /** Opens a plan per scan and starts its loader; the engine is answered at once. */
 public class BridgeSplitManager
@@ -44,7 +38,7 @@ public class BridgeSplitManager
             DynamicFilter dynamicFilter,
             Constraint constraint)
     {
-        PlanRequest request = request(session, (BridgeTableHandle) table, constraint);
+        PlanRequest request = ScanRequest.of(context, session, (BridgeTableHandle) table, constraint);
         Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
         SplitLoader loader = new SplitLoader(planners, request, new JoinFilter(dynamicFilter, wait), queue);
@@ -52,22 +46,5 @@ public class BridgeSplitManager
         BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread);
         thread.start();
         return source;
-    }
-
-    private PlanRequest request(ConnectorSession session, BridgeTableHandle table, Constraint constraint)
-    {
-        TreeSet<String> conjuncts = new TreeSet<>(table.conjuncts());
-        conjuncts.addAll(ExpressionWriter.conjuncts(constraint.getExpression(), constraint.getAssignments()));
-        return new PlanRequest(
-                table.schemaName(),
-                table.tableName(),
-                session.getQueryId(),
-                context.getSpiVersion(),
-                PredicateWriter.write(table.predicate(), List.copyOf(conjuncts)),
-                List.of(),
-                table.unfiltered() ? table.limit() : OptionalLong.empty(),
-                Map.of(
-                        "pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)),
-                        "workers", Integer.toString(context.getNodeManager().getWorkerNodes().size())));
     }
 }

@@ -1,0 +1,51 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.BridgeSession;
+import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.wire.PlanRequest;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ConnectorContext;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorSplitManager;
+import io.trino.spi.connector.ConnectorSplitSource;
+import io.trino.spi.connector.ConnectorTableHandle;
+import io.trino.spi.connector.ConnectorTransactionHandle;
+import io.trino.spi.connector.Constraint;
+
+import java.util.Set;
+
+/** Opens a plan per scan and starts its loader; the engine is answered at once. */
+public class BridgeSplitManager
+        implements ConnectorSplitManager
+{
+    private static final int MAX_BUFFERED_SPLITS = 10_000;
+
+    private final Planners planners;
+    private final ConnectorContext context;
+
+    public BridgeSplitManager(Planners planners, ConnectorContext context)
+    {
+        this.planners = planners;
+        this.context = context;
+    }
+
+    @Override
+    public ConnectorSplitSource getSplits(
+            ConnectorTransactionHandle transaction,
+            ConnectorSession session,
+            ConnectorTableHandle table,
+            Set<ColumnHandle> dynamicFilterColumns,
+            Constraint constraint)
+    {
+        PlanRequest request = ScanRequest.of(context, session, (BridgeTableHandle) table, constraint);
+        long waitMillis = dynamicFilterColumns.isEmpty() ? 0 : BridgeSession.dynamicFilterWaitMillis(session);
+        JoinFilter joinFilter = new JoinFilter();
+        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
+        SplitLoader loader = new SplitLoader(planners, request, joinFilter, queue);
+        Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
+        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread, joinFilter, waitMillis);
+        thread.start();
+        return source;
+    }
+}

@@ -1,0 +1,31 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.util.concurrent.CountDownLatch;
+
+/** What joins will keep, as the engine tells it with each batch it asks for; it has waited itself before the first. */
+final class JoinFilter
+{
+    private final CountDownLatch asked = new CountDownLatch(1);
+    private volatile TupleDomain<ColumnHandle> offered = TupleDomain.all();
+
+    void offer(TupleDomain<ColumnHandle> predicate)
+    {
+        offered = predicate;
+        asked.countDown();
+    }
+
+    void await()
+            throws InterruptedException
+    {
+        asked.await();
+    }
+
+    TupleDomain<BridgeColumnHandle> current()
+    {
+        return offered.transformKeys(BridgeColumnHandle.class::cast);
+    }
+}

@@ -1,0 +1,49 @@
+package io.skipbridge.trino.read;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.split.BridgeSplit;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetReaderOptions;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.EmptyPageSource;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/** Makes the page sources of one scan, which share what they learn of the files' schemas. */
+final class PageSources
+{
+    private final FileOpener files;
+    private final ParquetReaderOptions options = ParquetReaderOptions.defaultOptions();
+    private final Map<List<BridgeColumnHandle>, SchemaCache> schemas = new ConcurrentHashMap<>();
+
+    PageSources(FileOpener files)
+    {
+        this.files = files;
+    }
+
+    ConnectorPageSource create(
+            ConnectorSession session,
+            BridgeSplit split,
+            BridgeTableHandle table,
+            List<ColumnHandle> columns,
+            Supplier<TupleDomain<ColumnHandle>> joinFilter)
+    {
+        List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
+        Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), joinFilter);
+        if (predicate.get().isNone()) {
+            return new EmptyPageSource();
+        }
+        ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, SchemaCache::new), channels, predicate, options);
+        List<PlannedFile> planned = split.files();
+        return channels.stream().anyMatch(BridgeColumnHandle::isData)
+                ? new BridgePageSource(scan, planned)
+                : new CountPageSource(scan, planned);
+    }
+}
