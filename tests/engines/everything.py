@@ -297,7 +297,7 @@ CASES: tuple[Case, ...] = (
         ((_f("q") == 1) & (_f("id") < 5)) | ((_f("q") == 5) & (_f("id") > 745)),
         True,
     ),
-    Case("(q = 1 OR id > 740) AND small < 400", (_f("q") == 1) | (_f("id") > 740), True),
+    Case("(q = 1 OR id > 740) AND small < 500", (_f("q") == 1) | (_f("id") > 740), True),
     Case("id > 100000", _f("id") > 100000, True),
     Case("false", pc.scalar(False), True),
 )

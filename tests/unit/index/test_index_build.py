@@ -1,0 +1,414 @@
+"""Builds, refreshes, crashes, rivals, damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from index_lake import Lake
+
+from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
+from bridge.expression.bind import bind
+from bridge.expression.builders import eq
+from bridge.expression.prune import prune
+from bridge.index import compact
+from bridge.index.collect import FileTask, Nan, ThreadCollector
+from bridge.index.serving import ServingIndex
+from bridge.index.shard import Collected
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from bridge.storage.uri import canonical
+from bridge.table.model import FileList, Partition
+from bridge.types import BIGINT, TRINO, Field
+
+
+def fill(lake: Lake, count: int, start: int = 0) -> None:
+    for i in range(start, start + count):
+        lake.write(f"f{i:03d}", {"x": [i * 10, i * 10 + 9], "s": [f"a{i}", f"b{i}"]})
+
+
+def kept(lake: Lake, value: int) -> list[str]:
+    """Names of the files that may hold a value, as a planner finds them."""
+    serving, listed = lake.serving(), lake.listed()
+    fields = (Field("x", BIGINT),)
+    never = prune(
+        bind(eq("x", value), fields, (), TRINO), serving.statistics(fields, TRINO), TRINO
+    ).never
+    ordinals = serving.match(listed)
+    keep = (ordinals < 0) | ~never[ordinals]
+    return [p.rpartition("/")[2] for p in listed.paths.filter(pa.array(keep)).to_pylist()]
+
+
+def test_a_refresh_reads_only_what_is_new(lake: Lake) -> None:
+    fill(lake, 5)
+    first = lake.build()
+    assert (first.generation, first.files, first.read, first.untrusted) == (1, 5, 5, 0)
+    assert kept(lake, 25) == ["f002"]
+    again = lake.build()
+    assert (again.committed, again.read, again.generation, again.bytes_written) == (False, 0, 1, 0)
+    fill(lake, 2, start=5)
+    lake.path("f000").unlink()
+    lake.write("f001", {"x": [777, 778]})
+    seen: list[tuple[int, int]] = []
+    report = lake.build(progress=lambda done, total: seen.append((done, total)))
+    assert (report.generation, report.files, report.read, report.removed) == (2, 6, 3, 2)
+    assert seen == [(3, 3)]
+    assert kept(lake, 777) == ["f001"]
+    assert kept(lake, 65) == ["f006"]
+    assert lake.serving().num_files == 6
+
+
+def test_an_old_generation_stays_readable(lake: Lake) -> None:
+    fill(lake, 3)
+    lake.build()
+    lake.path("f000").unlink()
+    lake.build()
+    old = ServingIndex.open(lake.store().manifest(1), lake.store(), lake.directory / "cache")
+    assert (old.num_files, lake.serving().num_files) == (3, 2)
+    with pytest.raises(GenerationNotFound, match="7"):
+        lake.store().manifest(7)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["/{}", "file:/{}", "file:///{}", "local:///{}", "file:///{}/"]
+)
+def test_pruning_happens_for_every_spelling(lake: Lake, spelling: str) -> None:
+    fill(lake, 4)
+    lake.build()
+    location = canonical(spelling.format(lake.location.removeprefix("file:///")))
+    listed = lake.storage.list_all(location, recursive=False)
+    files = FileList(listed.paths, listed.sizes, listed.modified, np.zeros(4, np.int32))
+    assert lake.serving().match(files).tolist() == [0, 1, 2, 3]
+
+
+def test_rule_19_rewritten_within_a_tick_at_the_same_size(lake: Lake) -> None:
+    """The clock cannot tell the two versions apart: the entry of the first must not be trusted."""
+    path = lake.write("f", {"x": [1, 2]})
+    now = path.stat().st_mtime_ns + int(3.5e9)
+    os.utime(path, ns=(now, now))  # the writer's clock is ahead: no waiting settles it
+    size = path.stat().st_size
+    report = lake.build()
+    assert (report.read, report.untrusted) == (1, 1)
+    lake.write("f", {"x": [8, 9]})
+    os.utime(path, ns=(now, now))
+    assert path.stat().st_size == size
+    assert lake.serving().match(lake.listed()).tolist() == [-1]
+    assert kept(lake, 8) == ["f"]
+    found = lake.column("x", BIGINT)
+    assert (found.lower[0], found.row_count[0], found.all_null) == (-(2**63), -1, None)
+
+
+def test_a_file_written_just_now_is_waited_for(lake: Lake) -> None:
+    path = lake.write("f", {"x": [1]})
+    lake.age(path, -2.5)
+    assert lake.build().untrusted == 0
+
+
+class Rewriting(ThreadCollector):
+    """Rewrites a file after it was listed, before it is read."""
+
+    def __init__(self, storage: Storage, rewrite: Callable[[], object]) -> None:
+        super().__init__(storage)
+        self._rewrite = rewrite
+
+    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+        self._rewrite()
+        return super().collect(tasks, nan)
+
+
+def test_rule_19_rewritten_while_it_is_read(lake: Lake) -> None:
+    fill(lake, 2)
+    collector = Rewriting(lake.storage, lambda: lake.write("f001", {"x": [777, 778, 779]}))
+    report = lake.build(collector=collector)
+    assert [reason.split(":")[0] for _, reason in report.failed] == ["FILE_CHANGED"]
+    assert kept(lake, 777) == ["f001"]
+    assert lake.build().read == 1
+    assert kept(lake, 5) == ["f000"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (lambda raw: b"not a Parquet file at all", "FILE_CORRUPT"),
+        (lambda raw: raw[:-10], "FILE_CORRUPT"),
+        (lambda raw: raw[-9:], "FILE_CORRUPT"),
+        (lambda raw: raw[:-40] + b"\xff" * 32 + raw[-8:], "FILE_CORRUPT"),
+        (lambda raw: raw[:-8] + b"\xff\xff\xff\x7fPAR1", "FILE_CORRUPT"),
+    ],
+)
+def test_a_damaged_file_is_kept_and_named(
+    lake: Lake, damage: Callable[[bytes], bytes], code: str
+) -> None:
+    fill(lake, 2)
+    path = lake.path("f001")
+    path.write_bytes(damage(path.read_bytes()))
+    lake.age(path)
+    report = lake.build()
+    ((uri, reason),) = report.failed
+    assert uri.endswith("/f001")
+    assert reason.startswith(code)
+    assert kept(lake, 5) == ["f000", "f001"]
+    assert lake.serving().num_files == 2
+    assert not lake.build().committed  # looked at again, nothing new
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+class Dying:
+    """A storage whose user dies at its k-th mutation, before or after it is done."""
+
+    def __init__(self, storage: Storage, last: int, *, done: bool) -> None:
+        self._storage, self._left, self._done = storage, last, done
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._storage, name)
+        if name not in ("put", "put_if_absent", "delete"):
+            return method
+
+        def mutate(*arguments: Any) -> Any:
+            self._left -= 1
+            if self._left == 0 and not self._done:
+                raise Killed
+            if self._left < 0:
+                raise Killed
+            result = method(*arguments)
+            if self._left == 0:
+                raise Killed
+            return result
+
+        return mutate
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_rule_21_a_builder_that_dies_at_its_kth_mutation(lake: Lake, done: bool) -> None:
+    fill(lake, 4)
+    lake.build()
+    for k in range(1, 50):
+        lake.write("f001", {"x": [1000 + k, 1001 + k]})
+        shutil.rmtree(lake.path(f"m{k - 1}"), ignore_errors=True)
+        lake.write(f"m{k}/f", {"x": [k]})
+        before = lake.store().latest()
+        assert before is not None
+        try:
+            lake.build(Dying(lake.storage, k, done=done))  # type: ignore[arg-type]
+        except Killed:
+            after = lake.store().latest()
+            assert after is not None
+            assert after.generation - before.generation in ((0, 1) if done else (0,))
+            assert kept(lake, 25) == ["f002"] or after.generation == before.generation
+            assert "f001" in kept(lake, 1000 + k)
+            assert lake.build().files == 5
+            assert kept(lake, 1000 + k) == ["f001"]
+            continue
+        assert k >= 4  # two files of a shard, tombstones, the manifest
+        assert kept(lake, 1000 + k) == ["f001"]
+        break
+    else:
+        pytest.fail("the build never completed")
+    lake.store().clean(keep=1, older_than=-10)
+    assert kept(lake, 25) == ["f002"]
+
+
+class Timeout:
+    """A storage that loses answers to conditional writes: before or after it carries them out."""
+
+    def __init__(self, storage: Storage, *, written: bool) -> None:
+        self._storage, self._written, self.left = storage, written, 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def put_if_absent(self, uri: str, content: bytes) -> bool:
+        if not self.left:
+            return self._storage.put_if_absent(uri, content)
+        self.left -= 1
+        if self._written:
+            self._storage.put_if_absent(uri, content)
+        raise StorageFailure("timed out", "")
+
+
+def test_an_answer_lost_is_read_back(lake: Lake) -> None:
+    fill(lake, 2)
+    report = lake.build(Timeout(lake.storage, written=True))  # type: ignore[arg-type]
+    assert (report.generation, report.committed) == (1, True)
+    fill(lake, 2, start=2)
+    with pytest.raises(StorageFailure):
+        lake.build(Timeout(lake.storage, written=False))  # type: ignore[arg-type]
+    assert lake.build().generation == 2
+
+
+def test_two_builders_at_once_lose_nothing(lake: Lake) -> None:
+    fill(lake, 3)
+    lake.build()
+    fill(lake, 2, start=3)
+
+    def rival() -> None:
+        fill(lake, 1, start=5)
+        assert lake.build().generation == 2
+
+    report = lake.build(collector=Rewriting(lake.storage, rival))
+    assert report.generation == 2  # the winner had read all that this one did
+    assert not report.committed
+    assert kept(lake, 55) == ["f005"]
+    assert lake.serving().num_files == 6
+
+
+def test_the_loser_adds_what_the_winner_lacks(lake: Lake) -> None:
+    fill(lake, 3)
+
+    def rival() -> None:
+        moved = lake.path("f000").rename(lake.directory / "aside")
+        lake.build()
+        moved.rename(lake.path("f000"))
+
+    report = lake.build(collector=Rewriting(lake.storage, rival))
+    assert (report.generation, report.committed) == (2, True)
+    assert lake.serving().num_files == 3
+    assert lake.serving().match(lake.listed()).tolist() == [0, 1, 2]
+    assert kept(lake, 5) == ["f000"]
+
+
+def test_a_commit_of_a_taken_number_conflicts(lake: Lake) -> None:
+    fill(lake, 1)
+    lake.build()
+    manifest = lake.store().latest()
+    assert manifest is not None
+    assert lake.store().commit(manifest) == manifest  # its own: the answer was lost, say
+    import dataclasses
+
+    with pytest.raises(IndexConflict):
+        lake.store().commit(dataclasses.replace(manifest, builder="other"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-20],
+        lambda text: text.replace('"version": 1', '"version": 2'),
+        lambda text: text.replace('"num_files": 3', '"num_files": 4'),
+        lambda text: "{}",
+        lambda text: "[1]",
+    ],
+)
+def test_a_broken_manifest_is_refused_and_replaced(
+    lake: Lake, damage: Callable[[str], str]
+) -> None:
+    fill(lake, 3)
+    lake.build()
+    path = lake.path(".skipbridge/generations/1.json")
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(IndexCorrupt):
+        lake.store().latest()
+    report = lake.build()
+    assert (report.generation, report.read) == (2, 3)
+    assert kept(lake, 25) == ["f002"]
+
+
+def test_a_foreign_version_with_a_right_checksum(lake: Lake) -> None:
+    fill(lake, 1)
+    lake.build()
+    path = lake.path(".skipbridge/generations/1.json")
+    body = json.loads(path.read_text())
+    body["version"] = 99
+    path.write_text(json.dumps(body))
+    with pytest.raises(IndexCorrupt, match="99"):
+        lake.store().latest()
+
+
+@pytest.mark.parametrize("part", ["files", "columns"])
+def test_a_broken_shard_is_refused_and_replaced(lake: Lake, part: str) -> None:
+    fill(lake, 3)
+    lake.build()
+    (path,) = lake.path(".skipbridge/shards").glob(f"*-{part}.parquet")
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(IndexCorrupt, match="checksum"):
+        lake.serving()
+    path.unlink()
+    with pytest.raises(IndexCorrupt, match="gone"):
+        lake.serving()
+    assert lake.build(full=True).read == 3
+    assert kept(lake, 25) == ["f002"]
+
+
+def test_many_refreshes_are_compacted(lake: Lake) -> None:
+    fill(lake, 3)
+    for i in range(3, 3 + compact.MAX_SHARDS + 2):
+        fill(lake, 1, start=i)
+        lake.path(f"f{i - 3:03d}").unlink()
+        lake.build()
+    manifest = lake.store().latest()
+    assert manifest is not None
+    assert len(manifest.shards) <= compact.MAX_SHARDS
+    assert manifest.num_files == lake.serving().num_files == 3
+    assert kept(lake, 195) == ["f019"]
+
+
+def test_cleaning_keeps_what_kept_generations_need(lake: Lake) -> None:
+    for i in range(5):
+        fill(lake, 1, start=i)
+        lake.build()
+    assert lake.store().clean(keep=2) == 0  # too young
+    assert lake.store().clean(keep=2, older_than=-10) == 3
+    assert lake.store().generations() == [4, 5]
+    for number in (4, 5):
+        manifest = lake.store().manifest(number)
+        found = ServingIndex.open(manifest, lake.store(), lake.directory / "other")
+        assert found.num_files == number
+
+
+def test_partitions_anywhere(lake: Lake, tmp_path: Path) -> None:
+    lake.write("m=1/a", {"x": [1]})
+    lake.write("m=2/b", {"x": [2]})
+    far = tmp_path / "elsewhere"
+    far.mkdir()
+    lake.path("m=2/b").rename(far / "b")
+    partitions = [
+        Partition("m=1", ("1",), f"{lake.location}/m=1"),
+        Partition("m=2", ("2",), canonical(str(far))),
+    ]
+    lake.partitions = lambda: partitions  # type: ignore[method-assign]
+    lake.build()
+    serving = lake.serving()
+    names = dict(zip(serving.paths.to_pylist(), serving.partition.tolist(), strict=True))
+    assert {p: serving.partition_names[i] for p, i in names.items()} == {
+        f"{lake.location}/m=1/a": "m=1",
+        f"file://{far}/b": "m=2",
+    }
+
+
+def test_the_local_form_is_private_and_rebuilt(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.build()
+    lake.serving()
+    (directory,) = (lake.directory / "cache").iterdir()
+    assert (lake.directory / "cache").stat().st_mode & 0o777 == 0o700
+    assert directory.stat().st_mode & 0o777 == 0o700
+    (directory / "c0.arrow").write_bytes(b"short")
+    assert lake.bounds("x", BIGINT) == (0, 9)
+
+
+def test_an_empty_table(lake: Lake) -> None:
+    lake.path("x").parent.mkdir(parents=True)
+    report = lake.build()
+    assert (report.generation, report.files) == (1, 0)
+    serving = lake.serving()
+    assert serving.num_files == 0
+    fill(lake, 1)
+    assert serving.match(lake.listed()).tolist() == [-1]
+
+
+def test_many_storages_are_one(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.build(open_storage())
+    assert lake.serving().paths_at(np.array([1])).to_pylist() == [f"{lake.location}/f001"]
