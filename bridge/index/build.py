@@ -83,8 +83,28 @@ class _Work:
     shard_of: npt.NDArray[np.int32]
     ordinal: npt.NDArray[np.int64]
     trusted: npt.NDArray[np.bool_]
+    lost: list[tuple[int, int]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     written: int = 0
+
+    def move(self, old: FileListing, new: FileListing) -> None:
+        """Follows a new listing: what was read of files that are gone or changed is lost."""
+        held = np.flatnonzero(self.ordinal >= 0)
+        place = identity.find(new.paths, old.paths.take(pa.array(held)))
+        same = place >= 0
+        at = np.where(same, place, 0)
+        if len(new):
+            same &= new.sizes[at] == old.sizes[held]
+            same &= new.modified[at] == old.modified[held]
+        self.lost += zip(
+            self.shard_of[held[~same]].tolist(), self.ordinal[held[~same]].tolist(), strict=True
+        )
+        count, kept, at = len(new), held[same], at[same]
+        shard_of, ordinal, trusted = self.shard_of, self.ordinal, self.trusted
+        self.shard_of, self.ordinal = np.full(count, -1, np.int32), np.full(count, -1, np.int64)
+        self.trusted = np.zeros(count, np.bool_)
+        self.shard_of[at], self.ordinal[at] = shard_of[kept], ordinal[kept]
+        self.trusted[at] = trusted[kept]
 
 
 def build_index(
@@ -129,13 +149,16 @@ def build_index(
         except IndexConflict:
             if attempt == _ATTEMPTS - 1:
                 raise
-            full = False  # what the winner read, or this build already has, is not read again
+            # The winner may have seen later files: look again, so that none of its entries is
+            # taken for vanished. What it read, or this build already has, is not read again.
+            full = False
+            build.relist(_list(partitions, storage, recursive))
             continue
         break
     return BuildReport(
         generation=manifest.generation,
         committed=manifest.builder == work.builder,
-        files=count,
+        files=len(work.ordinal),
         read=int(np.count_nonzero(work.ordinal >= 0)),
         removed=removed,
         untrusted=int(np.count_nonzero((work.ordinal >= 0) & ~work.trusted)),
@@ -175,6 +198,10 @@ class _Build:
     ) -> None:
         self._table, self._store, self._listed = table, store, listed
         self._work, self._nan = work, nan
+
+    def relist(self, listed: _Listed) -> None:
+        self._work.move(self._listed.files, listed.files)
+        self._listed = listed
 
     def base(self, full: bool) -> tuple[Manifest | None, Entries, int]:
         """The newest generation that can be built upon, its entries, and the number to commit."""
@@ -319,6 +346,8 @@ class _Build:
         for listed in superfluous.tolist():
             shard_id = work.shards[work.shard_of[listed]].id
             dead.setdefault(shard_id, []).append(int(work.ordinal[listed]))
+        for position, ordinal in work.lost:
+            dead.setdefault(work.shards[position].id, []).append(ordinal)
         added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
         if base is not None and not added and not removed.any():
             return base, 0

@@ -19,6 +19,7 @@ from bridge.storage.port import FileStat, Storage
 
 Nan = Literal["footer", "scan"]
 CHUNK = 256
+_CHANGED = "FILE_CHANGED: written while it was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,16 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, nan: Nan) -> Coll
         try:
             footer = _read(task, storage, reader, nan)
         except (FileCorrupt, FileUnreadable) as error:
-            builder.failed(task.file, f"{error.code}: {error.message}")
+            after = storage.stat(task.uri)
+            changed = after is not None and not _same(task, after)
+            builder.failed(task.file, _CHANGED if changed else f"{error.code}: {error.message}")
             continue
         # The listing is the look before, this one is the look after (correctness 19).
         after = storage.stat(task.uri)
         if after is not None and _same(task, after):
             builder.add(task.file, footer)
         else:
-            builder.failed(task.file, "FILE_CHANGED: written while it was read")
+            builder.failed(task.file, _CHANGED)
     return builder.finish()
 
 

@@ -273,16 +273,21 @@ def _full_paths(schema: Any, leaves: list[_Leaf]) -> None:
 
 def _walk(field: pa.Field, prefix: tuple[str, ...], paths: list[tuple[str, ...]]) -> None:
     path = (*prefix, field.name)
-    kind = field.type
-    if pa.types.is_map(kind):
-        children = [kind.key_field, kind.item_field]
-    elif pa.types.is_nested(kind):
-        children = [kind.field(i) for i in range(kind.num_fields)]
-    else:
+    if not pa.types.is_nested(field.type):
         paths.append(path)
-        return
-    for child in children:
-        _walk(child, path, paths)
+    elif pa.types.is_struct(field.type):
+        for i in range(field.type.num_fields):
+            _walk(field.type.field(i), path, paths)
+    else:  # all leaves below a list or map go by its own path: nothing is said of them
+        paths += [path] * _count_leaves(field.type)
+
+
+def _count_leaves(kind: pa.DataType) -> int:
+    if pa.types.is_map(kind):
+        return _count_leaves(kind.key_type) + _count_leaves(kind.item_type)
+    if pa.types.is_nested(kind):
+        return sum(_count_leaves(kind.field(i).type) for i in range(kind.num_fields))
+    return 1
 
 
 def _stored_type(column: Any) -> StoredType:
