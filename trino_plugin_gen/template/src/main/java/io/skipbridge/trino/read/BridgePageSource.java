@@ -114,7 +114,12 @@ final class BridgePageSource
     private boolean openGroup()
             throws IOException
     {
-        group = groups.hasNext() ? groups.next() : null;
+        try {
+            group = groups.hasNext() ? groups.next() : null;
+        }
+        catch (IOException | RuntimeException e) {
+            throw ReadFailure.of(e, groups.current());
+        }
         if (group == null) {
             return false;
         }

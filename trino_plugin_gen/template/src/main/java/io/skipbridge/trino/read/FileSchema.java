@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read;
 
+import io.trino.parquet.ParquetCorruptionException;
 import io.trino.parquet.ParquetDataSourceId;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.format.FileMetaData;
@@ -39,10 +40,15 @@ record FileSchema(byte[] prefix, MessageType message, List<ColumnDescriptor> lea
             }
         }
         byte[] prefix = Arrays.copyOfRange(footer.bytes(), footer.start(), reader.position());
-        FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
-        Set<String> ambiguous = separateCases(metadata.getSchema());
-        MessageType message = NativeReader.schema(metadata, id);
-        return new FileSchema(prefix, message, message.getColumns(), ambiguous);
+        try {
+            FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
+            Set<String> ambiguous = separateCases(metadata.getSchema());
+            MessageType message = NativeReader.schema(metadata, id);
+            return new FileSchema(prefix, message, message.getColumns(), ambiguous);
+        }
+        catch (IOException | RuntimeException e) {
+            throw new ParquetCorruptionException(e, id, "its schema cannot be read: %s", e.getMessage());
+        }
     }
 
     boolean begins(FooterBytes footer)

@@ -25,6 +25,7 @@ final class GroupLoader
     private final Iterator<PlannedFile> files;
     private final ChunkInflater inflater = new ChunkInflater();
     private LoadedFile ahead;
+    private String current = "split without files";
 
     /** A small file in memory that did not fit the group before it. */
     private record LoadedFile(PlannedFile file, byte[] bytes, ReadSchema schema, Footer footer) {}
@@ -35,6 +36,12 @@ final class GroupLoader
         this.constants = constants;
         this.counters = counters;
         this.files = files.iterator();
+    }
+
+    /** The path of the file that was worked on last. */
+    String current()
+    {
+        return current;
     }
 
     boolean hasNext()
@@ -53,6 +60,7 @@ final class GroupLoader
             ahead = null;
             if (loaded == null) {
                 PlannedFile file = files.next();
+                current = file.path();
                 if (!constants.mayMatch(file, scan.predicate().get())) {
                     counters.skipped++;
                     continue;

@@ -21,9 +21,16 @@ final class ReadFailure
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
             case TrinoException e -> e;
             case ParquetCorruptionException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
+            case IOException e when fromDecoder(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
             case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, e.getMessage()), e);
             case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e), e);
             default -> throw (Error) problem;
         };
+    }
+
+    /** The reader's own decoder of headers reports what it cannot decode as an IOException. */
+    private static boolean fromDecoder(IOException problem)
+    {
+        return problem.getCause() != null && problem.getCause().getClass().getName().contains(".thrift.");
     }
 }

@@ -23,7 +23,7 @@ final class BridgeSplitSource
     @Override
     public CompletableFuture<ConnectorSplitBatch> getNextBatch(int maxSize)
     {
-        return queue.drain(maxSize).thenApply(drained -> new ConnectorSplitBatch(drained.splits(), drained.last()));
+        return queue.drain(maxSize, drained -> new ConnectorSplitBatch(drained.splits(), drained.last()));
     }
 
     @Override

@@ -30,7 +30,7 @@ final class SplitLoader
     private static final Logger log = Logger.get(SplitLoader.class);
     private static final int BATCH_SPLITS = 1_000;
     private static final int BATCH_WAIT_MILLIS = 1_000;
-    private static final int ATTEMPTS = 3;
+    private static final int ATTEMPTS = 5;
     private static final int RETRY_MILLIS = 200;
 
     private final Planners planners;

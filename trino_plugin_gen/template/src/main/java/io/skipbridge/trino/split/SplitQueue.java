@@ -7,6 +7,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
 
 /**
  * Between the thread that loads batches and the engine that drains them.
@@ -85,22 +86,41 @@ final class SplitQueue
         signal();
     }
 
-    /** Completes when something can be drained; fails with the loader's failure, whatever is still buffered. */
-    CompletableFuture<Drained> drain(int max)
+    /**
+     * Completes when something can be drained; fails with the loader's failure itself, whatever is still buffered.
+     *
+     * @param form what the engine wants of it
+     */
+    <T> CompletableFuture<T> drain(int max, Function<Drained, T> form)
     {
+        CompletableFuture<T> result = new CompletableFuture<>();
+        drain(max, form, result);
+        return result;
+    }
+
+    private <T> void drain(int max, Function<Drained, T> form, CompletableFuture<T> result)
+    {
+        Drained drained = null;
+        Throwable problem;
         CompletableFuture<Void> next;
         synchronized (this) {
-            if (failure != null) {
-                return CompletableFuture.failedFuture(failure);
-            }
-            if (buffered > 0 || ended || closed) {
+            problem = failure;
+            next = changed;
+            if (problem == null && (buffered > 0 || ended || closed)) {
                 List<ConnectorSplit> splits = take(max);
                 notifyAll();
-                return CompletableFuture.completedFuture(new Drained(splits, buffered == 0 && (ended || closed)));
+                drained = new Drained(splits, buffered == 0 && (ended || closed));
             }
-            next = changed;
         }
-        return next.thenCompose(_ -> drain(max));
+        if (problem != null) {
+            result.completeExceptionally(problem);
+        }
+        else if (drained != null) {
+            result.complete(form.apply(drained));
+        }
+        else {
+            next.thenRun(() -> drain(max, form, result));
+        }
     }
 
     synchronized boolean finished()

@@ -36,7 +36,7 @@ class TestSplitQueue
         List<String> paths = new ArrayList<>();
         boolean last = false;
         while (!last) {
-            SplitQueue.Drained drained = queue.drain(3).get();
+            SplitQueue.Drained drained = queue.drain(3, each -> each).get();
             drained.splits().forEach(split -> paths.add(((BridgeSplit) split).files().getFirst().path()));
             last = drained.last();
         }
@@ -50,13 +50,13 @@ class TestSplitQueue
     void isNeverFinishedWithAFailure()
     {
         SplitQueue queue = new SplitQueue(10);
-        CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10);
+        CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10, drained -> drained);
         queue.add(batch(0));
         queue.fail(new IllegalStateException("broken"));
         queue.end();
         assertFalse(queue.finished());
         assertTrue(waiting.isDone());
-        ExecutionException failure = assertThrows(ExecutionException.class, () -> queue.drain(10).get());
+        ExecutionException failure = assertThrows(ExecutionException.class, () -> queue.drain(10, drained -> drained).get());
         assertEquals("broken", failure.getCause().getMessage());
     }
 
@@ -75,7 +75,7 @@ class TestSplitQueue
             }
         });
         SplitQueue empty = new SplitQueue(1);
-        CompletableFuture<SplitQueue.Drained> waiting = empty.drain(1);
+        CompletableFuture<SplitQueue.Drained> waiting = empty.drain(1, drained -> drained);
         full.close();
         empty.close();
         loader.join();

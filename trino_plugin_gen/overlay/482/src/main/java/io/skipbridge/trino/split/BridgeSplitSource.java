@@ -31,7 +31,7 @@ final class BridgeSplitSource
     public CompletableFuture<List<ConnectorSplit>> getNextBatch(int maxSize, DynamicFilterSnapshot dynamicFilterSnapshot)
     {
         joinFilter.offer(dynamicFilterSnapshot.currentPredicate());
-        return queue.drain(maxSize).thenApply(SplitQueue.Drained::splits);
+        return queue.drain(maxSize, SplitQueue.Drained::splits);
     }
 
     /** The engine waits, then hands over what it knows with the first call. */
