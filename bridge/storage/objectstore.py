@@ -41,13 +41,15 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
 
     Args:
         options: obstore's configuration keys (``endpoint``, ``region``, ``access_key_id`` …), and
-            ``allow_http``, ``timeout`` (seconds); what is absent comes from the environment.
+            ``allow_http``, ``timeout`` (seconds), ``retries``; what is absent comes from the
+            environment.
     """
     config: dict[str, Any] = dict(options)
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
     if config.pop("allow_http", "false").lower() == "true":
         client["allow_http"] = True
-    retry: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=120)}
+    retries = int(config.pop("retries", "5"))
+    retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
     try:
         if place.scheme == "s3":
