@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -149,15 +150,23 @@ def sort_columns(columns: pa.Table) -> pa.Table:
     coded = columns["column"].chunk(0)
     words = coded.dictionary
     order = pc.sort_indices(words).to_numpy()
+    numbers = columns["file"].to_numpy()
+    if (order == np.arange(len(order))).all() and _ascending(coded.indices.to_numpy(), numbers):
+        return columns  # as it was written
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     codes = place[coded.indices.to_numpy()]
-    rows = np.lexsort((columns["file"].to_numpy(), codes))
+    rows = np.lexsort((numbers, codes))
     sorted_codes = pa.DictionaryArray.from_arrays(
         pa.array(codes[rows]), words.take(pa.array(order))
     )
     taken = columns.drop_columns(["column"]).take(pa.array(rows))
     return pa.table([sorted_codes, *taken.columns], schema=COLUMNS)
+
+
+def _ascending(codes: npt.NDArray[np.int32], files: npt.NDArray[np.int64]) -> bool:
+    step = np.diff(codes)
+    return bool(((step > 0) | ((step == 0) & (np.diff(files) >= 0))).all())
 
 
 def write_files(files: pa.Table) -> bytes:
