@@ -146,13 +146,16 @@ class _Binder:
             case Op.IS_NAN | Op.IS_NOT_NAN:
                 return _is_nan(op, reference)
             case Op.IN:
-                known = [v for v in literals if v.value is not None]  # = NULL is never true
-                return disjunction([self._equal(reference, v) for v in known])
+                known = tuple(v for v in literals if v.value is not None)  # = NULL is never true
+                points, others = self._points(reference, known)
+                parts = [self._equal(reference, v) for v in others]
+                return disjunction([membership(Op.IN, reference, points), *parts])
             case Op.NOT_IN:
                 if any(v.value is None for v in literals):
                     return FALSE
-                parts = [self._unequal(reference, v) for v in literals]
-                return conjunction([BoundPredicate(Op.IS_NOT_NULL, reference), *parts])
+                points, others = self._points(reference, literals)
+                parts = [self._unequal(reference, v) for v in others]
+                return conjunction([membership(Op.NOT_IN, reference, points), *parts])
         (literal,) = literals
         if literal.value is None:
             return _with_null(op, reference)
@@ -193,6 +196,20 @@ class _Binder:
                 "write 2024-03-01 or 2024-03-01 12:00:00.5",
             )
         return placement
+
+    def _points(
+        self, reference: BoundReference, literals: tuple[Literal, ...]
+    ) -> tuple[list[Value], list[Literal]]:
+        """The literals that are values of the column, and the others; lists can be long."""
+        points: list[Value] = []
+        others: list[Literal] = []
+        for literal in literals:
+            at = None if is_nan(literal) else self._place(reference, literal)
+            if at is not None and at.point and at.low is not None:
+                points.append(_zero(at.low))
+            else:
+                others.append(literal)
+        return points, others
 
     def _equal(self, reference: BoundReference, literal: Literal) -> BoundExpression:
         if is_nan(literal):

@@ -66,18 +66,40 @@ def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) 
         sought = np.asarray(values, dtype=lower.dtype)
         # The least value at or above the lower bound; the range check left one.
         least = sought[np.minimum(np.searchsorted(sought, low, side="left"), len(sought) - 1)]
-        never[left] = (least > high) & (low <= high)
+        never[left] = least > high
         return never
-    # Per file in Python: wide values only, and only files within the whole range.
+    assert not isinstance(lower, np.ndarray) and not isinstance(upper, np.ndarray)
     indices = pa.array(left)
-    for i, low, high in zip(
-        left, _canonical(lower.take(indices)), _canonical(upper.take(indices)), strict=True
-    ):
-        if low is None or high is None or low > high:
-            continue  # one known bound was already used
-        place = bisect.bisect_left(values, low)
-        never[i] = place == len(values) or values[place] > high
+    search = _sought_in_python if pa.types.is_decimal(lower.type) else _SEARCH
+    never[left] = search(lower.take(indices), upper.take(indices), values)
     return never
+
+
+def _sought_by_arrow(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]) -> Mask:
+    """Wide values: whether the least value at or above a lower bound exceeds the upper one."""
+    sought = pa.array(values, lower.type)
+    known = pc.and_(lower.is_valid(), upper.is_valid())
+    low, high = lower.filter(known), upper.filter(known)
+    first = pc.min_element_wise(
+        pc.call_function("search_sorted", [sought, low]).cast(pa.int64()), len(sought) - 1
+    )
+    beyond = pc.greater(sought.take(first), high)
+    result = np.zeros(len(lower), dtype=np.bool_)
+    result[known.to_numpy(zero_copy_only=False)] = _mask(beyond)
+    return result
+
+
+def _sought_in_python(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]) -> Mask:
+    """The same one by one: Arrow's ``search_sorted`` is recent, and has none for decimals."""
+    result = np.zeros(len(lower), dtype=np.bool_)
+    for i, (low, high) in enumerate(zip(_canonical(lower), _canonical(upper), strict=True)):
+        if low is not None and high is not None:
+            place = bisect.bisect_left(values, low)
+            result[i] = place == len(values) or values[place] > high
+    return result
+
+
+_SEARCH = _sought_by_arrow if "search_sorted" in pc.list_functions() else _sought_in_python
 
 
 def _canonical(bounds: pa.Array) -> list[Any]:

@@ -46,7 +46,7 @@ class Rounding(Enum):
     EXACT = "exact"
     DOUBLE = "double"
     SINGLE = "single"
-    """In float where one side is a float, else in double."""
+    """In float where the column is one, or an exact number meets one; else in double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ class Oracle:
         floats = left.is_floating, right.is_floating
         if self.rounding is Rounding.EXACT or floats == (False, False):
             return one, other
-        if self.rounding is Rounding.SINGLE and Kind.FLOAT in (left.kind, right.kind):
+        single = left.kind is Kind.FLOAT or (right.kind is Kind.FLOAT and not left.is_floating)
+        if self.rounding is Rounding.SINGLE and single:
             with np.errstate(over="ignore"):
                 return tuple(float(np.float32(_double(v))) for v in (one, other))  # type: ignore[return-value]
         return _double(one), _double(other)

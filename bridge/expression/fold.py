@@ -102,7 +102,10 @@ def _merge_or(children: list[BoundExpression]) -> list[BoundExpression]:
     merged: dict[BoundExpression, None] = {}
     for child in children:
         if isinstance(child, BoundPredicate) and child.op in (Op.EQ, Op.IN):
-            child = membership(Op.IN, child.reference, values[child.reference])
+            together = values.pop(child.reference, None)
+            if together is None:
+                continue  # merged where the column came first
+            child = membership(Op.IN, child.reference, together)
         merged[child] = None
     return list(merged)
 

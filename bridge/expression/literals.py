@@ -146,11 +146,17 @@ def _at(value: Value) -> Placement:
 
 
 def _among_numbers(literal: Literal, type: Type) -> Placement | None:
-    number = exact_number(literal)
     edges = domain(type)
-    if number is None or edges is None:
+    if edges is None:
         return None
     least, greatest = edges
+    value = literal.value
+    integers = type.is_integer and literal.type.is_integer and isinstance(value, int)
+    if integers and least <= value <= greatest:  # type: ignore[operator]
+        return _at(value)  # type: ignore[arg-type]  # the usual case, and lists are long
+    number = exact_number(literal)
+    if number is None:
+        return None
     if isinstance(number, float):
         return Placement(None, greatest) if number > 0 else Placement(least, None)
     scale = 10**type.scale if type.kind is Kind.DECIMAL else 1
