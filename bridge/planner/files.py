@@ -144,8 +144,10 @@ class FilePruner:
     def keep(self, ordinals: Ordinals, predicate: BoundExpression) -> Mask | None:
         """For listed files (by ordinal, -1 unknown): False where dropped; None keeps all."""
         never = self.never(predicate)
-        if never is None or not never.any():
+        if never is None:
             return None
+        if ordinals is self._view.everything:
+            return ~never
         # -1 picks the last file's answer and is then overruled.
         return ~never[ordinals] | (ordinals < 0)
 

@@ -29,6 +29,12 @@ class IndexView:
     def __init__(self, serving: ServingIndex | None, not_used: tuple[IndexNotUsed, ...]) -> None:
         self.serving = serving
         self.not_used = not_used
+        # Ordinals of all files; recognised by identity, so that whole-table answers are not copied.
+        self.everything = np.arange(serving.num_files if serving is not None else 0, dtype=np.int64)
+        self.total_bytes = int(serving.sizes.sum()) if serving is not None else 0
+        self.all_trusted = serving is None or bool(serving.trusted.all())
+        # The partition of each file where there is but one.
+        self.one_owner = np.zeros(len(self.everything), np.int32)
         self._ranges: dict[str, npt.NDArray[np.int64]] | None = None
         self._lock = threading.Lock()
 
@@ -41,6 +47,8 @@ class IndexView:
         serving = self.serving
         if serving is None:
             return np.empty(0, np.int64)
+        if tuple(serving.partition_names) == (partition,):
+            return self.everything
         with self._lock:
             if self._ranges is None:
                 self._ranges = _by_partition(serving)

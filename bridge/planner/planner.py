@@ -234,10 +234,10 @@ class ScanPlan:
         self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
         started = time.perf_counter()
         listed = self._files(batch)
-        size = int(listed.files.sizes.sum())
+        size = self._bytes(listed)
         n = len(listed.files)
         self._listing_stage.add(n, n, size, time.perf_counter() - started)
-        if self.view.serving is not None:
+        if self.view.serving is not None and listed.ordinals is not self.view.everything:
             self._unknown_files += int(np.count_nonzero(listed.ordinals < 0))
         kept = _materialised(self._prune(listed, self.predicate))
         self._files_kept += len(kept.files)
@@ -267,18 +267,26 @@ class ScanPlan:
         assert serving is not None
         groups = [self.view.ordinals_of(p.name) for p in partitions]
         ordinals = groups[0] if len(groups) == 1 else np.concatenate(groups)
-        owner = np.repeat(np.arange(len(groups), dtype=np.int32), [len(g) for g in groups])
-        whole = len(ordinals) == serving.num_files and len(groups) == 1
+        whole = ordinals is self.view.everything
+        owner = (
+            self.view.one_owner[: len(ordinals)]
+            if len(groups) == 1
+            else np.repeat(np.arange(len(groups), dtype=np.int32), [len(g) for g in groups])
+        )
         files = FileList(
             paths=_LazyPaths(serving, ordinals),
             sizes=serving.sizes if whole else serving.sizes[ordinals],
             modified=serving.modified if whole else serving.modified[ordinals],
             partition=owner,
         )
-        known = serving.trusted if whole else serving.trusted[ordinals]
-        return FileBatch(
-            files, ordinals if known.all() else np.where(known, ordinals, -1), partitions
-        )
+        if not self.view.all_trusted:
+            ordinals = np.where(serving.trusted[ordinals], ordinals, -1)
+        return FileBatch(files, ordinals, partitions)
+
+    def _bytes(self, batch: FileBatch) -> int:
+        if batch.ordinals is self.view.everything:
+            return self.view.total_bytes
+        return int(batch.files.sizes.sum())
 
     def _prune(
         self, batch: FileBatch, predicate: BoundExpression, *, narrowing: bool = False
@@ -345,10 +353,28 @@ class ScanPlan:
         return keep
 
     def _select(self, batch: FileBatch, keep: npt.NDArray[np.bool_] | None) -> FileBatch:
-        if keep is None or keep.all():
+        if keep is None:
             return batch
         chosen = np.flatnonzero(keep)
+        if len(chosen) == len(keep):
+            return batch
         return FileBatch(take(batch.files, chosen), batch.ordinals[chosen], batch.partitions)
+
+
+def slice_batch(batch: FileBatch, begin: int, end: int) -> FileBatch:
+    """Files begin to end of a batch, without copying."""
+    files = batch.files
+    return FileBatch(
+        FileList(
+            files.paths.slice(begin, end - begin),
+            files.sizes[begin:end],
+            files.modified[begin:end],
+            files.partition[begin:end],
+            files.etags.slice(begin, end - begin) if files.etags is not None else None,
+        ),
+        batch.ordinals[begin:end],
+        batch.partitions,
+    )
 
 
 class _LazyPaths:

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from bridge.errors import InvalidRequest
 from bridge.index.serving import ServingIndex
-from bridge.planner.planner import FileBatch, ScanPlan
+from bridge.planner.planner import FileBatch, ScanPlan, slice_batch
 from bridge.planner.report import PruneReport, SplitTotals
 from bridge.splits.coalesce import SplitSettings, coalesce
 from bridge.splits.loader import SplitLoader
 from bridge.splits.split import SplitBatch
 
 MAX_BATCH_BYTES = 4 << 20
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class SplitSource:
         self._token = 0
         self._last: SourceBatch | None = None
         self._pending: SplitBatch | None = None
+        self._rest: FileBatch | None = None
         self._offset = 0
         self._totals = SplitTotals()
         self._paths: list[pa.Array] | None = [] if keep_paths else None
@@ -81,7 +83,8 @@ class SplitSource:
                     f"token {token} is not the next one, {self._token}", "ask in order"
                 )
             splits = self._draw(max_splits, timeout)
-            finished = self._pending is None and self._loader.finished
+            drained = self._pending is None and self._rest is None
+            finished = drained and self._loader.finished
             self._token += 1
             self._last = SourceBatch(token, self._token, splits, finished)
             return self._last
@@ -100,7 +103,9 @@ class SplitSource:
     def _draw(self, max_splits: int, timeout: float) -> SplitBatch | None:
         deadline = time.monotonic() + timeout
         while self._pending is None:
-            batch = self._loader.take(max(0.0, deadline - time.monotonic()))
+            batch, self._rest = self._rest, None
+            if batch is None:
+                batch = self._loader.take(max(0.0, deadline - time.monotonic()))
             if batch is None:
                 return None
             self._cut(self.plan.refine(batch))
@@ -118,6 +123,10 @@ class SplitSource:
         return piece
 
     def _cut(self, batch: FileBatch) -> None:
+        if len(batch.files) > _CHUNK:
+            # The first splits of a huge directory must not wait for the cutting of the last.
+            self._rest = slice_batch(batch, _CHUNK, len(batch.files))
+            batch = slice_batch(batch, 0, _CHUNK)
         if not len(batch.files):
             return
         started = time.perf_counter()

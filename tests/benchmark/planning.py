@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from bridge.table.directory import DirectoryCatalog
 
+from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
 from bridge.index.build import build_index
 from bridge.index.collect import ThreadCollector
@@ -83,7 +85,8 @@ def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexVi
 
 def plan(planner: Planner, table: Table, where: str, freshness: str) -> PruneReport:
     """One scan planned to its end; the survivors' paths are made."""
-    predicate, _ = PREDICATES.setdefault(where, parse_where(where))
+    # Engines send a parsed predicate: SQL text is not part of planning.
+    predicate = parsed(where)
     opened = planner.plan(ScanRequest(table.name, predicate, freshness=freshness))
     paths = None
     for batch in opened.batches():
@@ -91,7 +94,9 @@ def plan(planner: Planner, table: Table, where: str, freshness: str) -> PruneRep
     return opened.report(paths=paths)
 
 
-PREDICATES: dict[str, tuple] = {}  # type: ignore[type-arg]
+@functools.cache
+def parsed(where: str) -> Expression:
+    return parse_where(where)[0]
 
 
 def run() -> list[Figure]:
@@ -168,7 +173,7 @@ def _delta(directory: Path) -> list[Figure]:
     day = dt.date(1995, 6, 17)
 
     def mask(table: DeltaTable) -> int:
-        actions = pa.record_batch(table.get_add_actions(flatten=True))
+        actions = pa.table(table.get_add_actions(flatten=True))
         keep = pc.and_(
             pc.less_equal(actions["min.l_shipdate"], day),
             pc.greater_equal(actions["max.l_shipdate"], day),
