@@ -50,7 +50,12 @@ class Stack:
                 ),
                 directory=directory,
                 port=self.planner_port,
-                environment={"SKIPBRIDGE_CACHE": str(self.directory / "cache")},
+                environment={
+                    "SKIPBRIDGE_CACHE": str(self.directory / "cache"),
+                    # Small enough that files of a test are cut in ranges.
+                    "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
+                    "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
+                },
             )
         )
 
