@@ -130,3 +130,15 @@ def _stack(
             yield running
     finally:
         running.stop_planner()
+
+
+@pytest.fixture(scope="session")
+def stack_483(
+    metastore: RunningMetastore,
+    everything: Everything,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stack]:
+    """The same over Trino 483, assembled from jars."""
+    plugin = build_plugin("483", tmp_path_factory.mktemp("plugin483"), None, "skipbridge", print)
+    directory = tmp_path_factory.mktemp("stack483")
+    yield from _stack(metastore, everything, plugin, "483", directory)
