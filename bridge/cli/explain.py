@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
-from bridge.cli.output import DIALECTS, emit, emit_json, say, settings
+from bridge.cli.output import DIALECTS, emit, settings, write
 from bridge.config import Config
 from bridge.engines.trino.translate import translate as translate_trino
 from bridge.expression.nodes import AlwaysTrue, Expression
@@ -85,11 +86,6 @@ def explain(
     if output == "html":
         text = page(report)
     elif output == "json":
-        if to is None:
-            emit_json(report.to_dict(files=files))
-            return
-        import json
-
         text = json.dumps(report.to_dict(files=files), indent=2)
     else:
         text = funnel(report)
@@ -98,5 +94,4 @@ def explain(
     if to is None:
         emit(text)
     else:
-        to.write_text(text + "\n")
-        say(f"written: {to}")
+        write(to, text + "\n")

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from pathlib import Path
 
 import click
 
 from bridge import __version__
-from bridge.cli.config import config_group
-from bridge.cli.demo import demo
-from bridge.cli.doctor import doctor
-from bridge.cli.explain import explain
-from bridge.cli.index import index
-from bridge.cli.metastore import metastore
-from bridge.cli.output import ErrorGroup
-from bridge.cli.plugin import plugin
-from bridge.cli.serve import serve
-from bridge.cli.table import table
+from bridge.cli.lazy import LazyGroup
+
+_COMMANDS = {
+    "demo": ("bridge.cli.demo:demo", "The whole story: files, index, planner, a real Trino."),
+    "explain": ("bridge.cli.explain:explain", "Which files a query would read, and why."),
+    "index": ("bridge.cli.index:index", "Build, refresh, show and clean indexes."),
+    "table": ("bridge.cli.table:table", "Register files that exist as a table."),
+    "metastore": ("bridge.cli.metastore:metastore", "A Hive Metastore for trials."),
+    "serve": ("bridge.cli.serve:serve", "Start the planner that engines ask."),
+    "plugin": ("bridge.cli.plugin:plugin", "Build the Trino connector."),
+    "doctor": ("bridge.cli.doctor:doctor", "What is missing here, and how to mend it."),
+    "config": ("bridge.cli.config:config_group", "Show settings and where they come from."),
+}
 
 
-@click.group(cls=ErrorGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    commands_at=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="skipbridge")
 @click.option(
     "--config",
@@ -28,7 +37,9 @@ from bridge.cli.table import table
     type=click.Path(path_type=Path, dir_okay=False),
     help="TOML file with settings; see `skipbridge config show`.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log what is done, to stderr.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Log what is done, and errors with their trace, to stderr."
+)
 @click.pass_context
 def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     """Skip files that hold no matching row, in Trino and Hive, over tables that exist.
@@ -40,6 +51,10 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
       skipbridge index build DB.TABLE         index a table with Spark
       skipbridge serve                        start the planner for the engines
       skipbridge plugin build                 build the Trino connector
+      skipbridge doctor                       what is missing on this machine
+
+    Every command explains itself with --help. Data goes to stdout, everything else to stderr.
+    Exit status: 0 done, 2 something to mend in the request or on this machine, 1 anything else.
     """
     ctx.obj = config_path
     logging.basicConfig(
@@ -50,23 +65,24 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
         logging.getLogger(noisy).setLevel(logging.ERROR)
 
 
-for command in (
-    demo,
-    explain,
-    index,
-    table,
-    metastore,
-    serve,
-    plugin,
-    doctor,
-    config_group,
-):
-    cli.add_command(command)
-
-
 def main() -> None:
-    """Entry point."""
-    cli(prog_name="skipbridge")
+    """Entry point.
+
+    The process ends without Python's finalisation: a thread of Arrow that gives back a Python
+    buffer in the midst of it aborts the process (status 134) after all was done.
+    """
+    status: object = 1
+    try:
+        cli(prog_name="skipbridge")
+    except SystemExit as e:
+        status = e.code
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = status or 1
+    os._exit(status if isinstance(status, int) else int(status is not None))
 
 
 if __name__ == "__main__":

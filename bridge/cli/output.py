@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
-import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bridge.config import Config, load
-from bridge.errors import BridgeError
+from bridge.errors import InvalidRequest
 
-stderr = Console(stderr=True, highlight=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
 DIALECTS = click.Choice(["trino", "hive", "spark"])
 
 
 def say(text: str) -> None:
     """Tells a person what is going on (stderr)."""
-    stderr.print(text, markup=False, soft_wrap=True)
+    click.echo(text, err=True)
 
 
 def emit(text: str) -> None:
@@ -36,18 +35,41 @@ def emit_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all.
+
+    Errors:
+        InvalidRequest: there is no such directory, or it must not be written to.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except OSError as e:
+        with suppress(OSError):
+            draft.unlink()
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InvalidRequest(f"cannot write {path}: {e.strerror}", "give another path") from e
+    say(f"written: {path}")
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, nothing elsewhere; call with (done, total)."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
+    # Imported here: half of a short command's time would go into it.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=stderr,
+        console=Console(stderr=True, highlight=False),
         transient=False,
     )
     with bar:
@@ -88,22 +110,3 @@ def _flag(key: str) -> str:
 
 def _argument(key: str) -> str:
     return "setting_" + key.replace(".", "_")
-
-
-class ErrorGroup(click.Group):
-    """Shows every BridgeError as code, sentence, mend; exit status 2 for the user's, 1
-    otherwise.
-    """
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BridgeError as e:
-            logging.getLogger("bridge").debug("failed", exc_info=True)
-            stderr.print(f"error {e.code}: {e.message}", style="red", markup=False, soft_wrap=True)
-            if e.hint:
-                stderr.print(f"  -> {e.hint}", markup=False, soft_wrap=True)
-            ctx.exit(2 if e.category.value == "USER_ERROR" else 1)
-        except BrokenPipeError:
-            sys.stderr.close()
-            ctx.exit(1)

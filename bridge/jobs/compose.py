@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bridge.config import Config, cache_dir
+from bridge.errors import InvalidRequest
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.catalog import HiveCatalog
@@ -63,11 +64,18 @@ def is_location(table: str) -> bool:
 def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, TableName]:
     """The catalogue and name behind a TABLE argument: ``schema.table``, ``table``, or a
     directory.
+
+    Errors:
+        InvalidRequest: it is neither.
     """
     if is_location(table):
         directory = DirectoryCatalog(storage, canonical(_absolute(table)))
         return directory, directory.name
-    schema, _, name = table.rpartition(".")
+    schema, dot, name = table.rpartition(".")
+    if not name or (dot and not schema) or "." in schema:
+        raise InvalidRequest(
+            f"not a table: {table!r}", "give schema.table, or a directory with a slash: ./flights"
+        )
     return hive_catalog_of(config), TableName((schema or "default").lower(), name.lower())
 
 

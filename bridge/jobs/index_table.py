@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from bridge.config import Config
-from bridge.errors import GenerationNotFound, UnsupportedTable
+from bridge.errors import GenerationNotFound, IndexCorrupt, UnsupportedTable
 from bridge.index.build import build_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.store import IndexStore
@@ -56,6 +56,9 @@ def index_table(
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)
+        broken = None if full else _damage(store)
+        if broken is not None:
+            say(f"the index is damaged and is built anew: {broken}")
         with _collector(config, storage, local) as collector:
             report = build_index(
                 found,
@@ -66,7 +69,7 @@ def index_table(
                 nan=nan,
                 progress=progress,
                 recursive=config.flag("planner.recursive"),
-                full=full,
+                full=full or broken is not None,
             )
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {uri}: {reason}")
@@ -88,6 +91,21 @@ def index_table(
         "bytes_written": report.bytes_written,
         "seconds": round(report.seconds, 3),
     }
+
+
+def _damage(store: IndexStore) -> str | None:
+    """What is wrong with the newest generation; None if every file of it is what was written.
+
+    A build takes the entries of the newest generation over without looking at its columns: upon a
+    damaged one it would commit nothing, or the damage again.
+    """
+    try:
+        manifest = store.latest()
+        for blob in manifest.blobs() if manifest is not None else ():
+            store.read_blob(blob)
+    except IndexCorrupt as e:
+        return e.message
+    return None
 
 
 @contextmanager
