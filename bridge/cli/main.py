@@ -38,7 +38,10 @@ _COMMANDS = {
     help="TOML file with settings; see `skipbridge config show`.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Log what is done, and errors with their trace, to stderr."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Log what is done, and errors with their trace, to stderr.",
 )
 @click.pass_context
 def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:

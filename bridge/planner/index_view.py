@@ -6,6 +6,7 @@ fatal: the view says why and files are read.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -16,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge import telemetry
-from bridge.errors import BridgeError, GenerationNotFound
+from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
 from bridge.index.serving import ServingIndex
 from bridge.index.store import IndexStore
 from bridge.planner.report import IndexNotUsed
+from bridge.table.directory import SCHEMA as DIRECTORY
 from bridge.table.model import Table
 
 
@@ -107,20 +109,29 @@ class IndexViews:
             return view
 
     def _refresh(self, table: Table, held: IndexView | None) -> IndexView:
-        command = f"skipbridge index build {table.name}"
+        command = f"skipbridge index build {argument(table)}"
         try:
             store = self._open_store(table)
             manifest = store.latest()
             if manifest is None:
                 return _absent("NO_INDEX", "the table has no index", command)
-            if held is not None and held.generation == manifest.generation:
+            if held is not None and held.serving is not None and held.serving.manifest == manifest:
                 return held
             return IndexView(ServingIndex.open(manifest, store, self._cache_dir), ())
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", command)
         except (BridgeError, OSError) as e:
-            code = e.code if isinstance(e, BridgeError) else "STORAGE_ERROR"
-            return _absent(code, str(e), command)
+            if not isinstance(e, BridgeError):
+                return _absent("STORAGE_ERROR", str(e), command)
+            rebuild = isinstance(e, IndexCorrupt) or not e.hint
+            return _absent(e.code, e.message, command if rebuild else e.hint)
+
+
+def argument(table: Table) -> str:
+    """What names the table on the command line: ``schema.table``, or its directory."""
+    if table.name.schema != DIRECTORY:
+        return str(table.name)
+    return shlex.quote(table.location.removeprefix("file://"))
 
 
 def _absent(reason: str, detail: str, mend: str) -> IndexView:

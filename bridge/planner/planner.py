@@ -36,7 +36,7 @@ from bridge.planner.files import (
     take,
 )
 from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
-from bridge.planner.index_view import IndexView, IndexViews
+from bridge.planner.index_view import IndexView, IndexViews, argument
 from bridge.planner.listing import Listings, concat
 from bridge.planner.partitions import Typed, partition_residual, select_partitions
 from bridge.planner.pins import Pin, Pins
@@ -197,7 +197,7 @@ class ScanPlan:
         )
 
     def _not_used(self) -> tuple[IndexNotUsed, ...]:
-        name = self.table.name
+        name = argument(self.table)
         found = list(self.view.not_used)
         if not self.request.pruning:
             found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
