@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bridge.table.directory import DirectoryCatalog
 from pyspark.sql import SparkSession
 
 from bridge.index.build import build_index
@@ -19,6 +18,7 @@ from bridge.index.store import IndexStore
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import Partition
 from tests.benchmark.data import small_files
 from tests.benchmark.figures import Figure

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from bridge.table.directory import DirectoryCatalog
 
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
@@ -22,6 +21,7 @@ from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table, TableName
 from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, median, timed
@@ -135,7 +135,9 @@ def _bounds(directory: Path) -> list[tuple[str, int, dt.date, dt.date, int]]:
 
 
 def _delta(directory: Path) -> list[Figure]:
-    """The peer delta-rs: add actions with the same bounds, then a mask; a new and an open handle."""
+    """The peer delta-rs: add actions with the same bounds, then a mask; a new and an open
+    handle.
+    """
     try:
         import json
 
@@ -190,7 +192,9 @@ def _delta(directory: Path) -> list[Figure]:
 
 
 def _iceberg(directory: Path) -> list[Figure]:
-    """The peer pyiceberg: the files added to a table with all column statistics, then plan_files."""
+    """The peer pyiceberg: the files added to a table with all column statistics, then
+    plan_files.
+    """
     try:
         from pyiceberg.catalog.sql import SqlCatalog
         from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan

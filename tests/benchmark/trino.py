@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import trino
-from bridge.table.directory import DirectoryCatalog
 
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
@@ -20,6 +19,7 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.process import ServerSpec, choose_port, start_server
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import Table, TableName
 from tests.benchmark.data import large_files, small_files
 from tests.benchmark.figures import Figure, interleaved, median

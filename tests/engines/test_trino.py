@@ -167,7 +167,10 @@ def test_planner_down_is_one_clear_error(stack: Stack) -> None:
 
 def test_planner_killed_in_the_middle_loses_no_row(stack: Stack) -> None:
     """A query either answers completely or fails; it is never short of rows."""
-    sql = "SELECT count(*) FROM laws.everything a CROSS JOIN laws.everything b CROSS JOIN (VALUES 1, 2, 3, 4) v(x)"
+    sql = (
+        "SELECT count(*) FROM laws.everything a CROSS JOIN laws.everything b "
+        "CROSS JOIN (VALUES 1, 2, 3, 4) v(x)"
+    )
     outcome: list[Any] = []
 
     def run() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -51,7 +53,7 @@ def test_every_byte_once(
         parts = sorted(ranges[f"file:///t/{i}"])
         assert parts[0][0] == 0
         assert parts[-1][1] == size
-        assert all(a[1] == b[0] for a, b in zip(parts, parts[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(parts))
     assert len(ranges) == len(sizes)
     per_split = np.diff(batch.first)
     assert (per_split >= 1).all() and (per_split <= max(max_files, 1)).all()
