@@ -91,6 +91,7 @@ class ScanPlan:
         self._listing_stage = StageCounter("files", "listing")
         self._attribute_stage = StageCounter("files", "attributes")
         self._index_stage = StageCounter("files", "minmax", self._pruner.columns(self.predicate))
+        self._narrow_stage = StageCounter("files", "narrowed")
         self._unknown_files = 0
         self._files_kept = 0
 
@@ -160,9 +161,19 @@ class ScanPlan:
         """Applies what `narrow` has added by now; called as late as the batch is handed out."""
         with self._lock:
             narrowed = self._narrowed
+        if not narrowed or not len(batch.files):
+            return batch
+        started = time.perf_counter()
+        left = batch
         for predicate in narrowed:
-            batch = self._prune(batch, predicate, narrowing=True)
-        return batch
+            left = self._prune(left, predicate, count=False)
+        self._narrow_stage.add(
+            len(batch.files),
+            len(left.files),
+            int(left.files.sizes.sum()),
+            time.perf_counter() - started,
+        )
+        return left
 
     def close(self) -> None:
         """Stops metastore calls under way; `batches` ends at its next step."""
@@ -174,10 +185,16 @@ class ScanPlan:
 
     def report(self, splits: SplitTotals | None = None, paths: object | None = None) -> PruneReport:
         """The funnel as it stands; complete once `batches` was drawn to its end."""
+        narrowed = self._narrow_stage
         stages = [self._partition_stage.freeze()] if self.table.partition_keys else []
         stages += [
             c.freeze()
-            for c in (self._listing_stage, self._attribute_stage, self._index_stage)
+            for c in (
+                self._listing_stage,
+                self._attribute_stage,
+                self._index_stage,
+                self._narrow_stage,
+            )
             if c.total or c is self._listing_stage
         ]
         return PruneReport(
@@ -189,7 +206,8 @@ class ScanPlan:
             dropped=self.request.dropped,
             stages=tuple(stages),
             files_total=self._listing_stage.total,
-            files_kept=self._files_kept,
+            # Each is counted by a thread of its own: what was listed, and what was handed out.
+            files_kept=self._files_kept - narrowed.total + narrowed.kept,
             splits=splits or SplitTotals(),
             not_used=self._not_used(),
             complete=self._complete,
@@ -289,7 +307,7 @@ class ScanPlan:
         return int(batch.files.sizes.sum())
 
     def _prune(
-        self, batch: FileBatch, predicate: BoundExpression, *, narrowing: bool = False
+        self, batch: FileBatch, predicate: BoundExpression, *, count: bool = True
     ) -> FileBatch:
         if isinstance(predicate, BoundTrue) or not len(batch.files):
             return batch
@@ -299,33 +317,20 @@ class ScanPlan:
             kept = self._select(
                 batch, keep_by_attributes(batch.files, parts.attributes, self.request.semantics)
             )
-            self._count(self._attribute_stage, batch, kept, started, narrowing)
+            if count:
+                self._count(self._attribute_stage, batch, kept, started)
             batch = kept
         started = time.perf_counter()
         kept = self._select(batch, self._keep_by_index(batch, parts.data))
-        if self.view.serving is not None or len(kept.files) != len(batch.files):
-            self._count(self._index_stage, batch, kept, started, narrowing)
+        if count and (self.view.serving is not None or len(kept.files) != len(batch.files)):
+            self._count(self._index_stage, batch, kept, started)
         return kept
 
     def _count(
-        self,
-        stage: StageCounter,
-        before: FileBatch,
-        after: FileBatch,
-        started: float,
-        narrowing: bool,
+        self, stage: StageCounter, before: FileBatch, after: FileBatch, started: float
     ) -> None:
-        """A narrowed batch was counted as kept before: only the difference is booked."""
         seconds = time.perf_counter() - started
-        if narrowing:
-            gone = len(before.files) - len(after.files)
-            lost = int(before.files.sizes.sum() - after.files.sizes.sum()) if gone else 0
-            stage.add(0 if stage.total else len(before.files), -gone, -lost, seconds)
-            if stage.kept < 0:
-                stage.add(0, len(before.files), int(before.files.sizes.sum()), 0.0)
-            self._files_kept -= gone
-        else:
-            stage.add(len(before.files), len(after.files), int(after.files.sizes.sum()), seconds)
+        stage.add(len(before.files), len(after.files), int(after.files.sizes.sum()), seconds)
 
     def _keep_by_index(
         self, batch: FileBatch, predicate: BoundExpression

@@ -1,0 +1,159 @@
+"""A partitioned table of real files, a catalogue that describes it, and planners over both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.index.build import BuildReport, build_index
+from bridge.index.collect import ThreadCollector
+from bridge.index.store import IndexStore
+from bridge.planner.index_view import IndexViews
+from bridge.planner.listing import Listings
+from bridge.planner.planner import Planner, ScanPlan
+from bridge.planner.request import ScanRequest
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from bridge.storage.uri import canonical
+from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName
+from bridge.table.partition import partition_name
+
+NAME = TableName("db", "t")
+
+
+@dataclass
+class Lake:
+    """The table ``db.t`` in a directory; implements `Catalog` for itself.
+
+    Attributes:
+        spelling: how the catalogue spells the location.
+    """
+
+    root: Path
+    columns: tuple[Column, ...]
+    keys: tuple[Column, ...] = ()
+    spelling: str = "file://{}"
+    partition_values: list[tuple[str | None, ...]] = field(default_factory=list)
+    storage: Storage = field(default_factory=open_storage)
+
+    def __post_init__(self) -> None:
+        (self.root / "t").mkdir(parents=True, exist_ok=True)
+        if not self.keys:
+            self.partition_values = [()]
+
+    # the catalogue
+
+    def schemas(self) -> list[str]:
+        return ["db"]
+
+    def tables(self, schema: str) -> list[str]:
+        return ["t"]
+
+    def table(self, name: TableName = NAME) -> Table:
+        return Table(name, self.columns, self.keys, self._uri(self.root / "t"))
+
+    def partition_names(self, table: Table) -> list[str]:
+        return [self.name_of(values) for values in self.partition_values]
+
+    def partitions(self, table: Table, names: list[str]) -> Fetch:
+        known = {self.name_of(values): values for values in self.partition_values}
+        found = [Partition(n, known[n], self._uri(self.directory(known[n]))) for n in names]
+        return Fetch([PartitionBatch(tuple(found[i : i + 2])) for i in range(0, len(found), 2)])
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    # files
+
+    def _uri(self, path: Path) -> str:
+        return canonical(self.spelling.format(path))
+
+    def name_of(self, values: Sequence[str | None]) -> str:
+        return partition_name([k.name for k in self.keys], list(values)) if self.keys else ""
+
+    def directory(self, values: Sequence[str | None]) -> Path:
+        return self.root / "t" / self.name_of(values)
+
+    def write(
+        self, values: Sequence[str | None], name: str, data: pa.Table, **options: Any
+    ) -> Path:
+        """Writes a file, some seconds old, so that its entry is trusted at once."""
+        path = self.directory(values) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(data, path, **options)
+        age(path)
+        return path
+
+    # the index and planners over it
+
+    def store(self) -> IndexStore:
+        return IndexStore(self.storage, f"file://{self.root}/index")
+
+    def build(self, **options: Any) -> BuildReport:
+        table = self.table()
+        fetched = self.partitions(table, self.partition_names(table))
+        partitions = [p for batch in fetched for p in batch.partitions]
+        collector = ThreadCollector(self.storage)
+        return build_index(
+            table, partitions, self.store(), self.storage, collector=collector, **options
+        )
+
+    def planner(self) -> Planner:
+        views = IndexViews(lambda table: self.store(), self.root / "cache", 0.0)
+        return Planner(self, views, Listings(self.storage, 4), metadata_ttl=0.0)
+
+
+class Fetch:
+    """Partition batches that are there already; implements `PartitionFetch`."""
+
+    def __init__(self, batches: list[PartitionBatch]) -> None:
+        self._batches = iter(batches)
+
+    def __iter__(self) -> Iterator[PartitionBatch]:
+        return self._batches
+
+    def __next__(self) -> PartitionBatch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def age(path: Path, seconds: float = 10.0) -> None:
+    found = path.stat()
+    moved = found.st_mtime_ns - int(seconds * 1e9)
+    os.utime(path, ns=(moved, moved))
+
+
+def kept(
+    planner: Planner, predicate: Expression, *, narrow: Expression | None = None, **request: Any
+) -> set[str]:
+    """URIs of the files that a scan reads."""
+    return drained(planner.plan(ScanRequest(NAME, predicate, **request)), narrow)
+
+
+def drained(plan: ScanPlan, narrow: Expression | None = None) -> set[str]:
+    """URIs of a plan's files; ``narrow`` comes when the first batch is drawn, as late as can be."""
+    found: list[str] = []
+    for batch in plan.batches():
+        if narrow is not None:
+            plan.narrow(narrow)
+            narrow = None
+        found += plan.refine(batch).files.paths.to_pylist()
+    assert len(found) == len(set(found)), "a file came out twice"
+    report = plan.report()
+    assert report.complete and report.files_kept == len(found)
+    for stage in report.stages:
+        assert 0 <= stage.kept <= stage.total, stage
+    return set(found)
+
+
+def everything(planner: Planner) -> set[str]:
+    return kept(planner, AlwaysTrue())

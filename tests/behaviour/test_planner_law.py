@@ -1,0 +1,200 @@
+"""The law, asked of the whole planner: files kept are a superset of those with a matching row.
+
+Random partitioned tables of real files, their index, and predicates over data columns, partition
+keys and hidden columns in any mixture; by each freshness, with dynamic filters, and after the
+files have changed under the index.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+for folder in ("laws", "unit/index", "behaviour"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
+from lake import Lake, age, kept
+from strategies import Case, Table, cases, expression, table
+from test_index_law import arrow_table
+
+from bridge.expression.evaluate import Oracle, Rounding, Row, Truth
+from bridge.expression.nodes import And, Expression, Unknown
+from bridge.planner.planner import Planner
+from bridge.table.model import Column
+from bridge.types import BIGINT, INTEGER, STRING, TIMESTAMP_TZ, Value
+
+FILES, PREDICATES = 10, 8
+MODES = ("live", "cached(60s)", "snapshot")
+# What a directory says of the key p (an int), and the values that engines may make of it.
+KEYS: dict[str | None, tuple[Value | None, ...]] = {
+    "1": (1,),
+    "02": (2,),
+    "-5": (-5,),
+    None: (None,),
+    "abc": (None, 0, 1, 2, -5, 2**31 - 1),
+    "99999999999": (None, 0, 1, 2**31 - 1),
+}
+TEXTS = ("a", "b=c/d", "ä %", "__x")
+asked: Counter[str] = Counter()
+
+
+def unknown(node: Unknown, row: Row) -> Truth:
+    shown = sorted((k, str(v)) for k, v in row.items())
+    return random.Random(f"{node.text}{shown}").choice((True, False, None))
+
+
+@dataclass
+class World:
+    """One random table on disk; ``rows`` by URI, one variant for each reading of the keys."""
+
+    case: Case
+    rng: random.Random
+    lake: Lake
+    data: Table
+    rows: dict[str, list[Row]]
+
+    @classmethod
+    def make(cls, case: Case, root: Path) -> World:
+        rng = case.rng()
+        data = table(rng, case.types, FILES)
+        columns = tuple(Column(c.name, c.type) for c in data.columns)
+        lake = Lake(root, columns, (Column("p", INTEGER), Column("q", STRING)))
+        texts, numbers = rng.sample(TEXTS, 2), rng.sample(list(KEYS), 3)
+        lake.partition_values = [(p, q) for p in numbers for q in texts]
+        world = cls(case, rng, lake, data, {})
+        for i in range(FILES):
+            world.write(rng.choice(lake.partition_values), f"f{i}.parquet", data.files[i])
+        data.paths.update(
+            {
+                ("p",): INTEGER,
+                ("q",): STRING,
+                ("$partition",): STRING,
+                ("$path",): STRING,
+                ("$file_size",): BIGINT,
+                ("$file_modified_time",): TIMESTAMP_TZ,
+            }
+        )
+        world.learn()
+        return world
+
+    def write(self, values: tuple[str | None, ...], name: str, rows: list[Row]) -> str:
+        """Writes a file and notes its rows, with all that hidden columns say of them."""
+        rng = self.rng
+        content = arrow_table(self.data, rows)
+        path = self.lake.write(values, name, content, row_group_size=rng.choice((1, 2, 100)))
+        age(path, rng.choice((0, 60, 3600, 86400)))
+        uri = f"file://{path}"
+        found = path.stat()
+        hidden: dict[Any, Any] = {
+            ("q",): str(values[1]).encode(),
+            ("$partition",): self.lake.name_of(values).encode(),
+            ("$path",): uri.encode(),
+            ("$file_size",): found.st_size,
+            ("$file_modified_time",): found.st_mtime_ns // 1_000_000 * 1000,
+        }
+        self.rows[uri] = [{**r, **hidden, ("p",): p} for r in rows for p in KEYS[values[0]]]
+        return uri
+
+    def learn(self) -> None:
+        """Literals are drawn from values that are there, floats' NaN among them."""
+        every = [row for rows in self.rows.values() for row in rows]
+        for path in self.data.paths:
+            values = {row[path] for row in every if row[path] is not None}
+            if values and path not in self.data.pools:
+                self.data.pools[path] = sorted(values, key=str)
+            self.data.pools.setdefault(path, [0] if path[0] != "q" else [b"a"])
+
+    def predicate(self) -> Expression:
+        return expression(self.rng, self.data, depth=self.rng.choice((0, 1, 2, 3)))
+
+    def check(
+        self, planner: Planner, node: Expression, narrow: Expression | None, mode: str
+    ) -> None:
+        oracle = Oracle(
+            self.case.semantics, self.data.paths, self.rng.choice(list(Rounding)), unknown
+        )
+        whole = node if narrow is None else And((node, narrow))
+        must = {
+            uri
+            for uri, rows in self.rows.items()
+            if any(oracle.truth(whole, row) is True for row in rows)
+        }
+        found = kept(
+            planner, node, narrow=narrow, freshness=mode, semantics=self.case.semantics
+        )
+        assert must <= found, (mode, node, narrow, must - found)
+        assert found <= set(self.rows) or mode != "live"
+        asked[mode] += len(self.rows)
+        asked[f"{mode} pruned"] += len(self.rows) - len(found)
+        asked["narrowed"] += narrow is not None
+
+
+LAW = settings(
+    deadline=None,
+    max_examples=40,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@LAW
+@given(cases())
+def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    world = World.make(case, tmp_path_factory.mktemp("law"))
+    planner = world.lake.planner()
+    world.lake.build(nan=world.rng.choice(("footer", "scan")))
+    for _ in range(PREDICATES):
+        node = world.predicate()
+        for mode in MODES:
+            world.check(planner, node, None, mode)
+            world.check(planner, node, world.predicate(), mode)
+    planner.listings.close()
+
+
+@LAW
+@given(cases())
+def test_live_loses_nothing_while_files_change(
+    tmp_path_factory: pytest.TempPathFactory, case: Case
+) -> None:
+    world = World.make(case, tmp_path_factory.mktemp("change"))
+    lake, rng = world.lake, world.rng
+    planner = lake.planner()
+    lake.build()
+    fresh = table(case.rng(), case.types, 4).files
+    for step in range(4):
+        uris = list(world.rows)
+        match step % 4 if step < 3 else rng.randrange(3):
+            case 0:
+                world.write(rng.choice(lake.partition_values), f"n{step}.parquet", fresh[step])
+            case 1:
+                path = Path(rng.choice(uris).removeprefix("file://"))
+                values = next(v for v in lake.partition_values if lake.directory(v) == path.parent)
+                before = path.stat()
+                world.write(values, path.name, fresh[step])
+                if path.stat().st_mtime_ns == before.st_mtime_ns:
+                    age(path, 1.0)
+            case 2:
+                gone = rng.choice(uris)
+                Path(gone.removeprefix("file://")).unlink()
+                del world.rows[gone]
+        for _ in range(3):
+            world.check(planner, world.predicate(), world.predicate(), "live")
+        if rng.random() < 0.5:
+            lake.build()
+            for _ in range(2):
+                world.check(planner, world.predicate(), None, "live")
+    planner.listings.close()
+
+
+def test_the_law_was_asked_and_pruning_did_happen() -> None:
+    if not asked:
+        pytest.skip("the law was not asked in this run")
+    assert asked["narrowed"] > 100
+    for mode in MODES:
+        assert asked[f"{mode} pruned"] > asked[mode] // 4, asked
