@@ -125,9 +125,7 @@ class World:
             for uri, rows in self.rows.items()
             if any(oracle.truth(whole, row) is True for row in rows)
         }
-        found = kept(
-            planner, node, narrow=narrow, freshness=mode, semantics=self.case.semantics
-        )
+        found = kept(planner, node, narrow=narrow, freshness=mode, semantics=self.case.semantics)
         assert must <= found, (mode, node, narrow, must - found)
         assert found <= set(self.rows) or mode != "live"
         asked[mode] += len(self.rows)

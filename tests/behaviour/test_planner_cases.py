@@ -1,0 +1,197 @@
+"""Designed cases: the planner keeps the law, and pruning did happen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from lake import NAME, Lake, age, drained, everything, kept
+
+from bridge.errors import ColumnNotFound
+from bridge.expression.nodes import Expression
+from bridge.expression.text import parse_where
+from bridge.planner.report import PruneReport
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Column
+from bridge.types import INTEGER, STRING
+
+
+def where(text: str) -> Expression:
+    expression, dropped = parse_where(text)
+    assert not dropped
+    return expression
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Partitions p = 1, NULL, 'abc' (no integer); in each one file with x = 10 and one with 20."""
+    made = Lake(tmp_path, (Column("x", INTEGER),), (Column("p", INTEGER), Column("q", STRING)))
+    made.partition_values = [("1", "a"), (None, "a"), ("abc", "b")]
+    for values in made.partition_values:
+        for x in (10, 20):
+            made.write(values, f"x{x}.parquet", pa.table({"x": pa.array([x], pa.int32())}))
+    made.build()
+    return made
+
+
+def names(uris: set[str]) -> set[str]:
+    return {"/".join(uri.split("/")[-3:]) for uri in uris}
+
+
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}", "local://{}"])
+@pytest.mark.parametrize("freshness", ["live", "cached(60s)", "snapshot"])
+def test_every_spelling_of_the_location_prunes(lake: Lake, spelling: str, freshness: str) -> None:
+    lake.spelling = spelling
+    planner = lake.planner()
+    assert len(kept(planner, where("x = 10"), freshness=freshness)) == 3
+    assert len(everything(planner)) == 6
+    assert lake.build().read == 0  # the other spelling's files are the same files
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("p = 1", 2 + 2),  # 'abc' may be anything
+        ("p IS NULL", 2 + 2),
+        ("p IS NOT NULL", 2 + 2),
+        ("p = 7", 2),
+        ("p = 1 AND x = 10", 1 + 1),
+        ("p = 7 OR x = 10", 2 + 3 - 1),  # all of 'abc', and x = 10 elsewhere
+        ("(p = 1 AND x = 10) OR (q = 'b' AND x = 20)", 1 + 2),  # 'abc': either half may hold
+        ("q = 'b'", 2),
+        ("q <> 'b' AND x > 15", 2),
+        ("\"$partition\" = 'p=1/q=a'", 2),
+        ("\"$partition\" LIKE 'p=1%' OR x = 10", 2 + 2),
+        ('"$file_size" < 10', 0),
+        ('"$file_size" > 10', 6),
+        ("\"$file_modified_time\" > TIMESTAMP '2100-01-01 00:00:00 UTC'", 0),
+        ("\"$file_modified_time\" > TIMESTAMP '2000-01-01 00:00:00 UTC'", 6),
+        ("x = 10 AND \"$file_modified_time\" > TIMESTAMP '2000-01-01 00:00:00 UTC'", 3),
+        ("x > 100", 0),
+        ("false", 0),
+    ],
+)
+def test_keys_hidden_columns_and_data_in_one_predicate(lake: Lake, text: str, count: int) -> None:
+    planner = lake.planner()
+    for mode in ("live", "snapshot"):
+        assert len(kept(planner, where(text), freshness=mode)) == count, mode
+
+
+def test_path_is_the_canonical_uri(lake: Lake) -> None:
+    planner = lake.planner()
+    one = sorted(everything(planner))[0]
+    assert kept(planner, where(f"\"$path\" = '{one}'")) == {one}
+    assert kept(planner, where(f"\"$path\" <> '{one}'")) == everything(planner) - {one}
+    assert kept(planner, where(f"\"$path\" IN ('{one}', 'file:///nowhere')")) == {one}
+
+
+def test_a_dynamic_filter_prunes_what_was_not_handed_out(lake: Lake) -> None:
+    planner = lake.planner()
+    plan = planner.plan(ScanRequest(NAME, where("p = 1 OR p IS NULL")))
+    found = drained(plan, narrow=where("x = 10"))
+    assert len(found) == 3
+    report = plan.report()
+    assert [(s.index, s.total, s.kept) for s in report.stages if s.index == "narrowed"] == [
+        ("narrowed", 6, 3)
+    ]
+    assert report.files_kept == 3
+
+
+def test_a_dynamic_filter_over_an_unknown_column_is_an_error_of_its_call(lake: Lake) -> None:
+    plan = lake.planner().plan(ScanRequest(NAME))
+    with pytest.raises(ColumnNotFound):
+        plan.narrow(where("nope = 1"))
+    assert len(drained(plan)) == 6
+
+
+def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
+    """Correctness 19: nothing but the time tells the two apart."""
+    planner = lake.planner()
+    path = lake.directory(("1", "a")) / "x20.parquet"
+    before = path.stat()
+    assert f"file://{path}" not in kept(planner, where("x = 10"))
+    lake.write(("1", "a"), "x20.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    age(path, -3.0)
+    after = path.stat()
+    assert after.st_size == before.st_size and after.st_mtime_ns != before.st_mtime_ns
+    assert f"file://{path}" in kept(planner, where("x = 10"))
+    plan = planner.plan(ScanRequest(NAME, where("x = 10")))
+    drained(plan)
+    stale = plan.report().not_used
+    assert [n.reason for n in stale] == ["STALE"]
+    assert stale[0].mend == "skipbridge index refresh db.t"
+    lake.build()
+    assert f"file://{path}" in kept(planner, where("x = 10"))
+    assert f"file://{path}" not in kept(planner, where("x = 20"))
+
+
+def test_a_file_written_within_the_clocks_grain_is_not_trusted(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("x", INTEGER),))
+    path = lake.write((), "a.parquet", pa.table({"x": pa.array([1], pa.int32())}))
+    os.utime(path, (path.stat().st_atime + 3600, path.stat().st_mtime + 3600))  # from the future
+    assert lake.build().untrusted == 1
+    for mode in ("live", "snapshot"):
+        assert len(kept(lake.planner(), where("x = 2"), freshness=mode)) == 1
+
+
+def test_a_vanished_file_is_not_planned_live(lake: Lake) -> None:
+    (lake.directory(("1", "a")) / "x10.parquet").unlink()
+    planner = lake.planner()
+    assert names(kept(planner, where("x = 10 AND p = 1"))) == {"p=abc/q=b/x10.parquet"}
+
+
+def test_scans_of_one_query_see_one_file_set(lake: Lake) -> None:
+    planner = lake.planner()
+    first = kept(planner, where("true"), query_id="q1")
+    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.build()
+    assert kept(planner, where("true"), query_id="q1") == first
+    assert planner.plan(ScanRequest(NAME, query_id="q1")).view.generation == 1
+    assert len(kept(planner, where("true"), query_id="q2")) == len(first) + 1
+    assert planner.plan(ScanRequest(NAME, query_id="q2")).view.generation == 2
+    assert len(everything(planner)) == len(first) + 1
+
+
+def test_a_query_pins_partitions_that_only_its_second_scan_reads(lake: Lake) -> None:
+    planner = lake.planner()
+    assert len(kept(planner, where("q = 'b'"), query_id="q1")) == 2
+    assert len(kept(planner, where("true"), query_id="q1")) == 6
+    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    assert len(kept(planner, where("true"), query_id="q1")) == 6
+
+
+def test_without_pruning_every_file_comes(lake: Lake) -> None:
+    plan = lake.planner().plan(ScanRequest(NAME, where("x = 10"), pruning=False))
+    plan.narrow(where("x = 10"))
+    assert len(drained(plan)) == 6
+    assert plan.report().not_used[0].reason == "DISABLED"
+
+
+def test_a_broken_index_is_named_and_never_trusted(lake: Lake) -> None:
+    planner = lake.planner()
+    for shard in (lake.root / "index" / "shards").glob("*-columns*"):
+        raw = bytearray(shard.read_bytes())
+        raw[len(raw) // 2] ^= 255
+        shard.write_bytes(bytes(raw))
+    plan = planner.plan(ScanRequest(NAME, where("x = 10")))
+    assert len(drained(plan)) == 6
+    report: PruneReport = plan.report()
+    assert report.generation == -1
+    (missing,) = report.not_used
+    assert missing.reason == "INDEX_CORRUPT" and "checksum" in missing.detail
+    assert missing.mend == "skipbridge index build db.t"
+
+
+def test_an_index_built_anew_under_the_same_number_is_noticed(lake: Lake) -> None:
+    planner = lake.planner()
+    assert len(kept(planner, where("x = 10"), freshness="snapshot")) == 3
+    for file in sorted((lake.root / "index").rglob("*.*"), reverse=True):
+        file.unlink()
+    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    assert lake.build().generation == 1
+    assert len(kept(planner, where("x = 10"), freshness="snapshot")) == 4
