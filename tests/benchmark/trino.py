@@ -20,7 +20,7 @@ from bridge.servers.process import ServerSpec, choose_port, start_server
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
 from bridge.table.directory import DirectoryCatalog
-from bridge.table.model import Table, TableName
+from bridge.table.model import TableName
 from tests.benchmark.data import large_files, small_files
 from tests.benchmark.figures import Figure, interleaved, median
 
@@ -54,9 +54,7 @@ def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[
             for name, directory in directories.items():
                 catalog = DirectoryCatalog(open_storage(), f"file://{directory}")
                 found = catalog.table(catalog.name)
-                # A spelling that the stock connector's native local file system takes, too.
-                spelled = Table(found.name, found.columns, (), f"local://{directory}")
-                register_table(client, TableName("bench", name), spelled, [])
+                register_table(client, TableName("bench", name), found, [])
         for name in directories:
             index_table(
                 config,
@@ -90,8 +88,8 @@ def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[
                         "hive": {
                             "connector.name": "hive",
                             "hive.metastore.uri": uri,
-                            "fs.native-local.enabled": "true",
-                            "local.location": "/",
+                            # Its native local file system reads file:/ locations as empty.
+                            "fs.hadoop.enabled": "true",
                         },
                     },
                     plugins={"skipbridge": plugin, **stock_plugins("hive")},
