@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 
 from prometheus_client import start_http_server
 
 from bridge.config import Config
-from bridge.errors import PlannerUnavailable, PortInUse
+from bridge.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
 from bridge.jobs.compose import hive_catalog_of, planner_of, split_settings, storage_of
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer, check_loopback
 
 Say = Callable[[str], None]
+_GRACE = 10.0
 
 
 class RunningService:
@@ -60,9 +64,10 @@ class RunningService:
             self._threads.append(thread)
 
     def stop(self) -> None:
+        """Lets calls under way finish, for a while."""
         self._stopped.set()
-        for server in self._servers:
-            server.stop()
+        with ThreadPoolExecutor(len(self._servers)) as pool:
+            list(pool.map(lambda server: server.stop(_GRACE), self._servers))
         self.handler.close()
         self._catalog.close()
         for thread in self._threads:
@@ -95,7 +100,20 @@ def serve(config: Config, say: Say, *, shared: bool = False) -> None:
 
 
 def _child(config: Config) -> None:
-    serve(config, lambda text: None, shared=True)
+    """One of several processes; it ends when its parent does, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    try:
+        serve(config, lambda text: None, shared=True)
+    except BridgeError as e:
+        print(f"error {e}", file=sys.stderr, flush=True)
+        raise SystemExit(1) from None
+
+
+def _follow(parent: BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve_many(config: Config, processes: int, say: Say) -> None:
@@ -106,6 +124,12 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     """
     host, port = config.text("service.host"), config.integer("service.port")
     check_loopback(host)
+    if port == 0:
+        raise InvalidConfiguration(
+            "service.port is 0 for several processes", "give the port that they share"
+        )
+    if config.integer("service.metrics_port"):
+        say("metrics are not served by several processes: each would count for itself")
     # Found out once here: children that share the port would not notice a stranger on it.
     PlannerServer((host, port)).server_close()
     context = multiprocessing.get_context("spawn")
@@ -115,21 +139,33 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
-    for child in children:
-        child.start()
-    say(f"{processes} planner processes on {host}:{port}; metastore {config.text('metastore.uri')}")
-    failed = None
-    while not done.wait(0.5):
-        failed = next((c for c in children if not c.is_alive()), None)
-        if failed is not None:
-            break
-    for child in children:
-        if child.is_alive():
-            child.terminate()
-    for child in children:
-        child.join(10.0)
+    failed: BaseProcess | None = None
+    try:
+        for child in children:
+            child.start()
+        say(
+            f"{processes} planner processes on {host}:{port}; "
+            f"metastore {config.text('metastore.uri')}"
+        )
+        while failed is None and not done.wait(0.5):
+            failed = next((c for c in children if not c.is_alive()), None)
+    finally:
+        _end(children)
     if failed is not None:
         raise PlannerUnavailable(
             f"planner process {failed.pid} ended with status {failed.exitcode}",
             "see its messages above",
         )
+
+
+def _end(children: list[BaseProcess]) -> None:
+    """Asks all to end, and makes those that do not."""
+    for child in children:
+        if child.is_alive():
+            child.terminate()
+    for child in children:
+        if child.pid is not None:
+            child.join(_GRACE + 5.0)
+        if child.is_alive():
+            child.kill()
+            child.join()

@@ -55,6 +55,11 @@ def _answers_failures(method: Method) -> Method:
     @wraps(method)
     def call(*args: Any) -> Any:
         try:
+            if any(arg is None for arg in args):
+                raise InvalidRequest(
+                    f"{method.__name__} lacks an argument",
+                    "the client and the planner must come from one release",
+                )
             return method(*args)
         except BridgeError as e:
             telemetry.ERRORS.labels(e.code).inc()
@@ -113,14 +118,15 @@ class PlannerHandler:
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
-        self.plans.reserve()
-        started = time.perf_counter()
-        source = self._open(request)
-        telemetry.PLANS.labels(request.engine).inc()
-        telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+        with self.plans.slot():
+            started = time.perf_counter()
+            source = self._open(request)
+            telemetry.PLANS.labels(request.engine).inc()
+            telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+            handle = self.plans.add(source)
         plan = source.plan
         return ttypes.Plan(
-            handle=self.plans.add(source),
+            handle=handle,
             endpoint=self._endpoint,
             generation=plan.view.generation,
             freshness=str(plan.freshness),
@@ -186,7 +192,7 @@ class PlannerHandler:
             semantics=_ENGINES[request.engine][0],
             engine=request.engine,
             query_id=request.query_id or "",
-            pruning=options.get("pruning_enabled", "true") != "false",
+            pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
         )
         plan = self._planner.plan(scan)
@@ -207,16 +213,25 @@ class PlannerHandler:
         )
 
 
+def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    text = options.get(name)
+    if text not in (None, "true", "false"):
+        raise InvalidRequest(f"{name} is {text!r}", "give true or false")
+    return default if text is None else text == "true"
+
+
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name)
     if text is None:
         return default
-    if not text.isdigit() or not 0 < int(text) < 2**40:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**40:
         raise InvalidRequest(f"{name} is {text!r}", "give a whole number above 0")
     return int(text)
 
 
-def _name(schema: str, table: str) -> TableName:
+def _name(schema: str | None, table: str | None) -> TableName:
+    if not schema or not table:
+        raise InvalidRequest(f"not a table: {schema!r}.{table!r}", "name a schema and a table")
     return TableName(schema.lower(), table.lower())
 
 

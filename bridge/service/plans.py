@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bridge import telemetry
@@ -26,19 +28,32 @@ class OpenPlans:
         self._ttl = ttl
         self._limit = limit
         self._plans: dict[str, _Open] = {}
+        self._reserved = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._plans)
 
-    def reserve(self) -> None:
-        """Errors: LimitExceeded, before anything was started."""
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Holds a place for the plan that is made and added within.
+
+        Errors:
+            LimitExceeded: there is none; nothing was started.
+        """
         with self._lock:
-            if len(self._plans) >= self._limit:
+            taken = len(self._plans) + self._reserved
+            if taken >= self._limit:
                 raise LimitExceeded(
-                    f"{len(self._plans)} plans are open, the limit",
+                    f"{taken} plans are open, the limit",
                     "close plans, or raise service.max_plans",
                 )
+            self._reserved += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reserved -= 1
 
     def add(self, source: SplitSource) -> str:
         handle = f"{self._process}/{secrets.token_hex(12)}"

@@ -7,16 +7,18 @@ are socketserver's.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import socket
 import socketserver
 import struct
 import threading
+from contextlib import suppress
 from typing import Any
 
 from thrift.protocol import TBinaryProtocol
-from thrift.Thrift import TApplicationException, TException, TMessageType
+from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
 
 from bridge.errors import InvalidConfiguration, PortInUse
@@ -30,16 +32,16 @@ _MAX_CONNECTIONS = 1024
 
 
 def check_loopback(host: str) -> None:
-    """Errors: InvalidConfiguration for any address but loopback: the service has no authentication
-    yet.
+    """Errors: InvalidConfiguration for any address but IPv4's loopback: the service has no
+    authentication yet.
     """
     try:
-        loopback = ipaddress.ip_address(host).is_loopback
+        loopback = ipaddress.IPv4Address(host).is_loopback
     except ValueError:
         loopback = host == "localhost"
     if not loopback:
         raise InvalidConfiguration(
-            f"service.host is {host!r}, which other machines can reach",
+            f"service.host is {host!r}, not a loopback address such as 127.0.0.1",
             "use 127.0.0.1: the service does not authenticate its clients yet",
         )
 
@@ -82,6 +84,17 @@ def _read(connection: socket.socket, size: int) -> bytes | None:
     return bytes(parts)
 
 
+def _exception(kind: int, message: str) -> bytes:
+    """A frame that says what went wrong before a method could."""
+    out = TTransport.TMemoryBuffer()
+    writer = TBinaryProtocol.TBinaryProtocol(out)
+    writer.writeMessageBegin("unknown", TMessageType.EXCEPTION, 0)
+    TApplicationException(kind, message).write(writer)
+    writer.writeMessageEnd()
+    body: bytes = out.getvalue()
+    return _HEADER.pack(len(body)) + body
+
+
 class PlannerServer(socketserver.ThreadingTCPServer):
     """Serves one handler on one address.
 
@@ -99,19 +112,26 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         self, address: tuple[str, int], max_frame_bytes: int = 64 << 20, *, share: bool = False
     ) -> None:
         check_loopback(address[0])
+        if address[1] > 65535:
+            raise InvalidConfiguration(
+                f"service.port is {address[1]}", "give a port from 1 to 65535, or 0 for a free one"
+            )
         self.max_frame_bytes = max_frame_bytes
         self.stopping = threading.Event()
         self.allow_reuse_port = share
         self._processor: Any = None
         self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._connections: set[socket.socket] = set()
-        self._lock = threading.Lock()
+        self._drained = threading.Condition()
         try:
             super().__init__(address, _Connection)
         except OSError as e:
+            taken = e.errno == errno.EADDRINUSE
             raise PortInUse(
                 f"cannot listen on {address[0]}:{address[1]}: {e.strerror}",
-                "stop what listens there, or give another --port",
+                "stop what listens there, or give another --port"
+                if taken
+                else "give another --port",
             ) from e
 
     @property
@@ -124,34 +144,44 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         self._processor = PlannerService.Processor(handler)
         self.serve_forever(poll_interval=0.1)
 
-    def stop(self) -> None:
-        """Lets calls under way finish, then closes every connection."""
+    def stop(self, grace: float = 10.0) -> bool:
+        """Takes no more calls and lets those under way finish, at most ``grace`` seconds long.
+
+        Returns:
+            Whether all of them did.
+        """
         self.stopping.set()
-        self.shutdown()
+        if self._processor is not None:  # else nobody serves, and shutdown would wait for ever
+            self.shutdown()
         self.server_close()
-        with self._lock:
+        with self._drained:
             for connection in self._connections:
-                try:
+                # An idle connection's thread wakes up and ends; a busy one's answers first.
+                with suppress(OSError):
                     connection.shutdown(socket.SHUT_RD)
-                except OSError:
-                    continue
+            return self._drained.wait_for(lambda: not self._connections, grace)
 
     def answer(self, frame: bytes) -> bytes:
         """One request frame to one answer frame."""
         out = TTransport.TMemoryBuffer()
         source = TTransport.TMemoryBuffer(frame)
-        reader = TBinaryProtocol.TBinaryProtocolAccelerated(source)
+        # What claims to be longer than its frame would be allocated before it is missed.
+        reader = TBinaryProtocol.TBinaryProtocolAccelerated(
+            source, string_length_limit=len(frame), container_length_limit=len(frame)
+        )
         writer = TBinaryProtocol.TBinaryProtocolAccelerated(out)
         try:
             self._processor.process(reader, writer)
-        except (TException, EOFError, struct.error, UnicodeDecodeError, MemoryError) as e:
-            log.warning("refused a malformed request: %s", e)
-            out = TTransport.TMemoryBuffer()
-            writer = TBinaryProtocol.TBinaryProtocol(out)
-            writer.writeMessageBegin("unknown", TMessageType.EXCEPTION, 0)
-            TApplicationException(TApplicationException.PROTOCOL_ERROR, str(e)).write(writer)
-            writer.writeMessageEnd()
+        except Exception as e:  # garbage makes the decoder raise a dozen kinds
+            log.warning("refused a malformed request: %s: %s", type(e).__name__, e)
+            return _exception(TApplicationException.PROTOCOL_ERROR, f"malformed request: {e}")
         body: bytes = out.getvalue()
+        if len(body) > self.max_frame_bytes:
+            return _exception(
+                TApplicationException.INTERNAL_ERROR,
+                f"the answer has {len(body)} bytes, service.max_frame_bytes is "
+                f"{self.max_frame_bytes}",
+            )
         return _HEADER.pack(len(body)) + body
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -159,7 +189,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
             log.warning("refused a connection: %d are open", _MAX_CONNECTIONS)
             self.shutdown_request(request)
             return
-        with self._lock:
+        with self._drained:
             self._connections.add(request)
         super().process_request(request, client_address)
 
@@ -167,8 +197,9 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            with self._lock:
+            with self._drained:
                 self._connections.discard(request)
+                self._drained.notify_all()
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from lake import NAME, Lake, age, drained, everything, kept
 
 from bridge.errors import ColumnNotFound

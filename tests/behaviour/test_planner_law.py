@@ -8,7 +8,6 @@ files have changed under the index.
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-
-for folder in ("laws", "unit/index", "behaviour"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
 from lake import Lake, age, kept
 from strategies import Case, Table, cases, expression, table
 from test_index_law import arrow_table

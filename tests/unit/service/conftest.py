@@ -1,0 +1,67 @@
+"""A real server over a table of real files."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "behaviour"))
+from lake import Lake
+
+from bridge.service.handler import PlannerHandler
+from bridge.service.server import PlannerServer
+from bridge.splits.coalesce import SplitSettings
+from bridge.table.model import Column
+from bridge.types import INTEGER
+
+
+@dataclass
+class Service:
+    """A server that answers, and its parts."""
+
+    lake: Lake
+    server: PlannerServer
+    handler: PlannerHandler
+    endpoint: str
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Four partitions of three files; in file i of each, x = i."""
+    made = Lake(tmp_path, (Column("x", INTEGER),), (Column("p", INTEGER),))
+    made.partition_values = [(str(p),) for p in range(4)]
+    for values in made.partition_values:
+        for i in range(3):
+            made.write(values, f"{i}.parquet", pa.table({"x": pa.array([i], pa.int32())}))
+    made.build()
+    return made
+
+
+@pytest.fixture
+def serve(lake: Lake) -> Iterator[Callable[..., Service]]:
+    running: list[Service] = []
+
+    def start(max_frame_bytes: int = 1 << 20, **options: Any) -> Service:
+        server = PlannerServer(("127.0.0.1", 0), max_frame_bytes)
+        settings = SplitSettings(max_files=1)
+        handler = PlannerHandler(lake.planner(), server.endpoint, settings, **options)
+        threading.Thread(target=server.serve, args=(handler,), daemon=True).start()
+        running.append(Service(lake, server, handler, server.endpoint))
+        return running[-1]
+
+    yield start
+    for service in running:
+        service.server.stop(5.0)
+        service.handler.close()
+
+
+@pytest.fixture
+def service(serve: Callable[..., Service]) -> Service:
+    return serve()
