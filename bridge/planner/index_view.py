@@ -10,7 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +67,16 @@ def _by_partition(serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
 
 @dataclass(slots=True)
 class _Entry:
-    view: IndexView
-    checked: float
+    view: IndexView | None = None
+    checked: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class IndexViews:
     """Views by index location; looks for a newer generation at most once in ``check_interval``
     seconds.
+
+    While one thread opens a newer generation, the others go on with the one they know.
     """
 
     def __init__(
@@ -99,14 +102,21 @@ class IndexViews:
             return IndexView(
                 ServingIndex.open(store.manifest(generation), store, self._cache_dir), ()
             )
-        key = f"{table.name}@{table.location}"
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None and time.monotonic() - entry.checked < self._interval:
-                return entry.view
-            view = self._refresh(table, entry.view if entry else None)
-            self._entries[key] = _Entry(view, time.monotonic())
-            return view
+            entry = self._entries.setdefault(f"{table.name}@{table.location}", _Entry())
+        known = entry.view
+        if known is not None and time.monotonic() - entry.checked < self._interval:
+            return known
+        if not entry.lock.acquire(blocking=known is None):
+            assert known is not None
+            return known
+        try:
+            if entry.view is None or time.monotonic() - entry.checked >= self._interval:
+                entry.view = self._refresh(table, entry.view)
+                entry.checked = time.monotonic()
+            return entry.view
+        finally:
+            entry.lock.release()
 
     def _refresh(self, table: Table, held: IndexView | None) -> IndexView:
         command = f"skipbridge index build {argument(table)}"

@@ -32,13 +32,13 @@ class Listings:
         self._remembered = 0
         self._lock = threading.Lock()
 
-    def list(
+    def each(
         self,
         partitions: Sequence[Partition],
         freshness: Freshness,
         hints: pa.Array | None = None,
-    ) -> FileList:
-        """All data files of the partitions, in their order; `FileList.partition` indexes them.
+    ) -> list[FileList]:
+        """The data files of each partition, listed in parallel; see `concat`.
 
         Args:
             hints: paths known from the index; a store that pages is listed in parallel between
@@ -49,15 +49,14 @@ class Listings:
             it as empty would lose rows. A directory that does not exist is empty, as in Hive.
         """
         if len(partitions) == 1:
-            return self._one(partitions[0].location, freshness, hints)
+            return [self._one(partitions[0].location, freshness, hints)]
         futures = [self._pool.submit(self._one, p.location, freshness) for p in partitions]
         try:
-            lists = [f.result() for f in futures]
+            return [f.result() for f in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
             raise
-        return concat(lists)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -95,6 +94,8 @@ def concat(lists: Sequence[FileList]) -> FileList:
     """Joins the lists; the i-th list's files belong to partition i."""
     if not lists:
         return empty_files()
+    if len(lists) == 1:
+        return lists[0]
     etags = None
     if all(f.etags is not None for f in lists):
         etags = pa.concat_arrays([f.etags for f in lists])

@@ -16,7 +16,8 @@ from bridge.planner.index_view import IndexView
 from bridge.table.model import FileList, Table, TableName
 
 _MAX_PINS = 128
-_SECONDS = 300.0
+_MAX_FILES = 500_000
+_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -37,7 +38,10 @@ class Pin:
 
 
 class Pins:
-    """Pins by (query id, table), bounded in number and age."""
+    """Pins by (query id, table), bounded in number, files and age.
+
+    A query that outlives its pin lists again: later scans may then see newer files.
+    """
 
     def __init__(self) -> None:
         self._pins: OrderedDict[tuple[str, TableName, int | None], Pin] = OrderedDict()
@@ -58,6 +62,17 @@ class Pins:
                 pin.used = now
                 self._pins.move_to_end((query_id, name, generation))
             return pin
+
+    def trim(self) -> None:
+        """Forgets the oldest pins while all together hold too many files."""
+        with self._lock:
+            held = [sum(map(len, list(p.listings.values()))) for p in self._pins.values()]
+            total = sum(held)
+            for count in held[:-1]:
+                if total <= _MAX_FILES:
+                    return
+                self._pins.popitem(last=False)
+                total -= count
 
     def put(self, query_id: str, generation: int | None, pin: Pin) -> Pin:
         """Keeps the pin, unless another thread was first: then that one counts."""

@@ -265,19 +265,24 @@ class ScanPlan:
         partitions = batch.partitions
         if self.freshness is SNAPSHOT:
             return self._indexed(partitions)
-        missing = [p for p in partitions if p.location not in self._pin.listings]
-        if len(missing) == len(partitions) and not self.request.query_id:
-            files = self._planner.listings.list(partitions, self.freshness)
-        else:
-            for p in missing:
-                self._pin.listings.setdefault(
-                    p.location, self._planner.listings.list((p,), self.freshness)
-                )
-            files = concat([self._pin.listings[p.location] for p in partitions])
         serving = self.view.serving
+        pinned = self._pin.listings
+        missing = [p for p in partitions if p.location not in pinned]
+        hints = serving.paths if serving is not None and not self.table.partition_keys else None
+        found = self._planner.listings.each(missing, self.freshness, hints)
+        for partition, listed in zip(missing, found, strict=True):
+            pinned.setdefault(partition.location, listed)
+        files = concat([pinned[p.location] for p in partitions])
         if serving is None:
             return FileBatch(files, np.full(len(files), -1, np.int64), partitions)
-        return FileBatch(files, serving.match(files), partitions)
+        ordinals = serving.match(files)
+        if len(partitions) == 1 and np.array_equal(ordinals, self.view.everything):
+            # Storage is as the index knows it: its mapped columns serve, the listing is let go.
+            files = FileList(serving.paths, serving.sizes, serving.modified, self.view.one_owner)
+            pinned[partitions[0].location] = files
+            ordinals = self.view.everything
+        self._planner.pins.trim()
+        return FileBatch(files, ordinals, partitions)
 
     def _indexed(self, partitions: tuple[Partition, ...]) -> FileBatch:
         """The index's own file set; only survivors' paths are ever made."""
@@ -434,7 +439,7 @@ class Planner:
         self._freshness = freshness
         self._metadata_ttl = metadata_ttl
         self._tables: dict[TableName, tuple[float, Table]] = {}
-        self._pins = Pins()
+        self.pins = Pins()
 
     def table(self, name: TableName) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
@@ -458,11 +463,11 @@ class Planner:
         Errors:
             TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
         """
-        pin = self._pins.get(request.query_id, request.table, request.generation)
+        pin = self.pins.get(request.query_id, request.table, request.generation)
         if pin is None:
             table = self.table(request.table)
             view = self.views.view(table, request.generation)
-            pin = self._pins.put(request.query_id, request.generation, Pin(table, view))
+            pin = self.pins.put(request.query_id, request.generation, Pin(table, view))
         mode = self._mode(request, pin.table, pin.view)
         return ScanPlan(self, request, pin, mode)
 

@@ -182,8 +182,10 @@ def hundred_plans() -> None:
     listings = Listings(open_storage())
     planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
     with serving(planner) as server, PlannerClient(server.endpoint) as client:
-        for _ in range(100):
-            opened = client.plan(table.name.schema, table.name.table, DAY_WIRE)
+        for number in range(100):
+            opened = client.plan(
+                table.name.schema, table.name.table, DAY_WIRE, query_id=f"q{number}"
+            )
             for _ in client.splits(opened.handle):
                 pass
             client.close_plan(opened.handle)
