@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest -q tests/unit tests/storage tests/trino_plugin
+	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin
 
 laws: setup
 	$(BIN)/pytest -q tests/laws
