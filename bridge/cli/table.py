@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bridge.cli.output import emit, emit_json, progress, settings
+from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.create_table import create_table, describe_table
 
@@ -26,7 +26,8 @@ def create(config: Config, name: str, location: str, dry_run: bool, output: str)
     """Register a directory as an external table: the schema comes from the files.
 
     Footers of files from all partitions are compared; if they disagree in a way that no reader can
-    bridge, nothing is registered. Files are neither moved nor changed.
+    bridge, nothing is registered. Files are neither moved nor changed. Run again, it registers
+    the directories that have come since.
 
     \b
     skipbridge table create demo.flights --location /data/flights
@@ -35,6 +36,11 @@ def create(config: Config, name: str, location: str, dry_run: bool, output: str)
         report = create_table(config, name, location, dry_run=dry_run, progress=tick)
     if output == "json":
         emit_json(report)
+        return
+    for column in report["left_out"]:
+        say(f"left out: column {column}, whose type Hive does not have")
+    if "added" in report:
+        emit(f"{report['table']} was there; {report['added']} partitions added")
         return
     verb = "would create" if dry_run else "created"
     emit(f"{verb} {report['table']} at {report['location']}, {report['partitions']} partitions")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bridge.config import Config
-from bridge.errors import InvalidRequest, TableNotFound
+from bridge.errors import InvalidRequest, TableExists, TableNotFound
 from bridge.jobs.compose import hive_catalog_of, is_location, metastore_of, storage_of
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import Column, Partition, Table, TableName
-from bridge.table.partition import NULL_MARKER
+from bridge.table.partition import NULL_MARKER, partition_name
 from bridge.types import UNKNOWN
 
 Progress = Callable[[int, int], None]
@@ -29,11 +29,13 @@ def create_table(
 ) -> dict[str, Any]:
     """Infers the schema from the files and registers table and partitions, in batches.
 
-    Idempotent up to the table: partitions that are there already stay, so an interrupted run is
-    finished by ``--resume`` of the same command.
+    A table that is there already gets the partitions that it lacks, if it has this location and
+    these columns: an interrupted run is finished by the same command, and new directories are
+    registered by it.
 
     Errors:
-        TableExists, SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
+        TableExists: at another place, with other columns, or lacking nothing.
+        SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
     """
     target = table_name(name)
     if is_location(location) and ":" not in location.split("/")[0]:
@@ -62,8 +64,53 @@ def create_table(
         return report
     with metastore_of(config) as client:
         client.create_database(target.schema)
-        register_table(client, target, found, partitions, progress)
+        try:
+            register_table(client, target, found, partitions, progress)
+        except TableExists:
+            report["added"] = _add_missing(client, target, found, partitions, progress)
     return report
+
+
+def _add_missing(
+    client: MetastoreClient,
+    name: TableName,
+    table: Table,
+    partitions: list[Partition],
+    progress: Progress,
+) -> int:
+    """Registers the partitions that an existing table lacks; their number."""
+    existing = client.get_table(name.schema, name.table)
+    mend = "choose another name, or drop it first (its files stay if it is external)"
+    location = existing.sd.location if existing.sd is not None else None
+    if not location or canonical(location) != table.location:
+        raise TableExists(f"table {name} exists already, at {location}", mend)
+    for have, wanted in (
+        (existing.sd.cols, table.columns),
+        (existing.partitionKeys or [], table.partition_keys),
+    ):
+        columns = [(c.name.lower(), c.type.lower()) for c in have]
+        for column in _fields(wanted):
+            if (column.name, column.type) not in columns:
+                raise TableExists(
+                    f"table {name} exists already, without a column {column.name} {column.type}",
+                    mend,
+                )
+    missing: list[Partition] = []
+    if table.partition_keys:
+        known = set(client.get_partition_names(name.schema, name.table))
+        missing = [p for p in partitions if _registered_name(table, p) not in known]
+    if not missing:
+        raise TableExists(
+            f"table {name} exists already, at {location}, and lacks no partition",
+            f"nothing to do; after new files: skipbridge index refresh {name}",
+        )
+    _add_partitions(client, name, table, missing, progress)
+    return len(missing)
+
+
+def _registered_name(table: Table, partition: Partition) -> str:
+    """As the metastore spells it: a directory may be escaped in another way."""
+    return partition_name([k.name for k in table.partition_keys], list(partition.values))
 
 
 def describe_table(config: Config, name: str) -> dict[str, Any]:
@@ -117,8 +164,17 @@ def register_table(
         TableExists, SchemaNotFound.
     """
     client.create_table(_thrift_table(name, table))
-    if not table.partition_keys:
-        return
+    if table.partition_keys:
+        _add_partitions(client, name, table, partitions, progress)
+
+
+def _add_partitions(
+    client: MetastoreClient,
+    name: TableName,
+    table: Table,
+    partitions: list[Partition],
+    progress: Progress,
+) -> None:
     for start in range(0, len(partitions), _BATCH):
         batch = partitions[start : start + _BATCH]
         client.add_partitions(
