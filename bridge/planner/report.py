@@ -6,6 +6,7 @@ A report is provisional until the plan's last batch was made; after that it is a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +70,25 @@ class PruneReport:
     not_used: tuple[IndexNotUsed, ...]
     complete: bool
     paths: pa.Array | None = None
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the funnel as a table; `bridge.report.html` has the page."""
+        head = f"{self.table} @ {self.generation}: {self.predicate}"
+        rows = [
+            (f"{s.name} {s.index}", f"{s.total:,}", f"{s.kept:,}", f"{s.millis:.1f} ms")
+            for s in self.stages
+        ]
+        rows.append(("splits", f"{self.files_kept:,}", f"{self.splits.count:,}", ""))
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        notes = (
+            f"<br>not used: {escape(n.index)}, {escape(n.reason)}: {escape(n.detail)}"
+            for n in self.not_used
+        )
+        return (
+            f"<table><caption>{escape(head)}</caption>"
+            "<tr><th>stage</th><th>of</th><th>kept</th><th>time</th></tr>"
+            f"{''.join(f'<tr>{row}</tr>' for row in cells)}</table>{''.join(notes)}"
+        )
 
     def to_dict(self, *, files: bool = False) -> dict[str, Any]:
         """The report as JSON-ready values; ``files`` adds the kept files' canonical URIs."""
