@@ -13,6 +13,7 @@ from bridge.index.build import build_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
+from bridge.jobs.quiet import quiet_spark
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, Partition, Table
 
@@ -117,7 +118,8 @@ def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collec
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
-    session = open_session(name="skipbridge index build")
+    with quiet_spark():
+        session = open_session(name="skipbridge index build")
     try:
         yield SparkCollector(session, storage_options(config))
     finally:
