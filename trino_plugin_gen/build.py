@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from .generate import DEFAULT_NAME, DEFAULT_PACKAGE, generate, write
-from .versions import NEEDED, PROVIDED, Target, target
+from .versions import NEEDED, NEEDED_S3, PROVIDED, Target, target
 
 Progress = Callable[[str], None]
 
@@ -119,7 +119,8 @@ def _server_jars(server: Path, chosen: Target) -> tuple[list[Path], list[Path]]:
     spi = f"io.trino_trino-spi-{chosen.version}.jar"
     if not (server / "lib" / spi).is_file():
         raise BuildFailed(f"{server} is not a Trino {chosen.version} server: it has no lib/{spi}")
-    return _find(server / "lib", PROVIDED), _find(server / "plugin" / "hive", NEEDED)
+    needed = _find(server / "plugin" / "hive", (*NEEDED, *NEEDED_S3))
+    return _find(server / "lib", PROVIDED), needed
 
 
 def _find(folder: Path, names: Iterable[str]) -> list[Path]:

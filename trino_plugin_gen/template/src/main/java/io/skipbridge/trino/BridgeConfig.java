@@ -7,6 +7,7 @@ import io.trino.spi.TrinoException;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
 
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
 
@@ -42,6 +43,14 @@ public record BridgeConfig(
                 bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
                 duration(DYNAMIC_FILTER_WAIT, properties.getOrDefault(DYNAMIC_FILTER_WAIT, "1s")),
                 Map.copyOf(fileSystem));
+    }
+
+    /** Without values of the file system's properties: secrets are among them. */
+    @Override
+    public String toString()
+    {
+        return "BridgeConfig[planners=%s, plannerTimeout=%s, pruningEnabled=%s, dynamicFilterWait=%s, fileSystemProperties=%s]".formatted(
+                planners, plannerTimeout, pruningEnabled, dynamicFilterWait, new TreeSet<>(fileSystemProperties.keySet()));
     }
 
     private static List<PlannerAddress> planners(String value)

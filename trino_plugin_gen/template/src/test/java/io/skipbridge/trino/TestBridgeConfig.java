@@ -41,6 +41,14 @@ class TestBridgeConfig
     }
 
     @Test
+    void showsNoSecret()
+    {
+        String shown = BridgeConfig.parse(Map.of("s3.aws-secret-key", "hidden")).toString();
+        assertTrue(shown.contains("s3.aws-secret-key"), shown);
+        assertFalse(shown.contains("hidden"), shown);
+    }
+
+    @Test
     void namesTheNearestOfAnUnknownProperty()
     {
         TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.prunning-enable", "true")));

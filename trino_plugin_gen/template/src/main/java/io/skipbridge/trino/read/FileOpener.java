@@ -2,8 +2,6 @@ package io.skipbridge.trino.read;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.split.PlannedFile;
-import io.trino.filesystem.Location;
-import io.trino.filesystem.TrinoFileSystemFactory;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
@@ -12,6 +10,7 @@ import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
@@ -22,17 +21,19 @@ public final class FileOpener
         implements Closeable
 {
     private static final String LOCAL = "file://";
+    private static final List<String> S3 = List.of("s3://", "s3a://", "s3n://");
 
-    private final Optional<RemoteFileSystem> remote;
+    private final Optional<S3Files> s3;
 
-    FileOpener(Optional<RemoteFileSystem> remote)
+    private FileOpener(Optional<S3Files> s3)
     {
-        this.remote = remote;
+        this.s3 = s3;
     }
 
+    /** Without properties of S3 nothing of it is loaded. */
     public static FileOpener create(Map<String, String> properties, ConnectorContext context)
     {
-        return new FileOpener(RemoteFileSystem.load(properties, context));
+        return new FileOpener(properties.isEmpty() ? Optional.empty() : Optional.of(S3Files.of(properties, context.getOpenTelemetry())));
     }
 
     /** Opens a file whose size and modification time are the planned ones; another file under the name is FILE_CHANGED, never read. */
@@ -46,8 +47,7 @@ public final class FileOpener
         catch (NoSuchFileException | FileNotFoundException e) {
             throw new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again".formatted(planned.path()), e);
         }
-        boolean sameTime = planned.modifiedMillis() < 0 || file.modifiedMillis() < 0 || planned.modifiedMillis() == file.modifiedMillis();
-        if (file.size() != planned.size() || !sameTime) {
+        if (file.size() != planned.size() || !sameTime(planned, file)) {
             file.close();
             throw new TrinoException(
                     BridgeErrorCode.FILE_CHANGED,
@@ -57,17 +57,28 @@ public final class FileOpener
         return file;
     }
 
+    private static boolean sameTime(PlannedFile planned, ReadableFile file)
+    {
+        if (planned.modifiedMillis() < 0 || file.modifiedMillis() < 0) {
+            return true;
+        }
+        long grain = file.timeGrainMillis();
+        return Math.floorDiv(planned.modifiedMillis(), grain) == Math.floorDiv(file.modifiedMillis(), grain);
+    }
+
     private ReadableFile openAny(ConnectorSession session, String uri)
             throws IOException
     {
         if (uri.startsWith(LOCAL)) {
             return new LocalFile(localPath(uri));
         }
-        RemoteFileSystem fileSystem = remote.orElseThrow(() -> new TrinoException(
-                NOT_SUPPORTED,
-                "%s: this build of the connector reads local files only; build it with its S3 profile to read others".formatted(uri)));
-        TrinoFileSystemFactory factory = fileSystem.factory();
-        return new RemoteFile(factory.create(session.getIdentity()).newInputFile(Location.of(uri)));
+        if (S3.stream().noneMatch(uri::startsWith)) {
+            throw new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file:// and s3:// only".formatted(uri));
+        }
+        S3Files files = s3.orElseThrow(() -> new TrinoException(
+                BridgeErrorCode.INVALID_CONFIGURATION,
+                "%s: this catalog has no S3 properties. Set s3.region, and s3.endpoint if the store is not AWS, in its file".formatted(uri)));
+        return new RemoteFile(files.file(session.getIdentity(), uri));
     }
 
     private static String localPath(String uri)
@@ -78,6 +89,6 @@ public final class FileOpener
     @Override
     public void close()
     {
-        remote.ifPresent(RemoteFileSystem::close);
+        s3.ifPresent(S3Files::close);
     }
 }

@@ -22,10 +22,17 @@ final class ReadFailure
             case TrinoException e -> e;
             case ParquetCorruptionException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
             case IOException e when fromDecoder(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
-            case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, e.getMessage()), e);
+            case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, reason(e)), e);
             case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e), e);
             default -> throw (Error) problem;
         };
+    }
+
+    /** File systems of object stores say what they wanted to do, and only their cause why it failed. */
+    private static String reason(IOException problem)
+    {
+        Throwable cause = problem.getCause();
+        return cause == null || cause.getMessage() == null ? problem.getMessage() : "%s: %s".formatted(problem.getMessage(), cause.getMessage());
     }
 
     /** The reader's own decoder of headers reports what it cannot decode as an IOException. */

@@ -12,6 +12,12 @@ interface ReadableFile
     /** Milliseconds since the epoch, -1 if the storage does not tell. */
     long modifiedMillis();
 
+    /** What the time above is a multiple of, where the planner's may be finer. */
+    default long timeGrainMillis()
+    {
+        return 1;
+    }
+
     void readFully(long position, byte[] buffer, int offset, int length)
             throws IOException;
 }

@@ -33,6 +33,13 @@ final class RemoteFile
         return modifiedMillis;
     }
 
+    /** Headers of HTTP have whole seconds; listings of some stores have milliseconds. */
+    @Override
+    public long timeGrainMillis()
+    {
+        return 1_000;
+    }
+
     @Override
     public void readFully(long position, byte[] buffer, int offset, int length)
             throws IOException
