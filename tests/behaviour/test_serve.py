@@ -1,0 +1,164 @@
+"""``skipbridge serve`` as a user runs it: one process and several, with and without a metastore."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from bridge.cli.main import cli
+from bridge.errors import MetastoreUnavailable, PlanLost, PlannerUnavailable
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.process import choose_port
+from bridge.service.client import PlannerClient
+
+Serve = Callable[..., tuple["subprocess.Popen[str]", str]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*words: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
+        port = choose_port(0, "planner")
+        with open(tmp_path / "serve.log", "w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bridge", "-v", "serve", "--port", str(port), *words],
+                stdout=log,
+                stderr=log,
+                text=True,
+                env=os.environ | {"SKIPBRIDGE_CACHE": str(tmp_path / "cache")} | environment,
+            )
+        running.append(process)
+        endpoint = f"127.0.0.1:{port}"
+        until = time.monotonic() + 60
+        while True:
+            try:
+                with PlannerClient(endpoint, timeout=2.0) as client:
+                    client.health()
+                return process, endpoint
+            except PlannerUnavailable:
+                assert process.poll() is None, (tmp_path / "serve.log").read_text()
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def endpoints(shared: str, count: int) -> set[str]:
+    """Addresses of the processes behind a shared port."""
+    found: set[str] = set()
+    until = time.monotonic() + 60
+    while len(found) < count and time.monotonic() < until:
+        try:
+            with PlannerClient(shared, timeout=5.0) as client:
+                found.add(client.health().endpoint)
+        except PlannerUnavailable:
+            time.sleep(0.1)
+    return found
+
+
+def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:
+    """Ends it as an operator does; its children must be gone with it."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    assert process.wait(30) == (0 if number != signal.SIGKILL else -9)
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert not alive
+
+
+def test_without_a_metastore_every_call_says_so(serve: Serve, tmp_path: Path) -> None:
+    secret = "a-secret-of-the-environment"
+    process, endpoint = serve(
+        "--metastore-uri", "thrift://127.0.0.1:1", AWS_SECRET_ACCESS_KEY=secret
+    )
+    with PlannerClient(endpoint) as client:
+        for call in (
+            client.list_schemas,
+            lambda: client.list_tables("db"),
+            lambda: client.get_table("db", "t"),
+            lambda: client.plan("db", "t"),
+            lambda: client.explain("db", "t"),
+        ):
+            with pytest.raises(MetastoreUnavailable) as error:
+                call()
+            assert "thrift://127.0.0.1:1" in error.value.message
+            assert "skipbridge metastore start" in error.value.hint
+        assert client.health().open_plans == 0
+    stop(process)
+    log = (tmp_path / "serve.log").read_text()
+    assert "planner ready" in log and "stopping" in log
+    assert secret not in log and "Traceback" not in log
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_several_processes_end_together(serve: Serve, number: int) -> None:
+    process, shared = serve("--processes", "2", "--metastore-uri", "thrift://127.0.0.1:1")
+    found = endpoints(shared, 2)
+    assert len(found) == 2 and shared not in found
+    stop(process, number)
+
+
+@pytest.mark.engine
+def test_a_plan_finds_its_process(serve: Serve, tmp_path: Path) -> None:
+    root = tmp_path / "flights"
+    for i in range(4):
+        path = root / f"k={i % 2}" / f"{i}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [i]}), path)
+        os.utime(path, (1e9, 1e9))
+    spec = MetastoreSpec(tmp_path / "metastore", port=0, in_memory=True)
+    with start_embedded_metastore(spec) as server:
+        uri = f"thrift://127.0.0.1:{server.port}"
+        at = ("--metastore-uri", uri)
+        run = CliRunner().invoke
+        create = ["table", "create", "demo.flights", "--location", str(root), *at]
+        done = run(cli, create)
+        assert done.exit_code == 0 and "2 partitions" in done.stdout, done.output
+        again = run(cli, create)
+        assert again.exit_code == 2 and "TABLE_ALREADY_EXISTS" in again.stderr
+        assert "lacks no partition" in again.stderr and "index refresh demo.flights" in again.stderr
+        (root / "k=2").mkdir()
+        pq.write_table(pa.table({"x": [9]}), root / "k=2" / "9.parquet")
+        os.utime(root / "k=2" / "9.parquet", (1e9, 1e9))
+        more = run(cli, create)
+        assert more.exit_code == 0 and "1 partitions added" in more.stdout, more.output
+        other = run(cli, [*create[:4], str(root / "k=0"), *at])
+        assert other.exit_code == 2 and "exists already, at" in other.stderr
+        missing = run(cli, ["explain", "demo.flihgts", *at])
+        assert missing.exit_code == 2 and "flights" in missing.stderr, missing.output
+        assert run(cli, ["index", "build", "demo.flights", "--local", *at]).exit_code == 0
+
+        process, shared = serve("--processes", "2", *at)
+        found = endpoints(shared, 2)
+        assert len(found) == 2
+        homes: set[str] = set()
+        for _ in range(40):
+            with PlannerClient(shared) as client:
+                plan = client.plan("demo", "flights")
+            assert plan.generation == 1 and plan.endpoint in found
+            homes.add(plan.endpoint)
+            with PlannerClient(plan.endpoint) as home:
+                total = sum(b.splits.num_files for b in home.splits(plan.handle) if b.splits)
+                assert total == 5
+            (stranger,) = found - {plan.endpoint}
+            with PlannerClient(stranger) as other_home, pytest.raises(PlanLost):
+                other_home.next_splits(plan.handle, 0)
+            if homes == found:
+                break
+        assert homes == found
+        stop(process)
