@@ -39,7 +39,7 @@ engines: setup
 	$(BIN)/pytest -q tests/engines
 
 java: setup
-	cd trino_plugin_gen/template && JAVA_HOME=$(JDK25) mvn -q -B test
+	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B test
 
 bench: setup
 	$(BIN)/python -m tests.benchmark
