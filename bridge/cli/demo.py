@@ -19,7 +19,12 @@ from bridge.demo.run import missing_parts, run_demo
     show_default=True,
     help="Directory for everything it writes; an earlier demo there is replaced.",
 )
-@click.option("--trino-version", default="476", show_default=True)
+@click.option(
+    "--trino-version",
+    default="476",
+    show_default=True,
+    help="Trino to run; `skipbridge plugin versions` lists those possible.",
+)
 @click.option(
     "--from-server",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

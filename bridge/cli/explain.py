@@ -25,13 +25,25 @@ _SEMANTICS = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
 @click.command()
 @click.argument("table")
 @click.argument("where", required=False, default="")
-@click.option("--dialect", type=DIALECTS, default="trino", help="SQL dialect of WHERE.")
+@click.option(
+    "--dialect",
+    type=DIALECTS,
+    default="trino",
+    show_default=True,
+    help="SQL dialect of WHERE, and how NaN compares.",
+)
 @click.option(
     "--wire", is_flag=True, help="WHERE is a Trino predicate in JSON, as engines send it."
 )
-@click.option("--output", type=click.Choice(["text", "json", "html"]), default="text")
-@click.option("--files", is_flag=True, help="Also the kept files' URIs.")
-@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write there.")
+@click.option(
+    "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+)
+@click.option("--files", is_flag=True, help="Also list the URIs of the files kept.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file instead of stdout; whole or not at all.",
+)
 @click.option("--no-pruning", is_flag=True, help="Keep every file, for comparison.")
 @click.option("--generation", type=int, help="An index generation other than the newest.")
 @settings("metastore.uri", "index.root", "planner.freshness")
@@ -49,8 +61,12 @@ def explain(
 ) -> None:
     """Show the funnel of a scan: partitions -> files -> splits.
 
-    TABLE is schema.table in the metastore, or a directory of Parquet files. WHERE is the condition
-    of a query.
+    TABLE is schema.table in the metastore, or a directory of Parquet files (./flights). WHERE is
+    the condition of a query, without the word. Data is not read, only names, sizes and the index.
+
+    Each line of the funnel is a stage: what came in, what it kept, which columns it looked at.
+    Lines "not used" name an index that could not prune, why, and the command that mends it. A
+    --freshness given here wins over the table's own property.
 
     \b
     skipbridge explain demo.flights "month = 3 AND carrier = 'UA' AND dep_delay > 60"

@@ -47,7 +47,10 @@ def _build(config: Config, table: str, nan: Nan, local: bool, full: bool, output
 def build(config: Config, table: str, nan: Nan, local: bool, full: bool, output: str) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 
-    Files that the newest generation already knows are not read again.
+    The first build reads the footer of every file, a later one only those of new and changed
+    files. The index is one directory, .skipbridge under the table unless --index-root says
+    otherwise; planners take the new generation within a second, and keep the old one if a build
+    fails. Spark needs `pip install 'skipbridge[spark]'` and a JDK 17; --local needs neither.
 
     \b
     skipbridge index build demo.flights
@@ -62,7 +65,10 @@ def build(config: Config, table: str, nan: Nan, local: bool, full: bool, output:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
 def refresh(config: Config, table: str, nan: Nan, output: str) -> None:
-    """Index new and changed files, forget vanished ones; in this process, since they are few."""
+    """Index new and changed files, forget vanished ones; in this process, since they are few.
+
+    Run it after writes. Until then new files are read by every query: slower, never wrong.
+    """
     _build(config, table, nan, True, False, output)
 
 
@@ -82,8 +88,13 @@ def show(config: Config, table: str, output: str) -> None:
 
 @index.command("clean")
 @click.argument("table")
-@click.option("--keep", default=2, show_default=True, help="Generations to keep.")
+@click.option(
+    "--keep", type=click.IntRange(min=1), default=2, show_default=True, help="Generations to keep."
+)
 @settings(*_SETTINGS)
 def clean(config: Config, table: str, keep: int) -> None:
-    """Delete generations that no planner reads any more."""
+    """Delete generations but the newest, and files that none of those kept names.
+
+    Nothing younger than an hour is deleted: a planner or a build may still need it.
+    """
     say(f"{clean_index(config, table, keep)} files deleted")

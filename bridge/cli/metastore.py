@@ -30,12 +30,23 @@ def metastore() -> None:
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where its Derby database and log lie.",
+    help="Where its Derby database and log lie. [default: in the user's cache]",
 )
-@click.option("--warehouse", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where tables without a location of their own lie. [default: within the data directory]",
+)
 @click.option("--detach", is_flag=True, help="Leave it running; stop it with `metastore stop`.")
 def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool) -> None:
-    """Start a metastore on loopback. Needs PySpark and a JDK of version 17 or newer."""
+    """Start a metastore on loopback, and print its address.
+
+    Needs PySpark (its jars hold it) and a JDK of version 17 or newer. It runs until Ctrl-C, or with
+    --detach until `skipbridge metastore stop`; its tables are kept in --data-dir.
+
+    \b
+    export SKIPBRIDGE_METASTORE_URI=$(skipbridge metastore start --detach)
+    """
     server = start_embedded_metastore(
         MetastoreSpec(
             directory=_directory(data_dir).absolute(),
@@ -58,7 +69,11 @@ def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool
 
 
 @metastore.command("stop")
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The one that it was started with.",
+)
 def stop(data_dir: Path | None) -> None:
     """Stop a metastore that was started with --detach."""
     directory = _directory(data_dir).absolute()

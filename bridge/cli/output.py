@@ -95,7 +95,10 @@ def settings(*keys: str) -> Callable[[Command], Command]:
             option = known[key]
             shown = option.default or "none"
             wrapped = click.option(
-                "--" + _flag(key), _argument(key), help=f"{option.help} [default: {shown}]"
+                "--" + _flag(key),
+                _argument(key),
+                metavar=option.kind.upper(),
+                help=f"{option.help[0].upper()}{option.help[1:]} [default: {shown}]",
             )(wrapped)
         return wrapped  # type: ignore[no-any-return]
 

@@ -24,8 +24,12 @@ def serve(config: Config) -> None:
     """Start the planner that Trino and Hive ask for splits.
 
     It listens on loopback only, until it can tell its clients apart. Ctrl-C or SIGTERM let calls
-    under way finish. Point Trino at it with `skipbridge.planner=127.0.0.1:9527` in the catalog's
-    file.
+    under way finish. --processes starts several behind the same port.
+
+    \b
+    In etc/catalog/bridge.properties of every Trino node:
+      connector.name=skipbridge
+      skipbridge.planner=127.0.0.1:9527
     """
     processes = config.integer("service.processes")
     if processes > 1:
