@@ -18,7 +18,7 @@ _HOME = Path(__file__).parent
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _LEFT_OUT = frozenset({"target", ".idea", ".settings", "__pycache__"})
-_TEXT = frozenset({".java", ".xml", ".json", ".md", ".properties", ""})
+_TEXT = frozenset({".java", ".xml", ".json", ".md", ".properties", ".interceptors", ""})
 
 
 class InvalidName(ValueError):

@@ -36,41 +36,13 @@ public final class FileOpener
         return new FileOpener(properties.isEmpty() ? Optional.empty() : Optional.of(S3Files.of(properties, context.getOpenTelemetry())));
     }
 
-    /** Opens a file whose size and modification time are the planned ones; another file under the name is FILE_CHANGED, never read. */
+    /** Opens the file that was planned; another one under its name is FILE_CHANGED, at once or when it is read. */
     ReadableFile open(ConnectorSession session, PlannedFile planned)
             throws IOException
     {
-        ReadableFile file;
-        try {
-            file = openAny(session, planned.path());
-        }
-        catch (NoSuchFileException | FileNotFoundException e) {
-            throw new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again".formatted(planned.path()), e);
-        }
-        if (file.size() != planned.size() || !sameTime(planned, file)) {
-            file.close();
-            throw new TrinoException(
-                    BridgeErrorCode.FILE_CHANGED,
-                    "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again".formatted(
-                            planned.path(), planned.size(), planned.modifiedMillis(), file.size(), file.modifiedMillis()));
-        }
-        return file;
-    }
-
-    private static boolean sameTime(PlannedFile planned, ReadableFile file)
-    {
-        if (planned.modifiedMillis() < 0 || file.modifiedMillis() < 0) {
-            return true;
-        }
-        long grain = file.timeGrainMillis();
-        return Math.floorDiv(planned.modifiedMillis(), grain) == Math.floorDiv(file.modifiedMillis(), grain);
-    }
-
-    private ReadableFile openAny(ConnectorSession session, String uri)
-            throws IOException
-    {
+        String uri = planned.path();
         if (uri.startsWith(LOCAL)) {
-            return new LocalFile(localPath(uri));
+            return openLocal(planned);
         }
         if (S3.stream().noneMatch(uri::startsWith)) {
             throw new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file:// and s3:// only".formatted(uri));
@@ -78,12 +50,27 @@ public final class FileOpener
         S3Files files = s3.orElseThrow(() -> new TrinoException(
                 BridgeErrorCode.INVALID_CONFIGURATION,
                 "%s: this catalog has no S3 properties. Set s3.region, and s3.endpoint if the store is not AWS, in its file".formatted(uri)));
-        return new RemoteFile(files.file(session.getIdentity(), uri));
+        return new RemoteFile(planned, files.file(session.getIdentity(), uri));
     }
 
-    private static String localPath(String uri)
+    private static ReadableFile openLocal(PlannedFile planned)
+            throws IOException
     {
-        return uri.substring(LOCAL.length());
+        LocalFile file;
+        try {
+            file = new LocalFile(planned.path().substring(LOCAL.length()));
+        }
+        catch (NoSuchFileException | FileNotFoundException e) {
+            throw FileVersions.gone(planned, e);
+        }
+        try {
+            FileVersions.check(planned, file.size(), file.modifiedMillis(), 1);
+        }
+        catch (TrinoException e) {
+            file.close();
+            throw e;
+        }
+        return file;
     }
 
     @Override

@@ -31,8 +31,7 @@ final class LocalFile
         return size;
     }
 
-    @Override
-    public long modifiedMillis()
+    long modifiedMillis()
     {
         return modifiedMillis;
     }

@@ -1,50 +1,74 @@
 package io.skipbridge.trino.read;
 
+import io.skipbridge.trino.split.PlannedFile;
 import io.trino.filesystem.TrinoInput;
 import io.trino.filesystem.TrinoInputFile;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.Optional;
 
-/** A file of an object store, through Trino's own file system. */
+/** A file of an object store, through Trino's own file system. Each answer is checked to be of the planned file; opening it asks nothing. */
 final class RemoteFile
         implements ReadableFile
 {
-    private final TrinoInput input;
-    private final long size;
-    private final long modifiedMillis;
+    /** Headers of HTTP have whole seconds; listings of some stores have milliseconds. */
+    private static final long TIME_GRAIN = 1_000;
 
-    RemoteFile(TrinoInputFile file)
+    private final PlannedFile planned;
+    private final TrinoInputFile file;
+    private final TrinoInput input;
+
+    RemoteFile(PlannedFile planned, TrinoInputFile file)
             throws IOException
     {
-        this.size = file.length();
-        this.modifiedMillis = file.lastModified().toEpochMilli();
+        this.planned = planned;
+        this.file = file;
         this.input = file.newInput();
     }
 
     @Override
     public long size()
     {
-        return size;
-    }
-
-    @Override
-    public long modifiedMillis()
-    {
-        return modifiedMillis;
-    }
-
-    /** Headers of HTTP have whole seconds; listings of some stores have milliseconds. */
-    @Override
-    public long timeGrainMillis()
-    {
-        return 1_000;
+        return planned.size();
     }
 
     @Override
     public void readFully(long position, byte[] buffer, int offset, int length)
             throws IOException
     {
-        input.readFully(position, buffer, offset, length);
+        ObjectHeaders.forget();
+        try {
+            input.readFully(position, buffer, offset, length);
+        }
+        catch (FileNotFoundException e) {
+            throw FileVersions.gone(planned, e);
+        }
+        catch (IOException e) {
+            // a file that became shorter than the range is a changed file
+            try {
+                check();
+            }
+            catch (IOException suppressed) {
+                e.addSuppressed(suppressed);
+            }
+            throw e;
+        }
+        check();
+    }
+
+    private void check()
+            throws IOException
+    {
+        Optional<ObjectHeaders.Version> version = ObjectHeaders.last();
+        try {
+            long size = version.isPresent() ? version.get().size() : file.length();
+            long modifiedMillis = version.isPresent() ? version.get().modifiedMillis() : file.lastModified().toEpochMilli();
+            FileVersions.check(planned, size, modifiedMillis, TIME_GRAIN);
+        }
+        catch (FileNotFoundException e) {
+            throw FileVersions.gone(planned, e);
+        }
     }
 
     @Override

@@ -60,7 +60,13 @@ final class S3Files
 
     TrinoInputFile file(ConnectorIdentity identity, String uri)
     {
-        return factory().create(identity).newInputFile(Location.of(uri));
+        S3FileSystemFactory client = factory();
+        try {
+            return client.create(identity).newInputFile(Location.of(uri));
+        }
+        catch (IllegalArgumentException | IllegalStateException e) {
+            throw new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s is no name of an S3 object: %s".formatted(uri, e.getMessage()), e);
+        }
     }
 
     private synchronized S3FileSystemFactory factory()
