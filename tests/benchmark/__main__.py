@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import click
@@ -26,6 +27,8 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
 @click.argument("names", nargs=-1, type=click.Choice(sorted(WORKS)))
 def main(names: tuple[str, ...]) -> None:
     """Runs the named works, or all of them."""
+    # Asked to end, it stops its servers like on Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in names or tuple(WORKS):
         title, run = WORKS[name]
         show(title, run())

@@ -127,6 +127,7 @@ def small(pairs: int = 3) -> list[Figure]:
             assert query("bridge", sql) == query("hive", sql)
             ours = median(lambda sql=sql: query("bridge", sql), 9, 5)  # type: ignore[misc]
             stock = median(lambda sql=sql: query("hive", sql), pairs, 0)  # type: ignore[misc]
+            print(f"{title}: skipbridge {ours:.3f} s, stock hive {stock:.2f} s", flush=True)
             figures.append(Figure(f"{title}: skipbridge", ours, "s"))
             figures.append(Figure(f"{title}: stock hive", stock, "s"))
             figures.append(Figure(f"{title}: times faster", stock / ours, "x", target))
