@@ -183,18 +183,8 @@ class _Binder:
 
     def _place(self, reference: BoundReference, literal: Literal) -> Placement | None:
         placement = place(literal, reference.type)
-        if (
-            placement is None
-            and self.strict
-            and literal.type.is_text
-            and reference.type.kind in (Kind.DATE, Kind.TIMESTAMP)
-            and isinstance(literal.value, bytes)
-        ):
-            text = literal.value.decode("utf-8", "replace")
-            raise InvalidPredicate(
-                f"{_spell(reference.path)} is a {reference.type}, and {text!r} is none",
-                "write 2024-03-01 or 2024-03-01 12:00:00.5",
-            )
+        if placement is None and self.strict:
+            _refuse_incomparable(reference, literal)
         return placement
 
     def _points(
@@ -264,6 +254,29 @@ class _Binder:
             case Op.LE:
                 return BoundPredicate(Op.IS_NOT_NULL, reference)
         return _is_nan(Op.IS_NAN, reference)
+
+
+def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
+    """Text that a person typed: what engines would refuse or cast, each in its own way."""
+    given, wanted = literal.type, reference.type
+    numeric = wanted.is_integer or wanted.is_floating or wanted.kind is Kind.DECIMAL
+    if given.is_text and isinstance(literal.value, bytes):
+        text = literal.value.decode("utf-8", "replace")
+        if wanted.kind in (Kind.DATE, Kind.TIMESTAMP):
+            raise InvalidPredicate(
+                f"{_spell(reference.path)} is a {wanted}, and {text!r} is none",
+                "write 2024-03-01 or 2024-03-01 12:00:00.5",
+            )
+        if numeric or wanted.kind is Kind.BOOLEAN:
+            raise InvalidPredicate(
+                f"{_spell(reference.path)} is {wanted}, and {text!r} is a text",
+                "write the value without quotes",
+            )
+    elif wanted.is_text and wanted.kind is not Kind.CHAR and not given.is_text:
+        raise InvalidPredicate(
+            f"{_spell(reference.path)} is {wanted}, compared with a {given}",
+            "write the value in 'single quotes'",
+        )
 
 
 def _is_nan(op: Op, reference: BoundReference) -> BoundExpression:

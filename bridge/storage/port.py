@@ -73,7 +73,7 @@ class FileListing:
 
 
 EMPTY = FileListing(
-    pa.array([], pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64), None
+    pa.nulls(0, pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64), None
 )
 
 

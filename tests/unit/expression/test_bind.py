@@ -28,6 +28,7 @@ from bridge.expression.builders import (
 from bridge.expression.fold import is_exact
 from bridge.expression.format import format_bound
 from bridge.expression.nodes import Expression, Unknown
+from bridge.expression.text import parse_where
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -207,3 +208,21 @@ def test_text_typed_by_a_user_is_checked() -> None:
     with pytest.raises(InvalidPredicate, match="'1 March'"):
         bound(ge("day", "1 March"), strict=True)
     assert bound(ge("day", "1 March")) == "true ~"
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("n > 'abc'", "is int, and 'abc' is a text"),
+        ("n IN (1, '2')", "is int, and '2' is a text"),
+        ("s = 5", "is string, compared with a"),
+        ("d > 'soon'", "is a date, and 'soon' is none"),
+    ],
+)
+def test_typed_text_that_cannot_be_compared_is_an_error(where: str, words: str) -> None:
+    fields = [Field("n", INTEGER), Field("s", STRING), Field("d", DATE)]
+    predicate, _ = parse_where(where)
+    with pytest.raises(InvalidPredicate, match=words):
+        bind(predicate, fields, [], TRINO, strict=True)
+    # From an engine the same comparison is kept: it prunes nothing.
+    bind(predicate, fields, [], TRINO)
