@@ -25,7 +25,7 @@ class TestS3Files
         S3Files files = files(GOOD);
         assertFalse(files.toString().contains("hidden"), files.toString());
         files.close();
-        files(Map.of("s3.region", "us-east-1", "s3.max-connections", "7", "s3.iam-role", "role")).close();
+        files(Map.of("s3.region", "us-east-1", "s3.max-connections", "7", "s3.requester-pays", "true")).close();
     }
 
     @Test
