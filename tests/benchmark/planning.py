@@ -199,7 +199,7 @@ def _iceberg(directory: Path) -> list[Figure]:
         from pyiceberg.catalog.sql import SqlCatalog
         from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
     except ImportError as e:
-        return [Figure(f"peer pyiceberg not measured: {e}", float("nan"))]
+        return [Figure(f"peer pyiceberg not measured here: {e}", float("nan"))]
     home = root() / "iceberg"
     home.mkdir(exist_ok=True)
     try:
