@@ -11,7 +11,6 @@ PLAN_SECONDS = Histogram(
     "skipbridge_plan_seconds", "From a plan's opening to its last file", buckets=_BUCKETS
 )
 FILES = Counter("skipbridge_files", "Files considered and kept", ["outcome"])
-PARTITIONS = Counter("skipbridge_partitions", "Partitions considered and kept", ["outcome"])
 SPLITS = Counter("skipbridge_splits", "Splits handed to engines")
 OPEN_PLANS = Gauge("skipbridge_open_plans", "Plans open now")
 ERRORS = Counter("skipbridge_errors", "Errors answered, by code", ["code"])

@@ -15,7 +15,6 @@ from typing import Any
 
 from bridge.config import Config, Setting
 from bridge.demo.data import write_flights
-from bridge.engines.translation import Translation
 from bridge.errors import BridgeError, EnvironmentMissing
 from bridge.expression.text import parse_where
 from bridge.jobs.compose import hive_catalog_of, planner_of, split_settings, storage_of
@@ -221,21 +220,11 @@ def explain_where(config: Config, where: str) -> PruneReport:
     with hive_catalog_of(config) as catalog:
         planner = planner_of(config, catalog, storage)
         try:
-            translation = _translated(where)
-            request = ScanRequest(
-                TableName(schema, table),
-                translation.expression,
-                translation.dropped,
-                engine="trino",
-            )
+            predicate, dropped = parse_where(where or "true", "trino")
+            request = ScanRequest(TableName(schema, table), predicate, dropped, engine="trino")
             return explain(planner, request, split_settings(config))
         finally:
             planner.listings.close()
-
-
-def _translated(where: str) -> Translation:
-    expression, dropped = parse_where(where or "true", "trino")
-    return Translation(expression, dropped, not dropped)
 
 
 def _run(cursor: Any, sql: str, *, pruning: bool) -> tuple[list[Any], float]:

@@ -35,13 +35,6 @@ _GENERATION = re.compile(r"/(\d{1,12})\.json$")
 MAX_BLOB = 4 * 1024**3
 
 
-def index_root(location: str, configured: str = "", table: str = "") -> str:
-    """Where a table's index lies: below the configured root, or ``.skipbridge`` under the table."""
-    if configured:
-        return join(canonical(configured), table)
-    return join(location, ".skipbridge")
-
-
 class IndexStore:
     """Reads and commits generations.
 
