@@ -141,6 +141,13 @@ class FileChanged(ExternalError):
     retryable = True
 
 
+class TableChanged(ExternalError):
+    """What was found while the query was planned does not hold any more."""
+
+    code = "TABLE_CHANGED"
+    retryable = True
+
+
 class StorageFailure(ExternalError):
     code = "STORAGE_ERROR"
     retryable = True

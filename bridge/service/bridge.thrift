@@ -42,6 +42,13 @@ struct Table {
   6: string format            // "parquet"
 }
 
+/* One key of an ORDER BY. */
+struct SortKey {
+  1: string column,
+  2: bool descending,
+  3: bool nulls_first
+}
+
 struct PlanRequest {
   1: string schema_name,
   2: string table_name,
@@ -50,8 +57,10 @@ struct PlanRequest {
   5: string engine_version,
   6: string predicate,        // JSON, see docs/predicates.md; "" is no predicate
   7: list<string> projected_columns,
-  8: optional i64 limit,
-  9: map<string, string> options   // pruning_enabled, workers, concurrency, target_split_bytes ...
+  8: optional i64 limit,      // the engine wants so many rows that satisfy the predicate, any if order is empty
+  9: map<string, string> options,  // pruning_enabled, workers, concurrency, target_split_bytes ...
+  10: list<SortKey> order,    // with limit: the first rows in this order; the engine still sorts
+  11: bool enforced           // the engine dropped its filter, as an Answer allowed: TABLE_CHANGED if that no longer holds
 }
 
 struct Plan {
@@ -60,6 +69,35 @@ struct Plan {
   3: i64 generation,          // -1: no index
   4: string freshness,        // "live" | "cached(60s)" | "snapshot"
   5: list<string> dropped     // what the translation could not express
+}
+
+struct Aggregate {
+  1: string function,         // "count", "min", "max"
+  2: string column            // "" with count: rows
+}
+
+/* What statistics alone may answer; without aggregates and group_by only whether the predicate is enforced. */
+struct Question {
+  1: list<Aggregate> aggregates,
+  2: list<string> group_by,   // partition keys and hidden columns
+  3: i32 max_wait_ms          // nothing is answered later than this; what was listed by then serves the scan
+}
+
+struct Answer {
+  1: string endpoint,         // holds the file set that the answer is true of: plan this query there
+  2: bool enforced,           // every row of every file left satisfies the whole predicate
+  3: bool answered,
+  4: string reason,           // a code where not answered: NOT_ENFORCED, UNKNOWN_FILES, NOT_EXACT, TOO_LATE ...
+  5: string rows,             // JSON [[...], ...]: group_by, then aggregates; values as in docs/predicates.md
+  6: i64 files                // that the answer speaks of
+}
+
+/* Rows of a system table, as JSON: one list a column. */
+struct SystemPage {
+  1: i64 next_token,
+  2: bool finished,
+  3: i32 row_count,
+  4: list<string> columns
 }
 
 struct PartitionEntry {
@@ -81,7 +119,8 @@ struct SplitBatch {
   4: i32 file_count,
   5: list<PartitionEntry> partitions,
   6: binary payload,
-  7: optional string report   // JSON of the PruneReport, with the last batch
+  7: optional string report,  // JSON of the PruneReport, with the last batch
+  8: optional binary rows     // i64[F] rows of each range, -1 unknown; only if projected_columns is ["$rows"]: no data column
 }
 
 service Planner {
@@ -93,5 +132,9 @@ service Planner {
   void narrow(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
   SplitBatch next_splits(1: string handle, 2: i64 token, 3: i32 max_splits, 4: i32 max_wait_ms) throws (1: BridgeFailure failure),
   string explain(1: PlanRequest request) throws (1: BridgeFailure failure),
-  void close_plan(1: string handle) throws (1: BridgeFailure failure)
+  void close_plan(1: string handle) throws (1: BridgeFailure failure),
+  Answer answer(1: PlanRequest request, 2: Question question) throws (1: BridgeFailure failure),
+  Table get_statistics(1: PlanRequest request) throws (1: BridgeFailure failure),
+  Plan open_system_table(1: PlanRequest request, 2: string kind) throws (1: BridgeFailure failure),
+  SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure)
 }

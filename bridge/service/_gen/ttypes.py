@@ -565,6 +565,98 @@ class Table(object):
         return not (self == other)
 
 
+class SortKey(object):
+    """
+    Attributes:
+     - column
+     - descending
+     - nulls_first
+
+    """
+
+    __slots__ = (
+        'column',
+        'descending',
+        'nulls_first',
+    )
+
+
+    def __init__(self, column=None, descending=None, nulls_first=None,):
+        self.column = column
+        self.descending = descending
+        self.nulls_first = nulls_first
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.column = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.BOOL:
+                    self.descending = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.nulls_first = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('SortKey')
+        if self.column is not None:
+            oprot.writeFieldBegin('column', TType.STRING, 1)
+            oprot.writeString(self.column.encode('utf-8') if sys.version_info[0] == 2 else self.column)
+            oprot.writeFieldEnd()
+        if self.descending is not None:
+            oprot.writeFieldBegin('descending', TType.BOOL, 2)
+            oprot.writeBool(self.descending)
+            oprot.writeFieldEnd()
+        if self.nulls_first is not None:
+            oprot.writeFieldBegin('nulls_first', TType.BOOL, 3)
+            oprot.writeBool(self.nulls_first)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class PlanRequest(object):
     """
     Attributes:
@@ -577,6 +669,8 @@ class PlanRequest(object):
      - projected_columns
      - limit
      - options
+     - order
+     - enforced
 
     """
 
@@ -590,10 +684,12 @@ class PlanRequest(object):
         'projected_columns',
         'limit',
         'options',
+        'order',
+        'enforced',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None,):
+    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None, order=None, enforced=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.query_id = query_id
@@ -603,6 +699,8 @@ class PlanRequest(object):
         self.projected_columns = projected_columns
         self.limit = limit
         self.options = options
+        self.order = order
+        self.enforced = enforced
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -669,6 +767,22 @@ class PlanRequest(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.LIST:
+                    self.order = []
+                    (_etype23, _size20) = iprot.readListBegin()
+                    for _i24 in range(_size20):
+                        _elem25 = SortKey()
+                        _elem25.read(iprot)
+                        self.order.append(_elem25)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.BOOL:
+                    self.enforced = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -706,8 +820,8 @@ class PlanRequest(object):
         if self.projected_columns is not None:
             oprot.writeFieldBegin('projected_columns', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.projected_columns))
-            for iter20 in self.projected_columns:
-                oprot.writeString(iter20.encode('utf-8') if sys.version_info[0] == 2 else iter20)
+            for iter26 in self.projected_columns:
+                oprot.writeString(iter26.encode('utf-8') if sys.version_info[0] == 2 else iter26)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.limit is not None:
@@ -717,10 +831,21 @@ class PlanRequest(object):
         if self.options is not None:
             oprot.writeFieldBegin('options', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.options))
-            for kiter21, viter22 in self.options.items():
-                oprot.writeString(kiter21.encode('utf-8') if sys.version_info[0] == 2 else kiter21)
-                oprot.writeString(viter22.encode('utf-8') if sys.version_info[0] == 2 else viter22)
+            for kiter27, viter28 in self.options.items():
+                oprot.writeString(kiter27.encode('utf-8') if sys.version_info[0] == 2 else kiter27)
+                oprot.writeString(viter28.encode('utf-8') if sys.version_info[0] == 2 else viter28)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.order is not None:
+            oprot.writeFieldBegin('order', TType.LIST, 10)
+            oprot.writeListBegin(TType.STRUCT, len(self.order))
+            for iter29 in self.order:
+                iter29.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.enforced is not None:
+            oprot.writeFieldBegin('enforced', TType.BOOL, 11)
+            oprot.writeBool(self.enforced)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -806,10 +931,10 @@ class Plan(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.dropped = []
-                    (_etype26, _size23) = iprot.readListBegin()
-                    for _i27 in range(_size23):
-                        _elem28 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.dropped.append(_elem28)
+                    (_etype33, _size30) = iprot.readListBegin()
+                    for _i34 in range(_size30):
+                        _elem35 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem35)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -842,8 +967,437 @@ class Plan(object):
         if self.dropped is not None:
             oprot.writeFieldBegin('dropped', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.dropped))
-            for iter29 in self.dropped:
-                oprot.writeString(iter29.encode('utf-8') if sys.version_info[0] == 2 else iter29)
+            for iter36 in self.dropped:
+                oprot.writeString(iter36.encode('utf-8') if sys.version_info[0] == 2 else iter36)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Aggregate(object):
+    """
+    Attributes:
+     - function
+     - column
+
+    """
+
+    __slots__ = (
+        'function',
+        'column',
+    )
+
+
+    def __init__(self, function=None, column=None,):
+        self.function = function
+        self.column = column
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.function = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.column = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Aggregate')
+        if self.function is not None:
+            oprot.writeFieldBegin('function', TType.STRING, 1)
+            oprot.writeString(self.function.encode('utf-8') if sys.version_info[0] == 2 else self.function)
+            oprot.writeFieldEnd()
+        if self.column is not None:
+            oprot.writeFieldBegin('column', TType.STRING, 2)
+            oprot.writeString(self.column.encode('utf-8') if sys.version_info[0] == 2 else self.column)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Question(object):
+    """
+    Attributes:
+     - aggregates
+     - group_by
+     - max_wait_ms
+
+    """
+
+    __slots__ = (
+        'aggregates',
+        'group_by',
+        'max_wait_ms',
+    )
+
+
+    def __init__(self, aggregates=None, group_by=None, max_wait_ms=None,):
+        self.aggregates = aggregates
+        self.group_by = group_by
+        self.max_wait_ms = max_wait_ms
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.aggregates = []
+                    (_etype40, _size37) = iprot.readListBegin()
+                    for _i41 in range(_size37):
+                        _elem42 = Aggregate()
+                        _elem42.read(iprot)
+                        self.aggregates.append(_elem42)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.LIST:
+                    self.group_by = []
+                    (_etype46, _size43) = iprot.readListBegin()
+                    for _i47 in range(_size43):
+                        _elem48 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.group_by.append(_elem48)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.max_wait_ms = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Question')
+        if self.aggregates is not None:
+            oprot.writeFieldBegin('aggregates', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.aggregates))
+            for iter49 in self.aggregates:
+                iter49.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.group_by is not None:
+            oprot.writeFieldBegin('group_by', TType.LIST, 2)
+            oprot.writeListBegin(TType.STRING, len(self.group_by))
+            for iter50 in self.group_by:
+                oprot.writeString(iter50.encode('utf-8') if sys.version_info[0] == 2 else iter50)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.max_wait_ms is not None:
+            oprot.writeFieldBegin('max_wait_ms', TType.I32, 3)
+            oprot.writeI32(self.max_wait_ms)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Answer(object):
+    """
+    Attributes:
+     - endpoint
+     - enforced
+     - answered
+     - reason
+     - rows
+     - files
+
+    """
+
+    __slots__ = (
+        'endpoint',
+        'enforced',
+        'answered',
+        'reason',
+        'rows',
+        'files',
+    )
+
+
+    def __init__(self, endpoint=None, enforced=None, answered=None, reason=None, rows=None, files=None,):
+        self.endpoint = endpoint
+        self.enforced = enforced
+        self.answered = answered
+        self.reason = reason
+        self.rows = rows
+        self.files = files
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.endpoint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.BOOL:
+                    self.enforced = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.answered = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.rows = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.files = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Answer')
+        if self.endpoint is not None:
+            oprot.writeFieldBegin('endpoint', TType.STRING, 1)
+            oprot.writeString(self.endpoint.encode('utf-8') if sys.version_info[0] == 2 else self.endpoint)
+            oprot.writeFieldEnd()
+        if self.enforced is not None:
+            oprot.writeFieldBegin('enforced', TType.BOOL, 2)
+            oprot.writeBool(self.enforced)
+            oprot.writeFieldEnd()
+        if self.answered is not None:
+            oprot.writeFieldBegin('answered', TType.BOOL, 3)
+            oprot.writeBool(self.answered)
+            oprot.writeFieldEnd()
+        if self.reason is not None:
+            oprot.writeFieldBegin('reason', TType.STRING, 4)
+            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldEnd()
+        if self.rows is not None:
+            oprot.writeFieldBegin('rows', TType.STRING, 5)
+            oprot.writeString(self.rows.encode('utf-8') if sys.version_info[0] == 2 else self.rows)
+            oprot.writeFieldEnd()
+        if self.files is not None:
+            oprot.writeFieldBegin('files', TType.I64, 6)
+            oprot.writeI64(self.files)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class SystemPage(object):
+    """
+    Attributes:
+     - next_token
+     - finished
+     - row_count
+     - columns
+
+    """
+
+    __slots__ = (
+        'next_token',
+        'finished',
+        'row_count',
+        'columns',
+    )
+
+
+    def __init__(self, next_token=None, finished=None, row_count=None, columns=None,):
+        self.next_token = next_token
+        self.finished = finished
+        self.row_count = row_count
+        self.columns = columns
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.next_token = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.BOOL:
+                    self.finished = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.row_count = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.columns = []
+                    (_etype54, _size51) = iprot.readListBegin()
+                    for _i55 in range(_size51):
+                        _elem56 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.columns.append(_elem56)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('SystemPage')
+        if self.next_token is not None:
+            oprot.writeFieldBegin('next_token', TType.I64, 1)
+            oprot.writeI64(self.next_token)
+            oprot.writeFieldEnd()
+        if self.finished is not None:
+            oprot.writeFieldBegin('finished', TType.BOOL, 2)
+            oprot.writeBool(self.finished)
+            oprot.writeFieldEnd()
+        if self.row_count is not None:
+            oprot.writeFieldBegin('row_count', TType.I32, 3)
+            oprot.writeI32(self.row_count)
+            oprot.writeFieldEnd()
+        if self.columns is not None:
+            oprot.writeFieldBegin('columns', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRING, len(self.columns))
+            for iter57 in self.columns:
+                oprot.writeString(iter57.encode('utf-8') if sys.version_info[0] == 2 else iter57)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -909,20 +1463,20 @@ class PartitionEntry(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.values = []
-                    (_etype33, _size30) = iprot.readListBegin()
-                    for _i34 in range(_size30):
-                        _elem35 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.values.append(_elem35)
+                    (_etype61, _size58) = iprot.readListBegin()
+                    for _i62 in range(_size58):
+                        _elem63 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.values.append(_elem63)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.nulls = []
-                    (_etype39, _size36) = iprot.readListBegin()
-                    for _i40 in range(_size36):
-                        _elem41 = iprot.readBool()
-                        self.nulls.append(_elem41)
+                    (_etype67, _size64) = iprot.readListBegin()
+                    for _i68 in range(_size64):
+                        _elem69 = iprot.readBool()
+                        self.nulls.append(_elem69)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -943,15 +1497,15 @@ class PartitionEntry(object):
         if self.values is not None:
             oprot.writeFieldBegin('values', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.values))
-            for iter42 in self.values:
-                oprot.writeString(iter42.encode('utf-8') if sys.version_info[0] == 2 else iter42)
+            for iter70 in self.values:
+                oprot.writeString(iter70.encode('utf-8') if sys.version_info[0] == 2 else iter70)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.nulls is not None:
             oprot.writeFieldBegin('nulls', TType.LIST, 3)
             oprot.writeListBegin(TType.BOOL, len(self.nulls))
-            for iter43 in self.nulls:
-                oprot.writeBool(iter43)
+            for iter71 in self.nulls:
+                oprot.writeBool(iter71)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -989,6 +1543,7 @@ class SplitBatch(object):
      - partitions
      - payload
      - report
+     - rows
 
     """
 
@@ -1000,10 +1555,11 @@ class SplitBatch(object):
         'partitions',
         'payload',
         'report',
+        'rows',
     )
 
 
-    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None,):
+    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None, rows=None,):
         self.next_token = next_token
         self.finished = finished
         self.split_count = split_count
@@ -1011,6 +1567,7 @@ class SplitBatch(object):
         self.partitions = partitions
         self.payload = payload
         self.report = report
+        self.rows = rows
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1044,11 +1601,11 @@ class SplitBatch(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.partitions = []
-                    (_etype47, _size44) = iprot.readListBegin()
-                    for _i48 in range(_size44):
-                        _elem49 = PartitionEntry()
-                        _elem49.read(iprot)
-                        self.partitions.append(_elem49)
+                    (_etype75, _size72) = iprot.readListBegin()
+                    for _i76 in range(_size72):
+                        _elem77 = PartitionEntry()
+                        _elem77.read(iprot)
+                        self.partitions.append(_elem77)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1060,6 +1617,11 @@ class SplitBatch(object):
             elif fid == 7:
                 if ftype == TType.STRING:
                     self.report = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRING:
+                    self.rows = iprot.readBinary()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1091,8 +1653,8 @@ class SplitBatch(object):
         if self.partitions is not None:
             oprot.writeFieldBegin('partitions', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.partitions))
-            for iter50 in self.partitions:
-                iter50.write(oprot)
+            for iter78 in self.partitions:
+                iter78.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.payload is not None:
@@ -1102,6 +1664,10 @@ class SplitBatch(object):
         if self.report is not None:
             oprot.writeFieldBegin('report', TType.STRING, 7)
             oprot.writeString(self.report.encode('utf-8') if sys.version_info[0] == 2 else self.report)
+            oprot.writeFieldEnd()
+        if self.rows is not None:
+            oprot.writeFieldBegin('rows', TType.STRING, 8)
+            oprot.writeBinary(self.rows)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1168,6 +1734,13 @@ Table.thrift_spec = (
     (5, TType.STRING, 'location', 'UTF8', None, ),  # 5
     (6, TType.STRING, 'format', 'UTF8', None, ),  # 6
 )
+all_structs.append(SortKey)
+SortKey.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'column', 'UTF8', None, ),  # 1
+    (2, TType.BOOL, 'descending', None, None, ),  # 2
+    (3, TType.BOOL, 'nulls_first', None, None, ),  # 3
+)
 all_structs.append(PlanRequest)
 PlanRequest.thrift_spec = (
     None,  # 0
@@ -1180,6 +1753,8 @@ PlanRequest.thrift_spec = (
     (7, TType.LIST, 'projected_columns', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.I64, 'limit', None, None, ),  # 8
     (9, TType.MAP, 'options', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 9
+    (10, TType.LIST, 'order', (TType.STRUCT, [SortKey, None], False), None, ),  # 10
+    (11, TType.BOOL, 'enforced', None, None, ),  # 11
 )
 all_structs.append(Plan)
 Plan.thrift_spec = (
@@ -1189,6 +1764,37 @@ Plan.thrift_spec = (
     (3, TType.I64, 'generation', None, None, ),  # 3
     (4, TType.STRING, 'freshness', 'UTF8', None, ),  # 4
     (5, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 5
+)
+all_structs.append(Aggregate)
+Aggregate.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'function', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'column', 'UTF8', None, ),  # 2
+)
+all_structs.append(Question)
+Question.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'aggregates', (TType.STRUCT, [Aggregate, None], False), None, ),  # 1
+    (2, TType.LIST, 'group_by', (TType.STRING, 'UTF8', False), None, ),  # 2
+    (3, TType.I32, 'max_wait_ms', None, None, ),  # 3
+)
+all_structs.append(Answer)
+Answer.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'endpoint', 'UTF8', None, ),  # 1
+    (2, TType.BOOL, 'enforced', None, None, ),  # 2
+    (3, TType.BOOL, 'answered', None, None, ),  # 3
+    (4, TType.STRING, 'reason', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'rows', 'UTF8', None, ),  # 5
+    (6, TType.I64, 'files', None, None, ),  # 6
+)
+all_structs.append(SystemPage)
+SystemPage.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'next_token', None, None, ),  # 1
+    (2, TType.BOOL, 'finished', None, None, ),  # 2
+    (3, TType.I32, 'row_count', None, None, ),  # 3
+    (4, TType.LIST, 'columns', (TType.STRING, 'UTF8', False), None, ),  # 4
 )
 all_structs.append(PartitionEntry)
 PartitionEntry.thrift_spec = (
@@ -1207,6 +1813,7 @@ SplitBatch.thrift_spec = (
     (5, TType.LIST, 'partitions', (TType.STRUCT, [PartitionEntry, None], False), None, ),  # 5
     (6, TType.STRING, 'payload', 'BINARY', None, ),  # 6
     (7, TType.STRING, 'report', 'UTF8', None, ),  # 7
+    (8, TType.STRING, 'rows', 'BINARY', None, ),  # 8
 )
 fix_spec(all_structs)
 del all_structs
