@@ -134,12 +134,15 @@ class DirectoryCatalog:
         assert names is not None
         values = [[v for _, v in parse_partition_name(d)] for d in directories if d]
         return tuple(
-            Column(name, _key_type([row[i] for row in values])) for i, name in enumerate(names)
+            Column(name, key_type([row[i] for row in values])) for i, name in enumerate(names)
         )
 
 
-def _key_type(values: Sequence[str | None]) -> Type:
-    """int, bigint, date or string: '01' stays text, since it would not survive as a number."""
+def key_type(values: Sequence[str | None]) -> Type:
+    """The type of a partition key: int, bigint, date or string.
+
+    '01' stays text, since it would not survive as a number.
+    """
     present = [v for v in values if v is not None]
     if not present:
         return STRING

@@ -6,7 +6,7 @@ that no common type holds are a conflict, named with both files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -94,10 +94,19 @@ def infer_columns(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple[C
         SchemaConflict: two files disagree, or one has two columns that differ only in case.
         FileCorrupt, FileUnreadable.
     """
+    return merge_schemas((uri, read_schema(storage, uri, size)) for uri, size in files)
+
+
+def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:
+    """Like `infer_columns`, of schemas that have been read, each with its file's URI.
+
+    Errors:
+        SchemaConflict.
+    """
     merged: dict[str, tuple[Column, str]] = {}
-    for uri, size in files:
+    for uri, schema in schemas:
         seen: set[str] = set()
-        for entry in read_schema(storage, uri, size):
+        for entry in schema:
             key = entry.name.lower()
             if key in seen:
                 raise SchemaConflict(
