@@ -78,6 +78,17 @@ class ServingIndex:
         """Statistics over all files, by ordinal, as an engine with these semantics reads them."""
         return self._columns.statistics(tuple(columns), semantics)
 
+    def distinct_values(self, column: str | tuple[str, ...]) -> float | None:
+        """About how many distinct non-null values a column has in the whole table.
+
+        Args:
+            column: its name, or the path of a nested field; without regard to case.
+
+        Returns:
+            An estimate; None where the index keeps no sketch of the column.
+        """
+        return None
+
     def match(self, files: FileList) -> Int64:
         """The ordinal of each listed file; -1 if it is new, changed, or not trusted."""
         ordinals = identity.find(self.paths, files.paths)
