@@ -36,7 +36,11 @@ final class ChunkFooter
     private EncodingStats encodingStats;
     private Statistics statistics;
 
-    /** Reads a ColumnChunk struct; statistics only where a predicate may use them. */
+    /**
+     * Reads a ColumnChunk struct; bounds only where a predicate may use them. The null count and the encodings of the
+     * pages are read of each chunk that is not rewritten: without them the reader neither leaves out definition levels
+     * nor hands dictionaries on, which makes grouping by a text several times dearer.
+     */
     void read(CompactReader reader, boolean filtered)
     {
         int outer = reader.enter();
@@ -67,15 +71,15 @@ final class ChunkFooter
                 case 9 -> dataPage = reader.i64();
                 case 11 -> dictionaryPage = reader.i64();
                 case 12 -> {
-                    if (filtered) {
-                        readStatistics(reader);
+                    if (filtered || !ChunkInflater.worthwhile(this)) {
+                        readStatistics(reader, filtered);
                     }
                     else {
                         reader.skip();
                     }
                 }
                 case 13 -> {
-                    if (filtered) {
+                    if (filtered || !ChunkInflater.worthwhile(this)) {
                         readEncodingStats(reader);
                     }
                     else {
@@ -98,11 +102,15 @@ final class ChunkFooter
         }
     }
 
-    private void readStatistics(CompactReader reader)
+    private void readStatistics(CompactReader reader, boolean bounds)
     {
         statistics = new Statistics();
         int outer = reader.enter();
         for (int field = reader.next(); field != 0; field = reader.next()) {
+            if (field != 3 && !bounds) {
+                reader.skip();
+                continue;
+            }
             switch (field) {
                 case 1 -> statistics.setMax(reader.binary());
                 case 2 -> statistics.setMin(reader.binary());
