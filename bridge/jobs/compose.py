@@ -8,8 +8,9 @@ from bridge.config import Config, cache_dir
 from bridge.errors import InvalidRequest
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
+from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
-from bridge.metastore.client import MetastoreClient, MetastoreSettings
+from bridge.metastore.client import MetastoreClient
 from bridge.planner.freshness import parse_freshness
 from bridge.planner.index_view import IndexViews
 from bridge.planner.listing import Listings

@@ -87,6 +87,39 @@ struct AddPartitionsRequest {
 
 struct AddPartitionsResult { 1: optional list<Partition> partitions }
 
+struct EnvironmentContext { 1: map<string, string> properties }
+
+/* A union in Hive, whose other half are serialised expressions; a union with one field set is written like a struct. */
+struct RequestPartsSpec { 1: optional list<string> names }
+
+struct DropPartitionsRequest {
+  1: required string dbName,
+  2: required string tblName,
+  3: required RequestPartsSpec parts,
+  4: optional bool deleteData,
+  5: optional bool ifExists = true,
+  7: optional EnvironmentContext environmentContext,
+  8: optional bool needResult = true
+}
+
+struct DropPartitionsResult { 1: optional list<Partition> partitions }
+
+struct NotificationEventRequest { 1: required i64 lastEvent, 2: optional i32 maxEvents }
+
+struct NotificationEvent {
+  1: required i64 eventId,
+  2: required i32 eventTime,
+  3: required string eventType,
+  4: optional string dbName,
+  5: optional string tableName,
+  6: required string message,
+  7: optional string messageFormat
+}
+
+struct NotificationEventResponse { 1: required list<NotificationEvent> events }
+
+struct CurrentNotificationEventId { 1: required i64 eventId }
+
 exception MetaException { 1: string message } (python.immutable = "false")
 exception NoSuchObjectException { 1: string message } (python.immutable = "false")
 exception AlreadyExistsException { 1: string message } (python.immutable = "false")
@@ -108,14 +141,18 @@ service ThriftHiveMetastore {
   void drop_database(1: string name, 2: bool deleteData, 3: bool cascade)
     throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3),
 
+  void alter_database(1: string dbname, 2: Database db) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+
   list<string> get_tables(1: string db_name, 2: string pattern) throws (1: MetaException o1),
   list<string> get_all_tables(1: string db_name) throws (1: MetaException o1),
   GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2),
-  void create_table(1: Table tbl)
+  void create_table_with_environment_context(1: Table tbl, 2: EnvironmentContext environment_context)
     throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
-  void alter_table(1: string dbname, 2: string tbl_name, 3: Table new_tbl)
+  void alter_table_with_environment_context(
+    1: string dbname, 2: string tbl_name, 3: Table new_tbl, 4: EnvironmentContext environment_context)
     throws (1: InvalidOperationException o1, 2: MetaException o2),
-  void drop_table(1: string dbname, 2: string name, 3: bool deleteData)
+  void drop_table_with_environment_context(
+    1: string dbname, 2: string name, 3: bool deleteData, 4: EnvironmentContext environment_context)
     throws (1: NoSuchObjectException o1, 2: MetaException o3),
 
   // 2.3 declares only MetaException, as its first; both are one string, so the text arrives either way
@@ -124,5 +161,13 @@ service ThriftHiveMetastore {
   list<Partition> get_partitions_by_names(1: string db_name, 2: string tbl_name, 3: list<string> names)
     throws (1: MetaException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3),
   AddPartitionsResult add_partitions_req(1: AddPartitionsRequest request)
-    throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3)
+    throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3),
+  void alter_partitions_with_environment_context(
+    1: string db_name, 2: string tbl_name, 3: list<Partition> new_parts, 4: EnvironmentContext environment_context)
+    throws (1: InvalidOperationException o1, 2: MetaException o2),
+  DropPartitionsResult drop_partitions_req(1: DropPartitionsRequest req)
+    throws (1: NoSuchObjectException o1, 2: MetaException o2),
+
+  NotificationEventResponse get_next_notification(1: NotificationEventRequest rqst),
+  CurrentNotificationEventId get_current_notificationEventId()
 }

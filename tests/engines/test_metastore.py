@@ -25,8 +25,9 @@ from bridge.errors import (
 )
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings, fetch_partitions
+from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
-from bridge.metastore.client import MetastoreClient, MetastoreSettings
+from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import LOOPBACK, free_port
 from bridge.table.model import TableName
@@ -204,6 +205,57 @@ def test_partitions_with_special_characters(shop: Shop) -> None:
         assert partition.values == tuple(v for _, v in parse_partition_name(partition.name))
         own = f"file://{shop.root}/{shop.name}/t/{partition.name}"
         assert partition.location in (own, f"file://{shop.root}/some where/100%")
+
+
+def test_altering_and_dropping_partitions_in_batches(shop: Shop) -> None:
+    client = shop.client
+    shop.table("t", "p")
+    client.add_partitions(shop.name, "t", [shop.partition("t", [str(i)]) for i in range(300)])
+    names = [f"p={i}" for i in range(300)]
+    found = client.get_partitions_by_names(shop.name, "t", names[:120]).partitions
+    for part in found:
+        part.sd.location = f"file:{shop.root}/moved/{part.values[0]}"
+        part.sd.cols.append(ttypes.FieldSchema("late", "string", ""))
+        part.parameters["moved"] = "yes"
+    client.alter_partitions(shop.name, "t", found, {"DO_NOT_UPDATE_STATS": "true"})
+    again = client.get_partitions_by_names(shop.name, "t", names[:130]).partitions
+    assert [p.sd.location.endswith(f"/moved/{p.values[0]}") for p in again] == [True] * 120 + [
+        False
+    ] * 10
+    assert again[0].parameters["moved"] == "yes" and again[0].sd.cols[-1].name == "late"
+    # One that does not exist: none is altered.
+    again[125].sd.location = f"file:{shop.root}/never"
+    with pytest.raises(MetastoreFailure, match="alter_partitions"):
+        client.alter_partitions(shop.name, "t", [again[125], shop.partition("t", ["999"])])
+    (same,) = client.get_partitions_by_names(shop.name, "t", ["p=125"]).partitions
+    assert not same.sd.location.endswith("never")
+
+    client.drop_partitions(shop.name, "t", names[100:])
+    assert sorted(client.get_partition_names(shop.name, "t")) == sorted(names[:100])
+    client.drop_partitions(shop.name, "t", names[90:110])  # ten of them are gone already
+    assert len(client.get_partition_names(shop.name, "t")) == 90
+    for call in (
+        lambda: client.drop_partitions(shop.name, "x", ["p=1"]),
+        lambda: client.alter_partitions(shop.name, "x", [shop.partition("x", ["1"])]),
+    ):
+        with pytest.raises(TableNotFound):
+            call()
+
+
+def test_altering_a_database_and_a_table_with_its_partitions(shop: Shop) -> None:
+    client = shop.client
+    database = client.get_database(shop.name)
+    database.parameters = {"skipbridge.sync": "yes"}
+    client.alter_database(shop.name, database)
+    assert client.get_database(shop.name).parameters == {"skipbridge.sync": "yes"}
+    shop.table("t", "p")
+    client.add_partitions(shop.name, "t", [shop.partition("t", ["1"])])
+    table = client.get_table(shop.name, "t")
+    table.sd.cols.append(ttypes.FieldSchema("late", "string", ""))
+    client.alter_table(shop.name, "t", table, {"CASCADE": "true"})
+    (part,) = client.get_partitions_by_names(shop.name, "t", ["p=1"]).partitions
+    assert [c.name for c in part.sd.cols] == ["k", "v", "late"]
+    assert client.get_config_value("hive.metastore.no.such.setting", "none") == "none"
 
 
 def test_an_unpartitioned_table_is_one_partition(shop: Shop) -> None:

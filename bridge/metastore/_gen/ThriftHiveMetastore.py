@@ -64,6 +64,15 @@ class Iface(object):
         """
         pass
 
+    def alter_database(self, dbname, db):
+        """
+        Parameters:
+         - dbname
+         - db
+
+        """
+        pass
+
     def get_tables(self, db_name, pattern):
         """
         Parameters:
@@ -89,30 +98,33 @@ class Iface(object):
         """
         pass
 
-    def create_table(self, tbl):
+    def create_table_with_environment_context(self, tbl, environment_context):
         """
         Parameters:
          - tbl
+         - environment_context
 
         """
         pass
 
-    def alter_table(self, dbname, tbl_name, new_tbl):
+    def alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
         """
         Parameters:
          - dbname
          - tbl_name
          - new_tbl
+         - environment_context
 
         """
         pass
 
-    def drop_table(self, dbname, name, deleteData):
+    def drop_table_with_environment_context(self, dbname, name, deleteData, environment_context):
         """
         Parameters:
          - dbname
          - name
          - deleteData
+         - environment_context
 
         """
         pass
@@ -143,6 +155,36 @@ class Iface(object):
          - request
 
         """
+        pass
+
+    def alter_partitions_with_environment_context(self, db_name, tbl_name, new_parts, environment_context):
+        """
+        Parameters:
+         - db_name
+         - tbl_name
+         - new_parts
+         - environment_context
+
+        """
+        pass
+
+    def drop_partitions_req(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        pass
+
+    def get_next_notification(self, rqst):
+        """
+        Parameters:
+         - rqst
+
+        """
+        pass
+
+    def get_current_notificationEventId(self):
         pass
 
 
@@ -381,6 +423,42 @@ class Client(Iface):
             raise result.o3
         return
 
+    def alter_database(self, dbname, db):
+        """
+        Parameters:
+         - dbname
+         - db
+
+        """
+        self.send_alter_database(dbname, db)
+        self.recv_alter_database()
+
+    def send_alter_database(self, dbname, db):
+        self._oprot.writeMessageBegin('alter_database', TMessageType.CALL, self._seqid)
+        args = alter_database_args()
+        args.dbname = dbname
+        args.db = db
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_alter_database(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = alter_database_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        return
+
     def get_tables(self, db_name, pattern):
         """
         Parameters:
@@ -487,24 +565,26 @@ class Client(Iface):
             raise result.o2
         raise TApplicationException(TApplicationException.MISSING_RESULT, "get_table_req failed: unknown result")
 
-    def create_table(self, tbl):
+    def create_table_with_environment_context(self, tbl, environment_context):
         """
         Parameters:
          - tbl
+         - environment_context
 
         """
-        self.send_create_table(tbl)
-        self.recv_create_table()
+        self.send_create_table_with_environment_context(tbl, environment_context)
+        self.recv_create_table_with_environment_context()
 
-    def send_create_table(self, tbl):
-        self._oprot.writeMessageBegin('create_table', TMessageType.CALL, self._seqid)
-        args = create_table_args()
+    def send_create_table_with_environment_context(self, tbl, environment_context):
+        self._oprot.writeMessageBegin('create_table_with_environment_context', TMessageType.CALL, self._seqid)
+        args = create_table_with_environment_context_args()
         args.tbl = tbl
+        args.environment_context = environment_context
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_create_table(self):
+    def recv_create_table_with_environment_context(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -512,7 +592,7 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = create_table_result()
+        result = create_table_with_environment_context_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.o1 is not None:
@@ -525,28 +605,30 @@ class Client(Iface):
             raise result.o4
         return
 
-    def alter_table(self, dbname, tbl_name, new_tbl):
+    def alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
         """
         Parameters:
          - dbname
          - tbl_name
          - new_tbl
+         - environment_context
 
         """
-        self.send_alter_table(dbname, tbl_name, new_tbl)
-        self.recv_alter_table()
+        self.send_alter_table_with_environment_context(dbname, tbl_name, new_tbl, environment_context)
+        self.recv_alter_table_with_environment_context()
 
-    def send_alter_table(self, dbname, tbl_name, new_tbl):
-        self._oprot.writeMessageBegin('alter_table', TMessageType.CALL, self._seqid)
-        args = alter_table_args()
+    def send_alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
+        self._oprot.writeMessageBegin('alter_table_with_environment_context', TMessageType.CALL, self._seqid)
+        args = alter_table_with_environment_context_args()
         args.dbname = dbname
         args.tbl_name = tbl_name
         args.new_tbl = new_tbl
+        args.environment_context = environment_context
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_alter_table(self):
+    def recv_alter_table_with_environment_context(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -554,7 +636,7 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = alter_table_result()
+        result = alter_table_with_environment_context_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.o1 is not None:
@@ -563,28 +645,30 @@ class Client(Iface):
             raise result.o2
         return
 
-    def drop_table(self, dbname, name, deleteData):
+    def drop_table_with_environment_context(self, dbname, name, deleteData, environment_context):
         """
         Parameters:
          - dbname
          - name
          - deleteData
+         - environment_context
 
         """
-        self.send_drop_table(dbname, name, deleteData)
-        self.recv_drop_table()
+        self.send_drop_table_with_environment_context(dbname, name, deleteData, environment_context)
+        self.recv_drop_table_with_environment_context()
 
-    def send_drop_table(self, dbname, name, deleteData):
-        self._oprot.writeMessageBegin('drop_table', TMessageType.CALL, self._seqid)
-        args = drop_table_args()
+    def send_drop_table_with_environment_context(self, dbname, name, deleteData, environment_context):
+        self._oprot.writeMessageBegin('drop_table_with_environment_context', TMessageType.CALL, self._seqid)
+        args = drop_table_with_environment_context_args()
         args.dbname = dbname
         args.name = name
         args.deleteData = deleteData
+        args.environment_context = environment_context
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_drop_table(self):
+    def recv_drop_table_with_environment_context(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -592,7 +676,7 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = drop_table_result()
+        result = drop_table_with_environment_context_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.o1 is not None:
@@ -721,6 +805,140 @@ class Client(Iface):
             raise result.o3
         raise TApplicationException(TApplicationException.MISSING_RESULT, "add_partitions_req failed: unknown result")
 
+    def alter_partitions_with_environment_context(self, db_name, tbl_name, new_parts, environment_context):
+        """
+        Parameters:
+         - db_name
+         - tbl_name
+         - new_parts
+         - environment_context
+
+        """
+        self.send_alter_partitions_with_environment_context(db_name, tbl_name, new_parts, environment_context)
+        self.recv_alter_partitions_with_environment_context()
+
+    def send_alter_partitions_with_environment_context(self, db_name, tbl_name, new_parts, environment_context):
+        self._oprot.writeMessageBegin('alter_partitions_with_environment_context', TMessageType.CALL, self._seqid)
+        args = alter_partitions_with_environment_context_args()
+        args.db_name = db_name
+        args.tbl_name = tbl_name
+        args.new_parts = new_parts
+        args.environment_context = environment_context
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_alter_partitions_with_environment_context(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = alter_partitions_with_environment_context_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        return
+
+    def drop_partitions_req(self, req):
+        """
+        Parameters:
+         - req
+
+        """
+        self.send_drop_partitions_req(req)
+        return self.recv_drop_partitions_req()
+
+    def send_drop_partitions_req(self, req):
+        self._oprot.writeMessageBegin('drop_partitions_req', TMessageType.CALL, self._seqid)
+        args = drop_partitions_req_args()
+        args.req = req
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_drop_partitions_req(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = drop_partitions_req_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.o1 is not None:
+            raise result.o1
+        if result.o2 is not None:
+            raise result.o2
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "drop_partitions_req failed: unknown result")
+
+    def get_next_notification(self, rqst):
+        """
+        Parameters:
+         - rqst
+
+        """
+        self.send_get_next_notification(rqst)
+        return self.recv_get_next_notification()
+
+    def send_get_next_notification(self, rqst):
+        self._oprot.writeMessageBegin('get_next_notification', TMessageType.CALL, self._seqid)
+        args = get_next_notification_args()
+        args.rqst = rqst
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_get_next_notification(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = get_next_notification_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "get_next_notification failed: unknown result")
+
+    def get_current_notificationEventId(self):
+        self.send_get_current_notificationEventId()
+        return self.recv_get_current_notificationEventId()
+
+    def send_get_current_notificationEventId(self):
+        self._oprot.writeMessageBegin('get_current_notificationEventId', TMessageType.CALL, self._seqid)
+        args = get_current_notificationEventId_args()
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_get_current_notificationEventId(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = get_current_notificationEventId_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "get_current_notificationEventId failed: unknown result")
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -733,15 +951,20 @@ class Processor(Iface, TProcessor):
         self._processMap["get_database"] = Processor.process_get_database
         self._processMap["create_database"] = Processor.process_create_database
         self._processMap["drop_database"] = Processor.process_drop_database
+        self._processMap["alter_database"] = Processor.process_alter_database
         self._processMap["get_tables"] = Processor.process_get_tables
         self._processMap["get_all_tables"] = Processor.process_get_all_tables
         self._processMap["get_table_req"] = Processor.process_get_table_req
-        self._processMap["create_table"] = Processor.process_create_table
-        self._processMap["alter_table"] = Processor.process_alter_table
-        self._processMap["drop_table"] = Processor.process_drop_table
+        self._processMap["create_table_with_environment_context"] = Processor.process_create_table_with_environment_context
+        self._processMap["alter_table_with_environment_context"] = Processor.process_alter_table_with_environment_context
+        self._processMap["drop_table_with_environment_context"] = Processor.process_drop_table_with_environment_context
         self._processMap["get_partition_names"] = Processor.process_get_partition_names
         self._processMap["get_partitions_by_names"] = Processor.process_get_partitions_by_names
         self._processMap["add_partitions_req"] = Processor.process_add_partitions_req
+        self._processMap["alter_partitions_with_environment_context"] = Processor.process_alter_partitions_with_environment_context
+        self._processMap["drop_partitions_req"] = Processor.process_drop_partitions_req
+        self._processMap["get_next_notification"] = Processor.process_get_next_notification
+        self._processMap["get_current_notificationEventId"] = Processor.process_get_current_notificationEventId
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -955,6 +1178,35 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
+    def process_alter_database(self, seqid, iprot, oprot):
+        args = alter_database_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = alter_database_result()
+        try:
+            self._handler.alter_database(args.dbname, args.db)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except MetaException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except NoSuchObjectException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("alter_database", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
     def process_get_tables(self, seqid, iprot, oprot):
         args = get_tables_args()
         args.read(iprot)
@@ -1036,13 +1288,13 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_create_table(self, seqid, iprot, oprot):
-        args = create_table_args()
+    def process_create_table_with_environment_context(self, seqid, iprot, oprot):
+        args = create_table_with_environment_context_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = create_table_result()
+        result = create_table_with_environment_context_result()
         try:
-            self._handler.create_table(args.tbl)
+            self._handler.create_table_with_environment_context(args.tbl, args.environment_context)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1066,18 +1318,18 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("create_table", msg_type, seqid)
+        oprot.writeMessageBegin("create_table_with_environment_context", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_alter_table(self, seqid, iprot, oprot):
-        args = alter_table_args()
+    def process_alter_table_with_environment_context(self, seqid, iprot, oprot):
+        args = alter_table_with_environment_context_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = alter_table_result()
+        result = alter_table_with_environment_context_result()
         try:
-            self._handler.alter_table(args.dbname, args.tbl_name, args.new_tbl)
+            self._handler.alter_table_with_environment_context(args.dbname, args.tbl_name, args.new_tbl, args.environment_context)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1095,18 +1347,18 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("alter_table", msg_type, seqid)
+        oprot.writeMessageBegin("alter_table_with_environment_context", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_drop_table(self, seqid, iprot, oprot):
-        args = drop_table_args()
+    def process_drop_table_with_environment_context(self, seqid, iprot, oprot):
+        args = drop_table_with_environment_context_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = drop_table_result()
+        result = drop_table_with_environment_context_result()
         try:
-            self._handler.drop_table(args.dbname, args.name, args.deleteData)
+            self._handler.drop_table_with_environment_context(args.dbname, args.name, args.deleteData, args.environment_context)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1124,7 +1376,7 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("drop_table", msg_type, seqid)
+        oprot.writeMessageBegin("drop_table_with_environment_context", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1218,6 +1470,110 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("add_partitions_req", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_alter_partitions_with_environment_context(self, seqid, iprot, oprot):
+        args = alter_partitions_with_environment_context_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = alter_partitions_with_environment_context_result()
+        try:
+            self._handler.alter_partitions_with_environment_context(args.db_name, args.tbl_name, args.new_parts, args.environment_context)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except InvalidOperationException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except MetaException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("alter_partitions_with_environment_context", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_drop_partitions_req(self, seqid, iprot, oprot):
+        args = drop_partitions_req_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = drop_partitions_req_result()
+        try:
+            result.success = self._handler.drop_partitions_req(args.req)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except NoSuchObjectException as o1:
+            msg_type = TMessageType.REPLY
+            result.o1 = o1
+        except MetaException as o2:
+            msg_type = TMessageType.REPLY
+            result.o2 = o2
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("drop_partitions_req", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_get_next_notification(self, seqid, iprot, oprot):
+        args = get_next_notification_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = get_next_notification_result()
+        try:
+            result.success = self._handler.get_next_notification(args.rqst)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("get_next_notification", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_get_current_notificationEventId(self, seqid, iprot, oprot):
+        args = get_current_notificationEventId_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = get_current_notificationEventId_result()
+        try:
+            result.success = self._handler.get_current_notificationEventId()
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("get_current_notificationEventId", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1730,10 +2086,10 @@ class get_all_databases_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype125, _size122) = iprot.readListBegin()
-                    for _i126 in range(_size122):
-                        _elem127 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem127)
+                    (_etype155, _size152) = iprot.readListBegin()
+                    for _i156 in range(_size152):
+                        _elem157 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem157)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1756,8 +2112,8 @@ class get_all_databases_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter128 in self.success:
-                oprot.writeString(iter128.encode('utf-8') if sys.version_info[0] == 2 else iter128)
+            for iter158 in self.success:
+                oprot.writeString(iter158.encode('utf-8') if sys.version_info[0] == 2 else iter158)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
@@ -2345,6 +2701,181 @@ drop_database_result.thrift_spec = (
 )
 
 
+class alter_database_args(object):
+    """
+    Attributes:
+     - dbname
+     - db
+
+    """
+
+    __slots__ = (
+        'dbname',
+        'db',
+    )
+
+
+    def __init__(self, dbname=None, db=None,):
+        self.dbname = dbname
+        self.db = db
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.db = Database()
+                    self.db.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('alter_database_args')
+        if self.dbname is not None:
+            oprot.writeFieldBegin('dbname', TType.STRING, 1)
+            oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
+            oprot.writeFieldEnd()
+        if self.db is not None:
+            oprot.writeFieldBegin('db', TType.STRUCT, 2)
+            self.db.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(alter_database_args)
+alter_database_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
+    (2, TType.STRUCT, 'db', [Database, None], None, ),  # 2
+)
+
+
+class alter_database_result(object):
+    """
+    Attributes:
+     - o1
+     - o2
+
+    """
+
+    __slots__ = (
+        'o1',
+        'o2',
+    )
+
+
+    def __init__(self, o1=None, o2=None,):
+        self.o1 = o1
+        self.o2 = o2
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.o1 = MetaException()
+                    self.o1.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.o2 = NoSuchObjectException()
+                    self.o2.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('alter_database_result')
+        if self.o1 is not None:
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
+            self.o1.write(oprot)
+            oprot.writeFieldEnd()
+        if self.o2 is not None:
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
+            self.o2.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(alter_database_result)
+alter_database_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [NoSuchObjectException, None], None, ),  # 2
+)
+
+
 class get_tables_args(object):
     """
     Attributes:
@@ -2461,10 +2992,10 @@ class get_tables_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype132, _size129) = iprot.readListBegin()
-                    for _i133 in range(_size129):
-                        _elem134 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem134)
+                    (_etype162, _size159) = iprot.readListBegin()
+                    for _i163 in range(_size159):
+                        _elem164 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem164)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2487,8 +3018,8 @@ class get_tables_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter135 in self.success:
-                oprot.writeString(iter135.encode('utf-8') if sys.version_info[0] == 2 else iter135)
+            for iter165 in self.success:
+                oprot.writeString(iter165.encode('utf-8') if sys.version_info[0] == 2 else iter165)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
@@ -2628,10 +3159,10 @@ class get_all_tables_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype139, _size136) = iprot.readListBegin()
-                    for _i140 in range(_size136):
-                        _elem141 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem141)
+                    (_etype169, _size166) = iprot.readListBegin()
+                    for _i170 in range(_size166):
+                        _elem171 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem171)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2654,8 +3185,8 @@ class get_all_tables_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter142 in self.success:
-                oprot.writeString(iter142.encode('utf-8') if sys.version_info[0] == 2 else iter142)
+            for iter172 in self.success:
+                oprot.writeString(iter172.encode('utf-8') if sys.version_info[0] == 2 else iter172)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
@@ -2867,20 +3398,23 @@ get_table_req_result.thrift_spec = (
 )
 
 
-class create_table_args(object):
+class create_table_with_environment_context_args(object):
     """
     Attributes:
      - tbl
+     - environment_context
 
     """
 
     __slots__ = (
         'tbl',
+        'environment_context',
     )
 
 
-    def __init__(self, tbl=None,):
+    def __init__(self, tbl=None, environment_context=None,):
         self.tbl = tbl
+        self.environment_context = environment_context
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2897,6 +3431,12 @@ class create_table_args(object):
                     self.tbl.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.environment_context = EnvironmentContext()
+                    self.environment_context.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2906,10 +3446,14 @@ class create_table_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('create_table_args')
+        oprot.writeStructBegin('create_table_with_environment_context_args')
         if self.tbl is not None:
             oprot.writeFieldBegin('tbl', TType.STRUCT, 1)
             self.tbl.write(oprot)
+            oprot.writeFieldEnd()
+        if self.environment_context is not None:
+            oprot.writeFieldBegin('environment_context', TType.STRUCT, 2)
+            self.environment_context.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2934,14 +3478,15 @@ class create_table_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(create_table_args)
-create_table_args.thrift_spec = (
+all_structs.append(create_table_with_environment_context_args)
+create_table_with_environment_context_args.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'tbl', [Table, None], None, ),  # 1
+    (2, TType.STRUCT, 'environment_context', [EnvironmentContext, None], None, ),  # 2
 )
 
 
-class create_table_result(object):
+class create_table_with_environment_context_result(object):
     """
     Attributes:
      - o1
@@ -3007,7 +3552,7 @@ class create_table_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('create_table_result')
+        oprot.writeStructBegin('create_table_with_environment_context_result')
         if self.o1 is not None:
             oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
@@ -3047,8 +3592,8 @@ class create_table_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(create_table_result)
-create_table_result.thrift_spec = (
+all_structs.append(create_table_with_environment_context_result)
+create_table_with_environment_context_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'o1', [AlreadyExistsException, None], None, ),  # 1
     (2, TType.STRUCT, 'o2', [InvalidObjectException, None], None, ),  # 2
@@ -3057,12 +3602,13 @@ create_table_result.thrift_spec = (
 )
 
 
-class alter_table_args(object):
+class alter_table_with_environment_context_args(object):
     """
     Attributes:
      - dbname
      - tbl_name
      - new_tbl
+     - environment_context
 
     """
 
@@ -3070,13 +3616,15 @@ class alter_table_args(object):
         'dbname',
         'tbl_name',
         'new_tbl',
+        'environment_context',
     )
 
 
-    def __init__(self, dbname=None, tbl_name=None, new_tbl=None,):
+    def __init__(self, dbname=None, tbl_name=None, new_tbl=None, environment_context=None,):
         self.dbname = dbname
         self.tbl_name = tbl_name
         self.new_tbl = new_tbl
+        self.environment_context = environment_context
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3103,6 +3651,12 @@ class alter_table_args(object):
                     self.new_tbl.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.environment_context = EnvironmentContext()
+                    self.environment_context.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3112,7 +3666,7 @@ class alter_table_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('alter_table_args')
+        oprot.writeStructBegin('alter_table_with_environment_context_args')
         if self.dbname is not None:
             oprot.writeFieldBegin('dbname', TType.STRING, 1)
             oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
@@ -3124,6 +3678,10 @@ class alter_table_args(object):
         if self.new_tbl is not None:
             oprot.writeFieldBegin('new_tbl', TType.STRUCT, 3)
             self.new_tbl.write(oprot)
+            oprot.writeFieldEnd()
+        if self.environment_context is not None:
+            oprot.writeFieldBegin('environment_context', TType.STRUCT, 4)
+            self.environment_context.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3148,16 +3706,17 @@ class alter_table_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(alter_table_args)
-alter_table_args.thrift_spec = (
+all_structs.append(alter_table_with_environment_context_args)
+alter_table_with_environment_context_args.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'tbl_name', 'UTF8', None, ),  # 2
     (3, TType.STRUCT, 'new_tbl', [Table, None], None, ),  # 3
+    (4, TType.STRUCT, 'environment_context', [EnvironmentContext, None], None, ),  # 4
 )
 
 
-class alter_table_result(object):
+class alter_table_with_environment_context_result(object):
     """
     Attributes:
      - o1
@@ -3205,7 +3764,7 @@ class alter_table_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('alter_table_result')
+        oprot.writeStructBegin('alter_table_with_environment_context_result')
         if self.o1 is not None:
             oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
@@ -3237,20 +3796,21 @@ class alter_table_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(alter_table_result)
-alter_table_result.thrift_spec = (
+all_structs.append(alter_table_with_environment_context_result)
+alter_table_with_environment_context_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'o1', [InvalidOperationException, None], None, ),  # 1
     (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
 )
 
 
-class drop_table_args(object):
+class drop_table_with_environment_context_args(object):
     """
     Attributes:
      - dbname
      - name
      - deleteData
+     - environment_context
 
     """
 
@@ -3258,13 +3818,15 @@ class drop_table_args(object):
         'dbname',
         'name',
         'deleteData',
+        'environment_context',
     )
 
 
-    def __init__(self, dbname=None, name=None, deleteData=None,):
+    def __init__(self, dbname=None, name=None, deleteData=None, environment_context=None,):
         self.dbname = dbname
         self.name = name
         self.deleteData = deleteData
+        self.environment_context = environment_context
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3290,6 +3852,12 @@ class drop_table_args(object):
                     self.deleteData = iprot.readBool()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.environment_context = EnvironmentContext()
+                    self.environment_context.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3299,7 +3867,7 @@ class drop_table_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('drop_table_args')
+        oprot.writeStructBegin('drop_table_with_environment_context_args')
         if self.dbname is not None:
             oprot.writeFieldBegin('dbname', TType.STRING, 1)
             oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
@@ -3311,6 +3879,10 @@ class drop_table_args(object):
         if self.deleteData is not None:
             oprot.writeFieldBegin('deleteData', TType.BOOL, 3)
             oprot.writeBool(self.deleteData)
+            oprot.writeFieldEnd()
+        if self.environment_context is not None:
+            oprot.writeFieldBegin('environment_context', TType.STRUCT, 4)
+            self.environment_context.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3335,16 +3907,17 @@ class drop_table_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(drop_table_args)
-drop_table_args.thrift_spec = (
+all_structs.append(drop_table_with_environment_context_args)
+drop_table_with_environment_context_args.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'name', 'UTF8', None, ),  # 2
     (3, TType.BOOL, 'deleteData', None, None, ),  # 3
+    (4, TType.STRUCT, 'environment_context', [EnvironmentContext, None], None, ),  # 4
 )
 
 
-class drop_table_result(object):
+class drop_table_with_environment_context_result(object):
     """
     Attributes:
      - o1
@@ -3392,7 +3965,7 @@ class drop_table_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('drop_table_result')
+        oprot.writeStructBegin('drop_table_with_environment_context_result')
         if self.o1 is not None:
             oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
@@ -3424,8 +3997,8 @@ class drop_table_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(drop_table_result)
-drop_table_result.thrift_spec = (
+all_structs.append(drop_table_with_environment_context_result)
+drop_table_with_environment_context_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
     (2, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 2
@@ -3564,10 +4137,10 @@ class get_partition_names_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype146, _size143) = iprot.readListBegin()
-                    for _i147 in range(_size143):
-                        _elem148 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem148)
+                    (_etype176, _size173) = iprot.readListBegin()
+                    for _i177 in range(_size173):
+                        _elem178 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem178)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3596,8 +4169,8 @@ class get_partition_names_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter149 in self.success:
-                oprot.writeString(iter149.encode('utf-8') if sys.version_info[0] == 2 else iter149)
+            for iter179 in self.success:
+                oprot.writeString(iter179.encode('utf-8') if sys.version_info[0] == 2 else iter179)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
@@ -3682,10 +4255,10 @@ class get_partitions_by_names_args(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.names = []
-                    (_etype153, _size150) = iprot.readListBegin()
-                    for _i154 in range(_size150):
-                        _elem155 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.names.append(_elem155)
+                    (_etype183, _size180) = iprot.readListBegin()
+                    for _i184 in range(_size180):
+                        _elem185 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.names.append(_elem185)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3710,8 +4283,8 @@ class get_partitions_by_names_args(object):
         if self.names is not None:
             oprot.writeFieldBegin('names', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.names))
-            for iter156 in self.names:
-                oprot.writeString(iter156.encode('utf-8') if sys.version_info[0] == 2 else iter156)
+            for iter186 in self.names:
+                oprot.writeString(iter186.encode('utf-8') if sys.version_info[0] == 2 else iter186)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3782,11 +4355,11 @@ class get_partitions_by_names_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype160, _size157) = iprot.readListBegin()
-                    for _i161 in range(_size157):
-                        _elem162 = Partition()
-                        _elem162.read(iprot)
-                        self.success.append(_elem162)
+                    (_etype190, _size187) = iprot.readListBegin()
+                    for _i191 in range(_size187):
+                        _elem192 = Partition()
+                        _elem192.read(iprot)
+                        self.success.append(_elem192)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3821,8 +4394,8 @@ class get_partitions_by_names_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter163 in self.success:
-                iter163.write(oprot)
+            for iter193 in self.success:
+                iter193.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
@@ -4055,6 +4628,664 @@ add_partitions_req_result.thrift_spec = (
     (1, TType.STRUCT, 'o1', [InvalidObjectException, None], None, ),  # 1
     (2, TType.STRUCT, 'o2', [AlreadyExistsException, None], None, ),  # 2
     (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
+)
+
+
+class alter_partitions_with_environment_context_args(object):
+    """
+    Attributes:
+     - db_name
+     - tbl_name
+     - new_parts
+     - environment_context
+
+    """
+
+    __slots__ = (
+        'db_name',
+        'tbl_name',
+        'new_parts',
+        'environment_context',
+    )
+
+
+    def __init__(self, db_name=None, tbl_name=None, new_parts=None, environment_context=None,):
+        self.db_name = db_name
+        self.tbl_name = tbl_name
+        self.new_parts = new_parts
+        self.environment_context = environment_context
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.db_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.tbl_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.new_parts = []
+                    (_etype197, _size194) = iprot.readListBegin()
+                    for _i198 in range(_size194):
+                        _elem199 = Partition()
+                        _elem199.read(iprot)
+                        self.new_parts.append(_elem199)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.environment_context = EnvironmentContext()
+                    self.environment_context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('alter_partitions_with_environment_context_args')
+        if self.db_name is not None:
+            oprot.writeFieldBegin('db_name', TType.STRING, 1)
+            oprot.writeString(self.db_name.encode('utf-8') if sys.version_info[0] == 2 else self.db_name)
+            oprot.writeFieldEnd()
+        if self.tbl_name is not None:
+            oprot.writeFieldBegin('tbl_name', TType.STRING, 2)
+            oprot.writeString(self.tbl_name.encode('utf-8') if sys.version_info[0] == 2 else self.tbl_name)
+            oprot.writeFieldEnd()
+        if self.new_parts is not None:
+            oprot.writeFieldBegin('new_parts', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRUCT, len(self.new_parts))
+            for iter200 in self.new_parts:
+                iter200.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.environment_context is not None:
+            oprot.writeFieldBegin('environment_context', TType.STRUCT, 4)
+            self.environment_context.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(alter_partitions_with_environment_context_args)
+alter_partitions_with_environment_context_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'db_name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tbl_name', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'new_parts', (TType.STRUCT, [Partition, None], False), None, ),  # 3
+    (4, TType.STRUCT, 'environment_context', [EnvironmentContext, None], None, ),  # 4
+)
+
+
+class alter_partitions_with_environment_context_result(object):
+    """
+    Attributes:
+     - o1
+     - o2
+
+    """
+
+    __slots__ = (
+        'o1',
+        'o2',
+    )
+
+
+    def __init__(self, o1=None, o2=None,):
+        self.o1 = o1
+        self.o2 = o2
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.o1 = InvalidOperationException()
+                    self.o1.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.o2 = MetaException()
+                    self.o2.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('alter_partitions_with_environment_context_result')
+        if self.o1 is not None:
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
+            self.o1.write(oprot)
+            oprot.writeFieldEnd()
+        if self.o2 is not None:
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
+            self.o2.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(alter_partitions_with_environment_context_result)
+alter_partitions_with_environment_context_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'o1', [InvalidOperationException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
+)
+
+
+class drop_partitions_req_args(object):
+    """
+    Attributes:
+     - req
+
+    """
+
+    __slots__ = (
+        'req',
+    )
+
+
+    def __init__(self, req=None,):
+        self.req = req
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.req = DropPartitionsRequest()
+                    self.req.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('drop_partitions_req_args')
+        if self.req is not None:
+            oprot.writeFieldBegin('req', TType.STRUCT, 1)
+            self.req.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(drop_partitions_req_args)
+drop_partitions_req_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'req', [DropPartitionsRequest, None], None, ),  # 1
+)
+
+
+class drop_partitions_req_result(object):
+    """
+    Attributes:
+     - success
+     - o1
+     - o2
+
+    """
+
+    __slots__ = (
+        'success',
+        'o1',
+        'o2',
+    )
+
+
+    def __init__(self, success=None, o1=None, o2=None,):
+        self.success = success
+        self.o1 = o1
+        self.o2 = o2
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = DropPartitionsResult()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.o1 = NoSuchObjectException()
+                    self.o1.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.o2 = MetaException()
+                    self.o2.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('drop_partitions_req_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.o1 is not None:
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
+            self.o1.write(oprot)
+            oprot.writeFieldEnd()
+        if self.o2 is not None:
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
+            self.o2.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(drop_partitions_req_result)
+drop_partitions_req_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [DropPartitionsResult, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
+)
+
+
+class get_next_notification_args(object):
+    """
+    Attributes:
+     - rqst
+
+    """
+
+    __slots__ = (
+        'rqst',
+    )
+
+
+    def __init__(self, rqst=None,):
+        self.rqst = rqst
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.rqst = NotificationEventRequest()
+                    self.rqst.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('get_next_notification_args')
+        if self.rqst is not None:
+            oprot.writeFieldBegin('rqst', TType.STRUCT, 1)
+            self.rqst.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(get_next_notification_args)
+get_next_notification_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'rqst', [NotificationEventRequest, None], None, ),  # 1
+)
+
+
+class get_next_notification_result(object):
+    """
+    Attributes:
+     - success
+
+    """
+
+    __slots__ = (
+        'success',
+    )
+
+
+    def __init__(self, success=None,):
+        self.success = success
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = NotificationEventResponse()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('get_next_notification_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(get_next_notification_result)
+get_next_notification_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [NotificationEventResponse, None], None, ),  # 0
+)
+
+
+class get_current_notificationEventId_args(object):
+
+    __slots__ = (
+    )
+
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('get_current_notificationEventId_args')
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(get_current_notificationEventId_args)
+get_current_notificationEventId_args.thrift_spec = (
+)
+
+
+class get_current_notificationEventId_result(object):
+    """
+    Attributes:
+     - success
+
+    """
+
+    __slots__ = (
+        'success',
+    )
+
+
+    def __init__(self, success=None,):
+        self.success = success
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = CurrentNotificationEventId()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('get_current_notificationEventId_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(get_current_notificationEventId_result)
+get_current_notificationEventId_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [CurrentNotificationEventId, None], None, ),  # 0
 )
 fix_spec(all_structs)
 del all_structs

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bridge.errors import InvalidConfiguration, MetastoreFailure
 from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes, batches
-from bridge.metastore.client import MetastoreClient, MetastoreSettings
+from bridge.metastore.calls import MetastoreSettings
+from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 
 NAMES = [f"p={i}" for i in range(200)]

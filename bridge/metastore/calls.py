@@ -1,0 +1,189 @@
+"""How a call to a metastore is made: with a connection from the pool, repeated while that helps.
+
+A lost connection is opened again, at another address if need be, and the call repeated with growing
+pauses until a deadline. What must not happen twice is repeated only if it was never sent.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import tenacity
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException, TException
+from thrift.transport.TTransport import TTransportException
+
+from bridge.errors import MetastoreFailure, MetastoreUnavailable
+from bridge.metastore._gen import ttypes
+from bridge.metastore.connection import Cancellation, Connection, Pool, parse_addresses
+
+
+@dataclass(frozen=True, slots=True)
+class MetastoreSettings:
+    """How calls are made; all times in seconds.
+
+    Attributes:
+        connect_timeout: for opening a connection, and for the first answer on it.
+        call_timeout: without a byte of an answer, the connection counts as lost.
+        retry_deadline: no new attempt after that long; 0 means no second attempt.
+        retry_pause, retry_longest_pause: before the second attempt, and at most.
+        idle_connections: kept open.
+    """
+
+    connect_timeout: float = 5.0
+    call_timeout: float = 60.0
+    retry_deadline: float = 30.0
+    retry_pause: float = 0.1
+    retry_longest_pause: float = 5.0
+    idle_connections: int = 8
+
+
+class _Lost(Exception):
+    """The connection was lost; ``sent`` tells whether the server may have carried the call out."""
+
+    def __init__(self, cause: Exception, sent: bool) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.sent = sent
+
+
+class Caller:
+    """Calls by name; a context manager that closes its connections.
+
+    Args:
+        uris: ``thrift://host:port[,thrift://host:port]``; if one does not answer, the next is.
+
+    Errors (of every call):
+        MetastoreUnavailable: no address answers.
+        MetastoreFailure: the server's own exception, or what answers is not a metastore.
+    """
+
+    def __init__(self, uris: str, settings: MetastoreSettings | None = None) -> None:
+        self.uris = uris
+        self.settings = settings if settings is not None else MetastoreSettings()
+        s = self.settings
+        self._pool = Pool(
+            parse_addresses(uris), s.idle_connections, s.connect_timeout, s.call_timeout
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def call(
+        self,
+        method: str,
+        *arguments: object,
+        repeatable: bool = True,
+        cancellation: Cancellation | None = None,
+    ) -> Any:
+        """Carries out one call.
+
+        Args:
+            repeatable: it may be carried out twice.
+
+        Errors:
+            concurrent.futures.CancelledError: cancelled.
+            Those that the service declares, but for MetaException.
+        """
+        held = cancellation if cancellation is not None else Cancellation()
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(
+                lambda e: isinstance(e, _Lost) and (repeatable or not e.sent)
+            ),
+            stop=tenacity.stop_before_delay(self.settings.retry_deadline)
+            | tenacity.stop_when_event_set(held.event),
+            wait=tenacity.wait_exponential(
+                multiplier=self.settings.retry_pause, max=self.settings.retry_longest_pause
+            )
+            # Many clients that lost one metastore do not come back in step.
+            + tenacity.wait_random(0, self.settings.retry_pause),
+            sleep=tenacity.sleep_using_event(held.event),
+            reraise=True,
+        )
+        try:
+            return attempts(self._attempt, method, arguments, held)
+        except _Lost as lost:
+            if held.cancelled:
+                raise CancelledError from lost
+            raise self._unavailable(lost) from lost.cause
+
+    def _attempt(self, method: str, arguments: tuple[object, ...], held: Cancellation) -> Any:
+        if held.cancelled:
+            raise CancelledError
+        try:
+            connection = self._pool.take()
+        except (OSError, TTransportException) as error:
+            raise _Lost(error, sent=False) from error
+        in_step = False  # a connection whose answer was not read to its end is of no more use
+        try:
+            with held.holding(connection):
+                answer = getattr(connection.client, method)(*arguments)
+            in_step = True
+        except (OSError, TTransportException) as error:
+            raise _Lost(error, sent=True) from error
+        except TApplicationException as error:
+            in_step = error.type != TApplicationException.MISSING_RESULT
+            raise self._not_understood(connection, method, error) from error
+        except TProtocolException as error:
+            raise self.failure(method, error) from error
+        except ttypes.MetaException as error:
+            in_step = True
+            raise self.failure(method, error) from error
+        except TException:
+            in_step = True
+            raise
+        finally:
+            if in_step:
+                self._pool.give_back(connection)
+            else:
+                connection.close()
+        return answer
+
+    # errors
+
+    def _unavailable(self, lost: _Lost) -> MetastoreUnavailable:
+        addresses = ", ".join(str(a) for a in parse_addresses(self.uris))
+        cause = getattr(lost.cause, "strerror", None) or lost.cause
+        return MetastoreUnavailable(
+            f"no metastore answers at {addresses}: {cause}",
+            "start one with `skipbridge metastore start`, or set the address of yours "
+            "(metastore.uri)",
+        )
+
+    def failure(self, method: str, error: Exception) -> MetastoreFailure:
+        """The server's exception in a sentence."""
+        if isinstance(error, MetastoreFailure):
+            return error
+        text = _shortened(getattr(error, "message", None) or str(error) or type(error).__name__)
+        return MetastoreFailure(
+            f"the metastore could not carry out {method}: {text}", "its log says more"
+        )
+
+    def _not_understood(
+        self, connection: Connection, method: str, error: TApplicationException
+    ) -> MetastoreFailure:
+        if error.type == TApplicationException.UNKNOWN_METHOD:
+            return MetastoreFailure(
+                f"the metastore at {connection.address} knows no {method}",
+                "Hive's metastore from 2.3 to 4.0 is supported",
+            )
+        return self.failure(method, error)
+
+
+def _shortened(text: str) -> str:
+    """Its beginning and its end: SQL in between may run to pages, and the root cause is last."""
+    return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
