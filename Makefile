@@ -24,8 +24,8 @@ demo: setup
 test: lint unit laws engines java
 
 lint: setup
-	$(BIN)/ruff check bridge tests trino_plugin_gen
-	$(BIN)/ruff format --check bridge tests trino_plugin_gen
+	$(BIN)/ruff check bridge tests trino_plugin_gen hive_hooks
+	$(BIN)/ruff format --check bridge tests trino_plugin_gen hive_hooks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -19,7 +19,7 @@ from bridge.servers.process import Server, ServerSpec, choose_port, start_server
 
 NAME = "metastore"
 _LAUNCHER = Path(__file__).with_name("LoopbackMetastore.java")
-_LOGGING = """\
+LOGGING = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.out.ref = out
 appender.out.type = Console
@@ -101,7 +101,7 @@ def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",  # it lives minutes: starting early is worth more than peak speed
         f"-Dderby.stream.error.file={spec.directory / 'derby.log'}",
-        f"-Djava.io.tmpdir={_made(spec.directory / 'tmp')}",
+        f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
     )
 
 
@@ -115,10 +115,8 @@ def derby_url(spec: MetastoreSpec) -> str:
 
 def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) -> Path:
     """Writes hive-site.xml and the logging configuration; returns their directory."""
-    directory = _made(spec.directory / "conf")
-    warehouse = _made(
-        spec.warehouse if spec.warehouse is not None else spec.directory / "warehouse"
-    )
+    directory = made(spec.directory / "conf")
+    warehouse = made(spec.warehouse if spec.warehouse is not None else spec.directory / "warehouse")
     properties = {
         "javax.jdo.option.ConnectionURL": url,
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -129,11 +127,9 @@ def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) 
         **(spec.properties or {}),
     }
     for name in ("hive-site.xml", "metastore-site.xml"):
-        (directory / name).write_text(_site(properties), "utf-8")
-    (directory / "log4j2.properties").write_text(_LOGGING.format(level=spec.log_level), "utf-8")
-    (directory / "hive-log4j2.properties").write_text(
-        _LOGGING.format(level=spec.log_level), "utf-8"
-    )
+        (directory / name).write_text(site(properties), "utf-8")
+    (directory / "log4j2.properties").write_text(LOGGING.format(level=spec.log_level), "utf-8")
+    (directory / "hive-log4j2.properties").write_text(LOGGING.format(level=spec.log_level), "utf-8")
     return directory
 
 
@@ -150,7 +146,8 @@ def _properties() -> dict[str, str]:
     }
 
 
-def _site(properties: Mapping[str, str]) -> str:
+def site(properties: Mapping[str, str]) -> str:
+    """A Hadoop configuration file."""
     entries = "".join(
         f"  <property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n"
         for k, v in sorted(properties.items())
@@ -158,6 +155,7 @@ def _site(properties: Mapping[str, str]) -> str:
     return f"<configuration>\n{entries}</configuration>\n"
 
 
-def _made(directory: Path) -> Path:
+def made(directory: Path) -> Path:
+    """The directory, made for this user alone if it was not there."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

@@ -34,8 +34,11 @@ ARTIFACTS = (
 )
 
 
-def start_metastore_401(spec: MetastoreSpec) -> Server:
+def start_metastore_401(spec: MetastoreSpec, artifacts: tuple[Artifact, ...] = ARTIFACTS) -> Server:
     """Starts it and returns once it listens; the first time it downloads about 120 MB.
+
+    Args:
+        artifacts: that it is put together from, if more than the metastore alone.
 
     Errors:
         EnvironmentMissing: no JDK 17 to 24 (its Hadoop does not run on 25), or no Maven.
@@ -43,7 +46,7 @@ def start_metastore_401(spec: MetastoreSpec) -> Server:
         PortInUse, ServerFailed: as for any server.
     """
     jdk = find_jdk(17, 24)
-    jars = class_path(*ARTIFACTS)
+    jars = class_path(*artifacts)
     port = choose_port(spec.port, NAME)
     configuration = write_configuration(spec, derby_url(spec), _PROPERTIES)
     return start_server(

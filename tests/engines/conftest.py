@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,19 @@ from bridge.jobs.index_table import index_table
 from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.metastore_401 import start_metastore_401
+from bridge.servers.hiveserver2 import (
+    HiveServer2Spec,
+    connect,
+    query,
+    start_hiveserver2,
+    start_metastore_for_hiveserver2,
+)
+from bridge.servers.java import find_jdk
 from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino
 from bridge.table.model import TableName
+from hive_hooks.build import PROJECT as HOOKS
+from hive_hooks.build import build as build_hooks
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import Stack
 
@@ -37,6 +48,25 @@ class RunningMetastore:
 
     def client(self) -> MetastoreClient:
         return MetastoreClient(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningHiveServer2:
+    """A HiveServer2 under test, beside its metastore; hooks' jar on its class path."""
+
+    server: Server
+    metastore: RunningMetastore
+
+    def query(self, sql: str, settings: Mapping[str, str] | None = None) -> list[tuple[Any, ...]]:
+        """Runs one statement in a session of its own, with these settings."""
+        with contextlib.closing(connect(self.server.port)) as connection:
+            for key, value in (settings or {}).items():
+                query(connection, f"set {key}={value}")
+            return list(query(connection, sql))
+
+    @property
+    def log(self) -> str:
+        return self.server.log.read_text("utf-8", errors="replace")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,11 +87,38 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetas
 
 @pytest.fixture(scope="session")
 def metastore_401(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetastore]:
-    """Hive 4.0.1's metastore, out of Maven artifacts, its database in memory."""
+    """Hive 4.0.1's metastore, out of Maven artifacts, its database in memory.
+
+    With hive-exec on its class path, as in Hive's distribution: HiveServer2 uses it too.
+    """
     directory = tmp_path_factory.mktemp("metastore-401")
     spec = MetastoreSpec(directory, directory / "warehouse", port=0, in_memory=True)
-    with start_metastore_401(spec) as server:
+    with start_metastore_for_hiveserver2(spec) as server:
         yield RunningMetastore(server, directory / "warehouse")
+
+
+@pytest.fixture(scope="session")
+def hive_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The hooks for Hive 4.0.1, built by Maven."""
+    return build_hooks(tmp_path_factory.mktemp("hive-jar"), find_jdk(17).home)
+
+
+@pytest.fixture(scope="session")
+def hiveserver2(
+    metastore_401: RunningMetastore,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningHiveServer2]:
+    """HiveServer2 4.0.1 with Tez's local mode, over the 4.0.1 metastore."""
+    jars = (request.getfixturevalue("hive_jar"),) if (HOOKS / "pom.xml").is_file() else ()
+    spec = HiveServer2Spec(
+        tmp_path_factory.mktemp("hiveserver2"),
+        metastore_401.uri,
+        port=0,
+        auxiliary_jars=jars,
+    )
+    with start_hiveserver2(spec) as server:
+        yield RunningHiveServer2(server, metastore_401)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,206 @@
+"""HiveServer2 4.0.1 from Maven artifacts: one process that holds Tez too, on loopback.
+
+Queries run in fetch tasks or in Tez's local mode, inside the server's own JVM: no YARN, no
+container. That is also why jars that queries need lie on the server's class path: its local Tez
+tasks do not see what ``ADD JAR`` or ``hive.aux.jars.path`` name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import EnvironmentMissing
+from bridge.servers.embedded_metastore import LOGGING, MetastoreSpec, made, site
+from bridge.servers.java import ADD_OPENS, find_jdk
+from bridge.servers.maven import Artifact, class_path
+from bridge.servers.metastore_401 import start_metastore_401
+from bridge.servers.process import LOOPBACK, Server, ServerSpec, choose_port, start_server
+
+NAME = "hiveserver2"
+VERSION = "4.0.1"
+_HADOOP = "3.3.6"
+_TEZ = "0.10.4"
+# A repository that is gone, a tools.jar that no JDK has since 9, a second Log4j 1 beside reload4j,
+# a second binding of SLF4J, and a shaded Hadoop of another version that hides the plain one.
+_UNWANTED = (
+    "org.pac4j:*",
+    "jdk.tools:jdk.tools",
+    "org.apache.logging.log4j:log4j-1.2-api",
+    "org.slf4j:slf4j-log4j12",
+    "org.slf4j:slf4j-reload4j",
+    "org.apache.hadoop:hadoop-client-api",
+)
+# Hive's plans are serialised by reflection.
+_OPENED_FOR_PLANS = (
+    "--add-opens=java.base/java.math=ALL-UNNAMED",
+    "--add-opens=java.base/java.text=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.regex=ALL-UNNAMED",
+    "--add-opens=java.sql/java.sql=ALL-UNNAMED",
+)
+
+
+def _artifact(coordinates: str) -> Artifact:
+    group, name, version = coordinates.split(":")
+    return Artifact(group, name, version, exclusions=_UNWANTED)
+
+
+ARTIFACTS = (
+    _artifact(f"org.apache.hive:hive-service:{VERSION}"),
+    _artifact(f"org.apache.hive:hive-exec:{VERSION}"),
+    _artifact(f"org.apache.hive:hive-standalone-metastore-server:{VERSION}"),
+    _artifact(f"org.apache.hadoop:hadoop-client:{_HADOOP}"),
+    _artifact(f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}"),
+    _artifact(f"org.apache.hadoop:hadoop-yarn-registry:{_HADOOP}"),
+    _artifact(f"org.apache.tez:tez-dag:{_TEZ}"),
+    _artifact(f"org.apache.tez:tez-mapreduce:{_TEZ}"),
+    _artifact("org.apache.derby:derby:10.14.2.0"),
+    _artifact("ch.qos.reload4j:reload4j:1.2.22"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HiveServer2Spec:
+    """A HiveServer2 to start.
+
+    Attributes:
+        directory: of its configuration, log, pid file and scratch files.
+        metastore_uri: of a metastore of version 4.0; see `start_metastore_for_hiveserver2`.
+        port: 0 takes any free one.
+        auxiliary_jars: put before its own on the class path, such as the hooks' jar.
+        heap: of the JVM, in Java's words; Tez's tasks live in it.
+        properties: more entries of its hive-site.xml.
+        jvm_options: such as ``-Duser.timezone=...``.
+    """
+
+    directory: Path
+    metastore_uri: str
+    port: int = 10000
+    auxiliary_jars: tuple[Path, ...] = ()
+    heap: str = "1500m"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: tuple[str, ...] = ()
+    log_level: str = "warn"
+    start_timeout: float = 180.0
+
+
+def start_hiveserver2(spec: HiveServer2Spec) -> Server:
+    """Starts it and returns once it listens; the first time it downloads about 310 MB.
+
+    Errors:
+        EnvironmentMissing: no JDK 17 to 24 (its Hadoop does not run on 25), or no Maven.
+        ArtifactUnavailable: Maven could not get the artifacts.
+        PortInUse, ServerFailed: as for any server.
+    """
+    jdk = find_jdk(17, 24)
+    jars = class_path(*ARTIFACTS)
+    port = choose_port(spec.port, NAME)
+    configuration = _write_configuration(spec, port)
+    libraries = [configuration, *(jar.absolute() for jar in spec.auxiliary_jars), *jars]
+    return start_server(
+        ServerSpec(
+            name=NAME,
+            command=(
+                jdk.java,
+                f"-Xmx{spec.heap}",
+                # It lives minutes: starting early is worth more than peak speed.
+                "-XX:+UseSerialGC",
+                f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
+                *spec.jvm_options,
+                *ADD_OPENS,
+                *_OPENED_FOR_PLANS,
+                "-cp",
+                os.pathsep.join(map(str, libraries)),
+                "org.apache.hive.service.server.HiveServer2",
+            ),
+            directory=spec.directory,
+            port=port,
+            start_timeout=spec.start_timeout,
+        )
+    )
+
+
+def start_metastore_for_hiveserver2(spec: MetastoreSpec) -> Server:
+    """A metastore 4.0.1 that can evaluate the partition filters which HiveServer2 sends.
+
+    They are serialised expressions of hive-exec, which the stand-alone metastore lacks.
+    """
+    proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
+    properties = {"metastore.expression.proxy": proxy, **(spec.properties or {})}
+    return start_metastore_401(replace(spec, properties=properties), ARTIFACTS)
+
+
+def connect(port: int, database: str = "default", settings: Mapping[str, str] | None = None) -> Any:
+    """A PyHive connection to a HiveServer2 on this machine.
+
+    Args:
+        settings: of the session, such as ``hive.fetch.task.conversion``.
+
+    Errors:
+        EnvironmentMissing: PyHive is not installed.
+    """
+    try:
+        from pyhive import hive
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "the Python package pyhive is not installed", "pip install 'skipbridge[hive]'"
+        ) from error
+    return hive.connect(
+        host=LOOPBACK,
+        port=port,
+        username="skipbridge",
+        auth="NOSASL",
+        database=database,
+        configuration=dict(settings or {}),
+    )
+
+
+def query(connection: Any, sql: str) -> Sequence[tuple[Any, ...]]:
+    """Runs one statement to its end; its rows, or none if it has no result."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(sql)
+        return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+    finally:
+        cursor.close()
+
+
+def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
+    directory = made(spec.directory / "conf")
+    scratch = made(spec.directory / "scratch")
+    properties = {
+        "hive.metastore.uris": spec.metastore_uri,
+        "hive.server2.thrift.bind.host": LOOPBACK,
+        "hive.server2.thrift.port": str(port),
+        "hive.server2.authentication": "NOSASL",
+        "hive.server2.enable.doAs": "false",
+        "hive.server2.webui.port": "0",
+        "hive.server2.tez.initialize.default.sessions": "false",
+        # Services that poll a metastore for what nobody here makes.
+        "hive.scheduled.queries.executor.enabled": "false",
+        "hive.server2.materializedviews.registry.impl": "DUMMY",
+        "hive.notification.event.poll.interval": "0s",
+        # Without a compactor and locks: a fresh Derby schema has none, and no ACID table is here.
+        "hive.support.concurrency": "false",
+        "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
+        "hive.execution.engine": "tez",
+        "tez.local.mode": "true",
+        "tez.ignore.lib.uris": "true",
+        "tez.runtime.optimize.local.fetch": "true",
+        "tez.staging-dir": str(scratch / "tez"),
+        "fs.defaultFS": "file:///",
+        "hive.exec.scratchdir": str(scratch / "query"),
+        "hive.exec.local.scratchdir": str(scratch / "local"),
+        "hive.downloaded.resources.dir": str(scratch / "resources"),
+        "hive.querylog.location": str(scratch / "log"),
+        "hive.server2.logging.operation.log.location": str(scratch / "operations"),
+        "hadoop.tmp.dir": str(scratch / "hadoop"),
+        **spec.properties,
+    }
+    (directory / "hive-site.xml").write_text(site(properties), "utf-8")
+    for name in ("log4j2.properties", "hive-log4j2.properties"):
+        (directory / name).write_text(LOGGING.format(level=spec.log_level), "utf-8")
+    return directory

@@ -1,0 +1,1 @@
+"""What makes Hive skip files: Java classes for its read path, and what puts them to use."""

@@ -1,0 +1,75 @@
+"""Builds the hooks' jar with Maven.
+
+The project in ``java/`` compiles against the Hive version in its property ``hive.version`` and
+leaves exactly one jar to install in ``target/``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+Progress = Callable[[str], None]
+
+PROJECT = Path(__file__).with_name("java")
+DEFAULT_VERSION = "4.0.1"
+_NOT_TO_INSTALL = ("-sources.jar", "-javadoc.jar", "-tests.jar")
+
+
+class BuildFailed(RuntimeError):
+    """The jar could not be built; says what was missing or what the compiler said."""
+
+
+def jar_name(hive_version: str) -> str:
+    """The jar's file name: ``doctor`` reads the version it was built for from it."""
+    return f"skipbridge-hive-{hive_version}.jar"
+
+
+def build(
+    out_dir: Path,
+    java_home: Path,
+    hive_version: str = DEFAULT_VERSION,
+    progress: Progress = lambda _: None,
+) -> Path:
+    """Compiles the hooks against a Hive version and puts the jar into a directory.
+
+    Raises:
+        BuildFailed: Maven is missing, or the compiler failed.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise BuildFailed("Maven (mvn) is not installed")
+    progress(f"building with Maven against Hive {hive_version}: the first build downloads its jars")
+    with tempfile.TemporaryDirectory(prefix="skipbridge-hive-") as temporary:
+        project = Path(temporary) / "java"
+        shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("target"))
+        done = subprocess.run(
+            [maven, "-q", "-B", "-DskipTests", f"-Dhive.version={hive_version}", "package"],
+            cwd=project,
+            env={**os.environ, "JAVA_HOME": str(java_home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            output = (done.stdout + done.stderr).strip().splitlines()
+            raise BuildFailed("\n".join(["the build failed:", *output[-40:]]))
+        jars = [
+            jar
+            for jar in sorted((project / "target").glob("*.jar"))
+            if not jar.name.endswith(_NOT_TO_INSTALL) and not jar.name.startswith("original-")
+        ]
+        if len(jars) != 1:
+            names = ", ".join(jar.name for jar in jars) or "none"
+            raise BuildFailed(f"the build left not one jar to install: {names}")
+        out_dir.mkdir(parents=True, exist_ok=True)
+        target = out_dir / jar_name(hive_version)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copyfile(jars[0], draft)
+        draft.replace(target)
+    progress(f"built {target}")
+    return target
