@@ -86,6 +86,8 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "local form of the indexes; empty: the user's cache directory",
     ),
+    Option("planner.cache_bytes", "8GiB", "size", "most bytes of indexes kept on local disk"),
+    Option("planner.index_memory", "1GiB", "size", "most bytes of columns one index holds ready"),
     Option("splits.target_bytes", "128MiB", "size", "cost up to which files join one split"),
     Option(
         "splits.open_cost", "64KiB", "size", "what opening a file costs, in bytes read meanwhile"

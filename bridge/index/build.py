@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity
 from bridge.index.collect import Collector, FileTask, Nan
+from bridge.index.column_file import put_columns
 from bridge.index.compact import compact
 from bridge.index.entries import NONE, Entries, dead_ordinals, live_entries, relative_to
 from bridge.index.manifest import Manifest, Shard
@@ -27,7 +28,6 @@ from bridge.index.shard import (
     FILES,
     Collected,
     tombstones_to_bytes,
-    write_columns,
     write_files,
 )
 from bridge.index.store import IndexStore, new_id, next_generation, now_micros
@@ -385,7 +385,7 @@ def write_shard(store: IndexStore, files: pa.Table, columns: pa.Table, nan: str)
     return Shard(
         id=shard,
         files=store.put_blob(f"shards/{shard}-files.parquet", write_files(files)),
-        columns=store.put_blob(f"shards/{shard}-columns.parquet", write_columns(columns)),
+        columns=put_columns(store, f"shards/{shard}-columns.parquet", columns),
         num_files=files.num_rows,
         nan=nan,
     )

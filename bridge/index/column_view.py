@@ -8,6 +8,9 @@ without the column has it all NULL: external tables read missing columns so (15)
 from __future__ import annotations
 
 import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +19,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.errors import BridgeError
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
+from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn, Loaded
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.stored import INT_MAX, INT_MIN
 from bridge.types import Field, Semantics, Type, Value
 
+_TRY_AGAIN = 5.0
 _Key = tuple[tuple[str, ...], Type, bool]
 
 
 class ColumnView:
-    """Columns of one generation; each (path, type, timestamp rule) is joined once and kept."""
+    """Columns of one generation; each (path, type, timestamp rule) is joined once and kept.
+
+    What is kept is bounded in bytes, the least recently used goes first. A column that cannot be
+    read is unknown; `problems` says why, and it is tried again after a while.
+    """
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
@@ -37,8 +46,11 @@ class ColumnView:
         self._by_path: dict[tuple[str, ...], list[CompiledColumn]] = {}
         for column in compiled.columns:
             self._by_path.setdefault(_folded(column.column.path), []).append(column)
-        self._cache: dict[_Key, ColumnStatistics | None] = {}
+        self._cache: OrderedDict[_Key, tuple[ColumnStatistics | None, int]] = OrderedDict()
+        self._held = 0
         self._lock = threading.Lock()
+        self._busy: dict[_Key, threading.Lock] = {}
+        self.problems: dict[str, tuple[float, BridgeError]] = {}
 
     def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
         return _Statistics(self, semantics)
@@ -48,9 +60,46 @@ class ColumnView:
             return None
         key = (_folded(reference.path), reference.type, semantics.raw_timestamps)
         with self._lock:
-            if key not in self._cache:
-                self._cache[key] = self._join(key[0], reference.type, semantics)
-            return self._cache[key]
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key][0]
+            problem = self.problems.get(".".join(key[0]))
+            if problem is not None and time.monotonic() - problem[0] < _TRY_AGAIN:
+                return None
+            busy = self._busy.setdefault(key, threading.Lock())
+        with busy:  # only those who ask for the same column wait for it
+            with self._lock:
+                if key in self._cache:
+                    return self._cache[key][0]
+            try:
+                found = self._join(key[0], reference.type, semantics)
+            except BridgeError as error:  # unknown keeps every file; the plan's report names it
+                with self._lock:
+                    self.problems[".".join(key[0])] = (time.monotonic(), error)
+                return None
+            self._keep(key, found)
+            return found
+
+    def _keep(self, key: _Key, found: ColumnStatistics | None) -> None:
+        size = _bytes(found)
+        with self._lock:
+            self.problems.pop(".".join(key[0]), None)
+            self._cache[key] = (found, size)
+            self._held += size
+            self._busy.pop(key, None)
+            while self._held > self.compiled.limits.memory and len(self._cache) > 1:
+                _, (_, dropped) = self._cache.popitem(last=False)
+                self._held -= dropped
+
+    def used(self) -> list[tuple[str, ...]]:
+        """Paths of the columns that are held, the most recently used last."""
+        with self._lock:
+            return list(dict.fromkeys(path for path, _, _ in self._cache))
+
+    def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
+        """Brings columns to this machine, together. Errors: as `Compiled.fetch`."""
+        wanted = [column for path in paths for column in self._by_path.get(_folded(path), [])]
+        self.compiled.fetch(wanted)
 
     def _join(
         self, path: tuple[str, ...], target: Type, semantics: Semantics
@@ -64,19 +113,22 @@ class ColumnView:
             for column in columns
             if len(other) != len(path) and other[: len(path)] == path[: len(other)]
         ]
-        if len(variants) == 1 and not conflicts and variants[0].every & PRESENT:
-            return self._single(variants[0], target, semantics)
+        if len(variants) == 1 and not conflicts:
+            loaded = self.compiled.load(variants[0])
+            if loaded.every & PRESENT:
+                return self._single(variants[0], loaded, target, semantics)
+        self.compiled.fetch([*variants, *conflicts])
         return self._many(variants, conflicts, target, semantics)
 
     def _single(
-        self, variant: CompiledColumn, target: Type, semantics: Semantics
+        self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> ColumnStatistics | None:
         """All files have the column, in one type: arrays as they lie, if that is the table's."""
-        batch = self.compiled.load(variant)
+        batch, every = loaded.batch, loaded.every
         flags = batch.column("flags").to_numpy()
-        lower_known = None if variant.every & LOWER else (flags & LOWER) != 0
-        upper_known = None if variant.every & UPPER else (flags & UPPER) != 0
-        exact = None if variant.every & EXACT else (flags & EXACT) != 0
+        lower_known = None if every & LOWER else (flags & LOWER) != 0
+        upper_known = None if every & UPPER else (flags & UPPER) != 0
+        exact = None if every & EXACT else (flags & EXACT) != 0
         converted = self._bounds(variant, batch, target, semantics)
         counts = self._counts(variant, batch, target, converted)
         if converted is None:
@@ -132,11 +184,13 @@ class ColumnView:
     ) -> tuple[Counts, Counts]:
         """Counts of NULL and NaN as the engine reads the column; -1 where they may differ."""
         stored = variant.column.type
-        nulls, nans = batch.column("nulls").to_numpy(), batch.column("nans").to_numpy()
+        nulls = batch.column("nulls").to_numpy()
         if not target.is_floating:
             nans = np.zeros(self.num_files, np.int64)
         elif not stored.is_floating:
             nans = np.full(self.num_files, -1, np.int64)
+        else:
+            nans = batch.column("nans").to_numpy()
         changed: Mask | None = None
         if not keeps_nulls(stored, target):  # some engines read as NULL what does not convert
             changed = np.ones(self.num_files, np.bool_)
@@ -158,7 +212,7 @@ class ColumnView:
         joined = _Joined(target, count)
         seen = np.zeros(count, np.int32)
         for variant in variants:
-            batch = self.compiled.load(variant)
+            batch = self.compiled.load(variant).batch
             flags = batch.column("flags").to_numpy()
             present = (flags & PRESENT) != 0
             seen += present
@@ -167,7 +221,7 @@ class ColumnView:
             joined.put(present, flags, converted, counts)
         doubtful = seen > 1
         for column in conflicts:
-            flags = self.compiled.load(column).column("flags").to_numpy()
+            flags = self.compiled.load(column).batch.column("flags").to_numpy()
             doubtful |= (flags & PRESENT) != 0
         absent = (seen == 0) & ~doubtful & self.trusted & (self.rows >= 0)
         if not variants and not absent.any():
@@ -244,6 +298,15 @@ class _Statistics:
 
     def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
         return None
+
+
+def _bytes(found: ColumnStatistics | None) -> int:
+    """What holding it takes, mapped or not."""
+    if found is None:
+        return 0
+    arrays = (found.lower, found.upper, found.lower_known, found.upper_known, found.exact)
+    counts = (found.null_count, found.nan_count, found.all_null)  # rows are shared
+    return sum(array.nbytes for array in (*arrays, *counts) if array is not None)
 
 
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from bridge.index.column_file import put_columns
 from bridge.index.manifest import Shard
 from bridge.index.shard import (
     COLUMNS,
     FILES,
     read_columns,
     read_files,
-    write_columns,
     write_files,
 )
 from bridge.index.store import IndexStore, new_id
@@ -72,8 +72,8 @@ def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
     return Shard(
         id=identifier,
         files=store.put_blob(f"shards/{identifier}-files.parquet", write_files(whole)),
-        columns=store.put_blob(
-            f"shards/{identifier}-columns.parquet", write_columns(pa.concat_tables(columns))
+        columns=put_columns(
+            store, f"shards/{identifier}-columns.parquet", pa.concat_tables(columns)
         ),
         num_files=whole.num_rows,
         nan=nan,

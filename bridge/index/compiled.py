@@ -2,12 +2,15 @@
 
 ::
 
-    <cache>/<checksum of the manifest>/meta.json     what there is, sizes of all files
+    <cache>/<checksum of the manifest>/meta.json     what there is
     <cache>/<checksum>/files.arrow                   live files, sorted by path
-    <cache>/<checksum>/c0.arrow …                    one leaf column of one stored type each
+    <cache>/<checksum>/<id>.json                     a pack: which columns, in which files
+    <cache>/<checksum>/<id>-int.arrow …              a batch a column, by the form of its bounds
 
-Arrays of a column have one slot a live file, in the same order. The directory is written aside and
-renamed, so a reader sees all of it or nothing; it is private to the user and bounded in bytes.
+Columns are taken from storage when they are first asked for, some together as one pack: a planner
+holds what its queries use, not what the table has. Arrays of a column have one slot a live file, in
+the order of ``files.arrow``. Everything is written aside and renamed, so a reader sees all of it or
+nothing; the directory is private to the user and bounded in bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ import json
 import os
 import shutil
 import tempfile
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,81 +34,258 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
+from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import Entries, live_entries, one_chunk
 from bridge.index.manifest import Manifest
-from bridge.index.shard import column_starts, key_texts, read_columns
 from bridge.index.store import IndexStore
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
 
-LAYOUT = 1
+LAYOUT = 2
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
-MAX_CACHE = 8 * 1024**3
+_READERS = 16
+_ROWS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of the indexes a machine keeps; the least recently used goes first.
+
+    Attributes:
+        disk: bytes of the local form, of all generations.
+        memory: bytes of columns that one opened generation holds ready.
+    """
+
+    disk: int = 8 * 1024**3
+    memory: int = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledColumn:
-    """One leaf column of one stored type: where its arrays lie and what all of its flags share.
+    """One leaf column of one stored type.
+
+    Attributes:
+        key: as shards spell it.
+    """
+
+    column: StoredColumn
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A column's arrays: lower, upper, flags (uint8), nulls and nans (-1 unknown), by file.
 
     Attributes:
         every: bits set in all flags.
     """
 
-    column: StoredColumn
-    file: str
+    batch: pa.RecordBatch
     every: int
 
 
-@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a generation's columns come from; opened once."""
+
+    def __init__(self, manifest: Manifest, store: IndexStore) -> None:
+        self.manifest, self.store = manifest, store
+        self._columns: list[ColumnFile] | None = None
+
+    def columns(self) -> list[ColumnFile]:
+        """Of each shard. Errors: IndexCorrupt, StorageFailure."""
+        if self._columns is None:
+            self._columns = [ColumnFile(self.store, s.columns) for s in self.manifest.shards]
+        return self._columns
+
+
 class Compiled:
-    """An opened local form."""
+    """An opened local form; safe for threads.
 
-    directory: Path
-    files: pa.RecordBatch
-    partition_names: tuple[str, ...]
-    columns: tuple[CompiledColumn, ...]
-    all_trusted: bool
+    Attributes:
+        columns: all that the generation has, loaded or not.
+    """
 
-    def load(self, column: CompiledColumn) -> pa.RecordBatch:
-        """Arrays of a column: lower, upper, flags (uint8), nulls, nans (-1 unknown), size."""
-        return _map(self.directory / column.file)
+    def __init__(
+        self,
+        source: Source,
+        directory: Path,
+        files: pa.RecordBatch,
+        meta: dict[str, Any],
+        limits: Limits,
+    ) -> None:
+        self.directory = directory
+        self.files = files
+        self.partition_names: tuple[str, ...] = tuple(meta["partitions"])
+        self.all_trusted: bool = meta["all_trusted"]
+        self.columns = tuple(CompiledColumn(parse_key(key), key) for key in meta["columns"])
+        self.limits = limits
+        self._source = source
+        self._lock = threading.Lock()
+        self._places: dict[str, tuple[str, int, int]] = {}
+        self._readers: OrderedDict[str, Any] = OrderedDict()
+        self._slots: list[npt.NDArray[np.int64]] | None = None
+        for path in sorted(directory.glob("*.json")):
+            if path.name != "meta.json":
+                self._adopt(path)
+
+    def load(self, column: CompiledColumn) -> Loaded:
+        """Arrays of a column, from storage if this machine has not had them yet.
+
+        Errors:
+            IndexCorrupt, StorageFailure, StorageFull.
+        """
+        with self._lock:
+            found = self._held(column.key)
+        if found is None:
+            self.fetch([column])
+            with self._lock:
+                found = self._held(column.key)
+        if found is None:
+            raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
+        return found
+
+    def fetch(self, columns: Iterable[CompiledColumn]) -> None:
+        """Brings columns that are not here yet, together. Errors: as `load`."""
+        with self._lock:
+            missing = [c for c in columns if c.key not in self._places]
+        if not missing:
+            return
+        per_column = max(self.files.num_rows, 1)
+        step = max(1, _ROWS_AT_ONCE // per_column)
+        with _as_storage(self.directory):
+            for i in range(0, len(missing), step):
+                pack = self._write(missing[i : i + step])
+                with self._lock:
+                    self._adopt(pack)
+            _trim(self.directory, self.limits.disk)
+
+    def _held(self, key: str) -> Loaded | None:
+        place = self._places.get(key)
+        if place is None:
+            return None
+        name, position, every = place
+        reader = self._readers.get(name)
+        if reader is None:
+            try:
+                reader = pa.ipc.open_file(pa.memory_map(str(self.directory / name)))
+            except (OSError, pa.ArrowException):  # trimmed by another process, or damaged
+                self._places = {k: p for k, p in self._places.items() if p[0] != name}
+                return None
+            self._readers[name] = reader
+            while len(self._readers) > _READERS:
+                self._readers.popitem(last=False)
+        self._readers.move_to_end(name)
+        return Loaded(reader.get_batch(position), every)
+
+    def _adopt(self, pack: Path) -> None:
+        try:
+            found = json.loads(pack.read_bytes())
+            for name, size in found["sizes"].items():
+                if (self.directory / name).stat().st_size != size:
+                    return
+            columns = {key: (name, int(i), int(every)) for key, name, i, every in found["columns"]}
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        self._places |= columns
+
+    def _shards(self) -> list[tuple[ColumnFile, npt.NDArray[np.int64]]]:
+        """Each shard's columns, and the slot of each of its ordinals, -1 where it is dead."""
+        if self._slots is None:
+            shard = self.files.column("shard").to_numpy()
+            ordinal = self.files.column("ordinal").to_numpy()
+            found = []
+            for position, part in enumerate(self._source.manifest.shards):
+                slots = np.full(part.num_files, -1, np.int64)
+                mine = np.flatnonzero(shard == position)
+                slots[ordinal[mine]] = mine
+                found.append(slots)
+            self._slots = found
+        return list(zip(self._source.columns(), self._slots, strict=True))
+
+    def _write(self, columns: list[CompiledColumn]) -> Path:
+        """Takes columns from storage and writes them as one pack."""
+        count = self.files.num_rows
+        keys = [column.key for column in columns]
+        parts = [(file.read(keys), slots) for file, slots in self._shards()]
+        name = uuid.uuid4().hex
+        self.directory.mkdir(mode=0o700, exist_ok=True)  # evicted by another process, perhaps
+        places: list[list[Any]] = []
+        with contextlib.ExitStack() as stack:
+            writers: dict[str, list[Any]] = {}
+            for column in columns:
+                stored = column.column.type
+                rows = [_part(t[column.key], slots) for t, slots in parts if column.key in t]
+                if rows:
+                    slot = np.concatenate([s for s, _ in rows])
+                    batch, every = _column(
+                        stored, slot, pa.concat_tables([t for _, t in rows]), count
+                    )
+                else:  # of dead files only
+                    nothing = np.empty(0, np.int64)
+                    batch, every = _column(stored, nothing, no_rows(), count)
+                # Wide decimals differ in scale, and a file of batches has one schema.
+                form = f"{name}-{stored.holds}{stored.scale if stored.holds == 'wide' else ''}"
+                if form not in writers:
+                    path = self.directory / f"{form}.arrow"
+                    sink = stack.enter_context(pa.OSFile(str(path), "wb"))
+                    writers[form] = [
+                        stack.enter_context(pa.ipc.new_file(sink, batch.schema)), 0
+                    ]  # fmt: skip
+                writers[form][0].write_batch(batch)
+                places.append([column.key, f"{form}.arrow", writers[form][1], every])
+                writers[form][1] += 1
+        sizes = {p[1]: (self.directory / p[1]).stat().st_size for p in places}
+        aside = self.directory / f".{name}.tmp"
+        aside.write_text(json.dumps({"sizes": sizes, "columns": places}))
+        return aside.rename(self.directory / f"{name}.json")
 
 
-def compile_index(manifest: Manifest, store: IndexStore, cache: Path) -> Compiled:
-    """Opens the local form of a generation; builds it first if there is none.
+def compile_index(
+    manifest: Manifest, store: IndexStore, cache: Path, limits: Limits | None = None
+) -> Compiled:
+    """Opens the local form of a generation; begins it if there is none.
 
     Errors:
         IndexCorrupt, StorageFailure, StorageFull.
     """
     directory = cache / manifest.checksum
-    try:
-        found = _open(directory)
+    source = Source(manifest, store)
+    limits = limits or Limits()
+    with _as_storage(cache):
+        found = _open(directory, source, limits)
         if found is not None:
             return found
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _evict(cache, directory.name)
+        _evict(cache, directory.name, limits.disk)
         aside = Path(tempfile.mkdtemp(prefix=".building-", dir=cache))
         try:
-            _write(manifest, store, aside)
+            _write_files(source, aside)
             try:
                 aside.rename(directory)
             except OSError:  # another process was first, or a damaged one lies there
-                if _open(directory) is None:
+                if _open(directory, source, limits) is None:
                     shutil.rmtree(directory, ignore_errors=True)
                     aside.rename(directory)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    except OSError as error:
-        if error.errno == 28:
-            raise StorageFull(f"no space left in {cache}", "set planner.cache_dir") from error
-        raise StorageFailure(f"{cache}: {error}", "set planner.cache_dir") from error
-    found = _open(directory)
+    found = _open(directory, source, limits)
     if found is None:
         raise StorageFailure(f"{directory} vanished while it was opened", "try again")
     return found
 
 
-def _open(directory: Path) -> Compiled | None:
+@contextlib.contextmanager
+def _as_storage(place: Path) -> Iterator[None]:
+    """Errors of the local disk as the planner knows them."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == 28:
+            raise StorageFull(f"no space left in {place}", "set planner.cache_dir") from error
+        raise StorageFailure(f"{place}: {error}", "set planner.cache_dir") from error
+
+
+def _open(directory: Path, source: Source, limits: Limits) -> Compiled | None:
     try:
         meta = json.loads((directory / "meta.json").read_bytes())
         if meta["layout"] != LAYOUT:
@@ -109,13 +293,10 @@ def _open(directory: Path) -> Compiled | None:
         for name, size in meta["sizes"].items():
             if (directory / name).stat().st_size != size:
                 return None
-        columns = tuple(
-            CompiledColumn(parse_key(key), name, every) for key, name, every in meta["columns"]
-        )
         files = _map(directory / "files.arrow")
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
-        return Compiled(directory, files, tuple(meta["partitions"]), columns, meta["all_trusted"])
+        return Compiled(source, directory, files, meta, limits)
     except (FileNotFoundError, ValueError, KeyError, pa.ArrowException):
         return None
 
@@ -125,7 +306,24 @@ def _map(path: Path) -> pa.RecordBatch:
         return pa.ipc.open_file(source).get_batch(0)
 
 
-def _evict(cache: Path, keep: str) -> None:
+def _trim(directory: Path, limit: int) -> None:
+    """Deletes the oldest packs of a generation that alone is larger than the cache may be."""
+    held: list[tuple[float, int, Path]] = []
+    for pack in directory.glob("*.json"):
+        if pack.name != "meta.json":
+            with contextlib.suppress(OSError):
+                parts = list(directory.glob(f"{pack.stem}-*"))
+                held.append((pack.stat().st_mtime, sum(p.stat().st_size for p in parts), pack))
+    total = sum(size for _, size, _ in held)
+    for _, size, pack in sorted(held)[:-1]:
+        if total <= limit:
+            break
+        for path in [pack, *directory.glob(f"{pack.stem}-*")]:
+            path.unlink(missing_ok=True)  # maps held here and elsewhere stay valid
+        total -= size
+
+
+def _evict(cache: Path, keep: str, limit: int) -> None:
     held: list[tuple[float, int, Path]] = []
     for path in cache.iterdir():
         meta = path / "meta.json"
@@ -135,17 +333,16 @@ def _evict(cache: Path, keep: str) -> None:
                 held.append((meta.stat().st_mtime, size, path))
     total = sum(size for _, size, _ in held)
     for _, size, path in sorted(held):
-        if total <= MAX_CACHE:
+        if total <= limit:
             break
         shutil.rmtree(path, ignore_errors=True)  # maps held by other processes stay valid
         total -= size
 
 
-def _write(manifest: Manifest, store: IndexStore, directory: Path) -> None:
-    entries = live_entries(manifest, store)
+def _write_files(source: Source, directory: Path) -> None:
+    entries = live_entries(source.manifest, source.store)
     partitions, names = _partitions(entries)
     trusted = entries.flags("trusted")
-    count = len(entries)
     batch = pa.record_batch(
         {
             "path": entries.paths,
@@ -156,38 +353,17 @@ def _write(manifest: Manifest, store: IndexStore, directory: Path) -> None:
             "row_groups": one_chunk(entries.files["row_groups"]),
             "partition": pa.array(partitions, pa.int32()),
             "trusted": pa.array(trusted.astype(np.uint8)),
+            "shard": pa.array(entries.shard, pa.int32()),
+            "ordinal": pa.array(entries.ordinal),
         }
     )
     sizes = {"files.arrow": _put(directory / "files.arrow", batch)}
-    shards = []
-    for position, shard in enumerate(manifest.shards):
-        slots = np.full(shard.num_files, -1, np.int64)
-        mine = np.flatnonzero(entries.shard == position)
-        slots[entries.ordinal[mine]] = mine
-        rows = read_columns(store.read_blob(shard.columns))
-        starts = column_starts(rows)
-        edges = {k: (starts[i], starts[i + 1]) for i, k in enumerate(key_texts(rows))}
-        shards.append((rows, edges, slots))
-    columns = []
-    for number, key in enumerate(sorted({k for _, edges, _ in shards for k in edges})):
-        stored = parse_key(key).type
-        parts = [
-            _part(rows.slice(edges[key][0], edges[key][1] - edges[key][0]), slots)
-            for rows, edges, slots in shards
-            if key in edges
-        ]
-        slot = np.concatenate([s for s, _ in parts])
-        if not len(slot):
-            continue
-        column, every = _column(stored, slot, pa.concat_tables([t for _, t in parts]), count)
-        name = f"c{number}.arrow"
-        sizes[name] = _put(directory / name, column)
-        columns.append([key, name, every])
+    keys = {key for file in source.columns() for key in file.keys}
     meta = {
         "layout": LAYOUT,
-        "generation": manifest.generation,
+        "generation": source.manifest.generation,
         "partitions": names,
-        "columns": columns,
+        "columns": sorted(keys),
         "sizes": sizes,
         "all_trusted": bool(trusted.all()),
     }
@@ -233,13 +409,11 @@ def _column(
         arrays["lower"] = _spread(stored.holds, low.values, low_known, slot, count, lower=True)
         arrays["upper"] = _spread(stored.holds, high.values, high_known, slot, count, lower=False)
     flags[slot] = mine
-    for name in ("nulls", "nans"):
+    # Only floats hold NaN: elsewhere their count would be a column of zeros.
+    for name in ("nulls", "nans") if stored.is_floating else ("nulls",):
         numbers = np.full(count, -1, np.int64)
         numbers[slot] = pc.fill_null(one_chunk(rows[name]), -1).to_numpy()
         arrays[name] = pa.array(numbers)
-    size = np.zeros(count, np.int64)
-    size[slot] = rows["size"].to_numpy()
-    arrays["size"] = pa.array(size)
     arrays["flags"] = pa.array(flags)
     every = int(np.bitwise_and.reduce(flags)) if count else 0
     return pa.record_batch(arrays), every

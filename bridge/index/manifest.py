@@ -15,11 +15,21 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A file of the index below its root; ``name`` is relative."""
+    """A file of the index below its root.
+
+    Attributes:
+        name: relative to the root.
+        sha256: of all of it.
+        tail: bytes at its end that say where the rest lies (a Parquet footer), so that a part can
+            be read and vouched for without the whole; 0: none is kept.
+        tail_sha256: of these.
+    """
 
     name: str
     size: int
     sha256: str
+    tail: int = 0
+    tail_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +152,10 @@ def _body(manifest: Manifest) -> dict[str, Any]:
 
 
 def _blob(blob: Blob) -> dict[str, Any]:
-    return {"name": blob.name, "size": blob.size, "sha256": blob.sha256}
+    body: dict[str, Any] = {"name": blob.name, "size": blob.size, "sha256": blob.sha256}
+    if blob.tail:
+        body |= {"tail": blob.tail, "tail_sha256": blob.tail_sha256}
+    return body
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -6,17 +6,18 @@ mapped files in the form asked for; no object is made per file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.errors import BridgeError
 from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
 from bridge.index.column_view import ColumnView
-from bridge.index.compiled import Compiled, compile_index
+from bridge.index.compiled import Compiled, Limits, compile_index
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.table.model import FileList
@@ -54,14 +55,37 @@ class ServingIndex:
         self._columns = ColumnView(compiled)
 
     @classmethod
-    def open(cls, manifest: Manifest, store: IndexStore, cache_dir: str | Path) -> ServingIndex:
-        """Opens a generation; its local form is built the first time it is opened on a machine.
+    def open(
+        cls,
+        manifest: Manifest,
+        store: IndexStore,
+        cache_dir: str | Path,
+        limits: Limits | None = None,
+    ) -> ServingIndex:
+        """Opens a generation: its files at once, columns when they are first asked for.
 
         Errors:
             IndexCorrupt: a shard is gone or not what was written.
             StorageFailure, StorageFull.
         """
-        return cls(manifest, compile_index(manifest, store, Path(cache_dir)))
+        return cls(manifest, compile_index(manifest, store, Path(cache_dir), limits))
+
+    @property
+    def problems(self) -> dict[str, BridgeError]:
+        """Columns that could not be read lately; they are unknown until they can."""
+        return {name: error for name, (_, error) in list(self._columns.problems.items())}
+
+    def used_columns(self) -> list[tuple[str, ...]]:
+        """Paths of columns that are held ready."""
+        return self._columns.used()
+
+    def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
+        """Brings columns to this machine before they are asked for.
+
+        Errors:
+            IndexCorrupt, StorageFailure, StorageFull.
+        """
+        self._columns.prefetch(paths)
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""

@@ -1,16 +1,19 @@
 """Shards: what one build learned about its files, as two immutable Parquet files.
 
 ``files``: one row a file, sorted by path; its row number is the file's ordinal in the shard.
-``columns``: one row for each leaf column of each file, sorted by (column, file), about 32 columns a
-row group, so that a reader of few columns reads little.
+``columns``: one row for each leaf column of each file, sorted by (column, file). Row groups end
+between columns and are small, and the footer tells where each column lies: a reader of few columns
+reads little, see `bridge.index.column_file`.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +58,10 @@ OUTCOME = pa.schema(
         pa.field("problem", pa.large_string()),  # why there is no entry, or null
     ]
 )
+_GROUP_ROWS = 8192
 _COLUMNS_PER_GROUP = 32
+DIRECTORY = b"skipbridge.columns"
+_PACKED = ("file", "nulls", "nans", "size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +184,52 @@ def write_files(files: pa.Table) -> bytes:
 
 
 def write_columns(columns: pa.Table) -> bytes:
-    """The columns, sorted; row groups end between columns."""
+    """The columns, sorted, with their directory; a row group holds whole columns.
+
+    Groups of about 8,192 rows: a column of a table of many files is alone in its group, those of
+    few files share one of a hundred kilobytes, which is one request's worth.
+    """
     columns = sort_columns(columns)
     sink = io.BytesIO()
     with pq.ParquetWriter(
-        sink, COLUMNS, compression="zstd", use_dictionary=["column"], write_statistics=["column"]
+        sink,
+        COLUMNS,
+        compression="zstd",
+        use_dictionary=["column"],
+        write_statistics=["column"],
+        column_encoding=dict.fromkeys(_PACKED, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
     ) as writer:
         starts = column_starts(columns)
-        for first in range(0, max(len(starts) - 1, 1), _COLUMNS_PER_GROUP):
-            begin = starts[first]
-            end = starts[min(first + _COLUMNS_PER_GROUP, len(starts) - 1)]
-            if end > begin:
-                writer.write_table(columns.slice(begin, end - begin), row_group_size=end - begin)
+        for begin, end in _groups(starts):
+            writer.write_table(columns.slice(begin, end - begin), row_group_size=end - begin)
+        keys = zip(key_texts(columns), np.diff(starts).tolist(), strict=True)
+        text = json.dumps(list(keys), ensure_ascii=False, separators=(",", ":"))
+        packed = base64.b64encode(zlib.compress(text.encode())).decode()
+        writer.add_key_value_metadata({DIRECTORY.decode(): packed})
     return sink.getvalue()
+
+
+def _groups(starts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Row groups: whole columns, up to `_GROUP_ROWS` rows where more than one share a group."""
+    first = 0
+    for i in range(1, len(starts)):
+        last = i == len(starts) - 1
+        full = i - first >= _COLUMNS_PER_GROUP
+        if last or full or starts[i + 1] - starts[first] > _GROUP_ROWS:
+            yield starts[first], starts[i]
+            first = i
+
+
+def footer_size(raw: bytes) -> int:
+    """Bytes at the end of a Parquet file that hold its footer."""
+    return int.from_bytes(raw[-8:-4], "little") + 8
+
+
+def parse_directory(packed: bytes) -> list[tuple[str, int]]:
+    """Keys and rows of each column, in the order in which they lie in a file of columns."""
+    text = zlib.decompress(base64.b64decode(packed))
+    return [(key, rows) for key, rows in json.loads(text)]
 
 
 def column_starts(columns: pa.Table) -> list[int]:

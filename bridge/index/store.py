@@ -33,6 +33,7 @@ from bridge.storage.uri import canonical, join
 
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
 MAX_BLOB = 4 * 1024**3
+_MEND = "skipbridge index build builds it anew"
 
 
 class IndexStore:
@@ -83,24 +84,55 @@ class IndexStore:
             )
         return found
 
-    def put_blob(self, name: str, content: bytes) -> Blob:
-        """Writes a file of the index; ``name`` is relative to the root and never used before."""
+    def put_blob(self, name: str, content: bytes, tail: int = 0) -> Blob:
+        """Writes a file of the index.
+
+        Args:
+            name: relative to the root and never used before.
+            tail: bytes at its end that are vouched for on their own.
+        """
         self.storage.put(join(self.root, name), content)
-        return Blob(name, len(content), hashlib.sha256(content).hexdigest())
+        whole = hashlib.sha256(content).hexdigest()
+        if not tail:
+            return Blob(name, len(content), whole)
+        return Blob(name, len(content), whole, tail, hashlib.sha256(content[-tail:]).hexdigest())
 
     def read_blob(self, blob: Blob) -> bytes:
         """A file of the index. Errors: IndexCorrupt: gone, too large, or not what was written."""
-        mend = "skipbridge index build builds it anew"
         if ".." in blob.name or blob.name.startswith("/") or blob.size > MAX_BLOB:
-            raise IndexCorrupt(f"{blob.name} of {blob.size} bytes is not a file of an index", mend)
+            raise IndexCorrupt(f"{blob.name} of {blob.size} bytes is not a file of an index", _MEND)
         uri = join(self.root, blob.name)
         try:
             content = self.storage.read(uri)
         except FileUnreadable as error:
-            raise IndexCorrupt(f"{uri} is gone: {error.message}", mend) from error
+            raise IndexCorrupt(f"{uri} is gone: {error.message}", _MEND) from error
         if len(content) != blob.size or hashlib.sha256(content).hexdigest() != blob.sha256:
-            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", mend)
+            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _MEND)
         return content
+
+    def read_part(self, blob: Blob, start: int, end: int) -> bytes:
+        """Bytes of a file of the index; whoever asks checks them.
+
+        Errors:
+            IndexCorrupt: gone or shorter.
+        """
+        uri = join(self.root, blob.name)
+        try:
+            (part,) = self.storage.read_ranges(uri, [(start, end)])
+        except FileUnreadable as error:
+            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _MEND) from error
+        return part
+
+    def read_tail(self, blob: Blob) -> bytes:
+        """The end of a file that has one. Errors: IndexCorrupt: it is not what was written."""
+        part = self.read_part(blob, blob.size - blob.tail, blob.size)
+        if hashlib.sha256(part).hexdigest() != blob.tail_sha256:
+            raise IndexCorrupt(
+                f"the end of {join(self.root, blob.name)} does not match its checksum "
+                f"{blob.tail_sha256[:12]}",
+                _MEND,
+            )
+        return part
 
     def commit(self, manifest: Manifest) -> Manifest:
         """Makes a generation visible, if its number is still free.

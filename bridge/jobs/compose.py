@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bridge.config import Config, cache_dir
 from bridge.errors import InvalidRequest
+from bridge.index.compiled import Limits
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.calls import MetastoreSettings
@@ -109,6 +110,7 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         lambda table: index_store(config, storage, table),
         local_index_cache(config),
         config.seconds("index.check_interval"),
+        Limits(config.size("planner.cache_bytes"), config.size("planner.index_memory")),
     )
     listings = Listings(
         storage,

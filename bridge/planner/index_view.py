@@ -6,6 +6,7 @@ fatal: the view says why and files are read.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
 import time
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from bridge import telemetry
 from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
+from bridge.index.compiled import Limits
 from bridge.index.serving import ServingIndex
 from bridge.index.store import IndexStore
 from bridge.planner.report import IndexNotUsed
@@ -84,10 +86,12 @@ class IndexViews:
         open_store: Callable[[Table], IndexStore],
         cache_dir: Path,
         check_interval: float = 1.0,
+        limits: Limits | None = None,
     ) -> None:
         self._open_store = open_store
         self._cache_dir = cache_dir
         self._interval = check_interval
+        self._limits = limits or Limits()
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.Lock()
 
@@ -100,7 +104,8 @@ class IndexViews:
         if generation is not None:
             store = self._open_store(table)
             return IndexView(
-                ServingIndex.open(store.manifest(generation), store, self._cache_dir), ()
+                ServingIndex.open(store.manifest(generation), store, self._cache_dir, self._limits),
+                (),
             )
         with self._lock:
             entry = self._entries.setdefault(f"{table.name}@{table.location}", _Entry())
@@ -127,7 +132,12 @@ class IndexViews:
                 return _absent("NO_INDEX", "the table has no index", command)
             if held is not None and held.serving is not None and held.serving.manifest == manifest:
                 return held
-            return IndexView(ServingIndex.open(manifest, store, self._cache_dir), ())
+            serving = ServingIndex.open(manifest, store, self._cache_dir, self._limits)
+            if held is not None and held.serving is not None:
+                # The others go on with the old generation while its columns are brought over.
+                with contextlib.suppress(BridgeError):  # a plan that asks will be told
+                    serving.prefetch(held.serving.used_columns())
+            return IndexView(serving, ())
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", command)
         except (BridgeError, OSError) as e:

@@ -219,7 +219,14 @@ class ScanPlan:
         found = list(self.view.not_used)
         if not self.request.pruning:
             found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
+        problems = self.view.serving.problems if self.view.serving is not None else {}
         for column in self._pruner.unindexed(split_by_source(self.predicate).data):
+            error = problems.get(column.lower())
+            if error is not None:
+                found.append(
+                    IndexNotUsed(f"minmax({column})", error.code, error.message, error.hint)
+                )
+                continue
             found.append(
                 IndexNotUsed(
                     f"minmax({column})",

@@ -1,0 +1,177 @@
+"""A shard's columns in storage, of which only what is asked for is read.
+
+One request brings the footer, vouched for by the manifest; it tells in which row groups each
+column lies. One request more for each run of row groups brings the rows, whose pages carry
+checksums.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.errors import IndexCorrupt
+from bridge.index.manifest import Blob
+from bridge.index.shard import (
+    COLUMNS,
+    DIRECTORY,
+    column_starts,
+    footer_size,
+    key_texts,
+    parse_directory,
+    read_columns,
+    write_columns,
+)
+from bridge.index.store import IndexStore
+
+_READ = ("file", "lower", "upper", "exact", "nulls", "nans")
+"""Leaves that pruning needs; they lie next to one another in a row group."""
+_GAP = 64 * 1024
+"""Bytes that cost less to read than a request of their own."""
+_MEND = "skipbridge index build builds it anew"
+
+
+def put_columns(store: IndexStore, name: str, columns: pa.Table) -> Blob:
+    """Writes a shard's columns so that a `ColumnFile` can read parts of them."""
+    raw = write_columns(columns)
+    return store.put_blob(name, raw, footer_size(raw))
+
+
+class ColumnFile:
+    """An opened file of columns; safe for threads.
+
+    Attributes:
+        keys: rows (start, end) of each column.
+
+    Errors:
+        IndexCorrupt, StorageFailure: of the constructor and of `read`.
+    """
+
+    def __init__(self, store: IndexStore, blob: Blob) -> None:
+        self._store, self._blob = store, blob
+        self._whole: pa.Table | None = None
+        self.keys: Mapping[str, tuple[int, int]]
+        try:
+            self._open()
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise IndexCorrupt(f"{blob.name}: its footer is damaged: {error}", _MEND) from error
+
+    def _open(self) -> None:
+        blob = self._blob
+        if not blob.tail:  # written without a tail: all of it is read, once
+            self._whole = read_columns(self._store.read_blob(blob))
+            self.keys = _edges(key_texts(self._whole), column_starts(self._whole))
+            return
+        self._metadata = pq.read_metadata(pa.BufferReader(self._store.read_tail(blob)))
+        found = parse_directory(self._metadata.metadata[DIRECTORY])
+        self.keys = _edges([k for k, _ in found], [0, *accumulate(rows for _, rows in found)])
+        groups = [self._metadata.row_group(i) for i in range(self._metadata.num_row_groups)]
+        self._rows = [0, *accumulate(group.num_rows for group in groups)]
+        if self._rows[-1] != sum(rows for _, rows in found):
+            raise IndexCorrupt(f"{blob.name}: its directory is not of its rows", _MEND)
+
+    def read(self, wanted: Iterable[str]) -> dict[str, pa.Table]:
+        """The rows of some columns, without ``column`` and ``size``; those it has not are left out.
+
+        Reads the row groups that hold them, and no more than a gap's worth between.
+        """
+        spans = {key: self.keys[key] for key in wanted if key in self.keys}
+        spans = {key: span for key, span in spans.items() if span[1] > span[0]}
+        if not spans:
+            return {}
+        if self._whole is not None:
+            table = self._whole.select(_READ)
+            return {key: table.slice(a, b - a) for key, (a, b) in spans.items()}
+        needed = sorted({g for span in spans.values() for g in self._groups(*span)})
+        table = self._read_groups(needed)
+        first, base = {}, 0
+        for group in needed:
+            first[group] = base
+            base += self._rows[group + 1] - self._rows[group]
+        found = {}
+        for key, (start, end) in spans.items():
+            group = self._groups(start, end)[0]
+            found[key] = table.slice(first[group] + start - self._rows[group], end - start)
+        return found
+
+    def _groups(self, start: int, end: int) -> range:
+        """Row groups that hold some of the rows."""
+        return range(bisect_right(self._rows, start) - 1, bisect_left(self._rows, end))
+
+    def _read_groups(self, groups: Sequence[int]) -> pa.Table:
+        pieces: list[tuple[int, int]] = []
+        for group in groups:
+            start, end = self._extent(group)
+            if pieces and start - pieces[-1][1] <= _GAP:
+                pieces[-1] = (pieces[-1][0], end)
+            else:
+                pieces.append((start, end))
+        parts = [self._store.read_part(self._blob, start, end) for start, end in pieces]
+        source = pa.PythonFile(_Parts(self._blob.size, pieces, parts), mode="r")
+        try:
+            file = pq.ParquetFile(source, metadata=self._metadata, page_checksum_verification=True)
+            return file.read_row_groups(list(groups), columns=list(_READ)).cast(_SCHEMA)
+        except (pa.ArrowException, OSError) as error:
+            first = str(error).partition("\n")[0]
+            raise IndexCorrupt(f"{self._blob.name} is damaged: {first}", _MEND) from error
+
+    def _extent(self, group: int) -> tuple[int, int]:
+        chunks = self._metadata.row_group(group)
+        starts: list[int] = []
+        ends: list[int] = []
+        for i, name in enumerate(COLUMNS.names):
+            if name in _READ:
+                chunk = chunks.column(i)
+                first = chunk.data_page_offset
+                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                    first = min(first, chunk.dictionary_page_offset)
+                starts.append(first)
+                ends.append(first + chunk.total_compressed_size)
+        return min(starts), max(ends)
+
+
+_SCHEMA = pa.schema([COLUMNS.field(name) for name in _READ])
+
+
+def no_rows() -> pa.Table:
+    """What `ColumnFile.read` would say of a column without rows."""
+    return _SCHEMA.empty_table()
+
+
+def _edges(keys: Sequence[str], starts: Sequence[int]) -> dict[str, tuple[int, int]]:
+    return {key: (starts[i], starts[i + 1]) for i, key in enumerate(keys)}
+
+
+class _Parts(io.RawIOBase):
+    """A file of which only some parts are there, all that will be read."""
+
+    def __init__(self, size: int, extents: Sequence[tuple[int, int]], parts: Sequence[Any]) -> None:
+        self._size, self._extents, self._parts, self._at = size, extents, parts, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, count: int = -1) -> Any:
+        end = self._size if count is None or count < 0 else self._at + count
+        for (start, stop), part in zip(self._extents, self._parts, strict=True):
+            if start <= self._at and end <= stop:
+                found = memoryview(part)[self._at - start : end - start]
+                self._at = end
+                return found
+        raise OSError(f"bytes {self._at} to {end} were not asked for")
