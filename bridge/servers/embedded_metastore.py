@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ class MetastoreSpec:
         in_memory: the database is gone when the server ends.
         heap: of the JVM, in Java's words.
         properties: more entries of its hive-site.xml.
+        class_path: more jars, such as a database's driver or a listener's.
     """
 
     directory: Path
@@ -49,6 +51,7 @@ class MetastoreSpec:
     in_memory: bool = False
     heap: str = "512m"
     properties: Mapping[str, str] | None = None
+    class_path: tuple[Path, ...] = ()
     log_level: str = "warn"
 
 
@@ -72,7 +75,7 @@ def start_embedded_metastore(spec: MetastoreSpec) -> Server:
                 *jvm_options(spec),
                 *ADD_OPENS,
                 "-cp",
-                f"{configuration}:{jars}/*",
+                os.pathsep.join([str(configuration), *map(str, spec.class_path), f"{jars}/*"]),
                 str(_LAUNCHER),
                 str(port),
             ),

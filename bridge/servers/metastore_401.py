@@ -57,7 +57,7 @@ def start_metastore_401(spec: MetastoreSpec, artifacts: tuple[Artifact, ...] = A
                 *jvm_options(spec),
                 *ADD_OPENS,
                 "-cp",
-                os.pathsep.join([str(configuration), *map(str, jars)]),
+                os.pathsep.join([str(configuration), *map(str, (*spec.class_path, *jars))]),
                 "org.apache.hadoop.hive.metastore.HiveMetaStore",
                 "-p",
                 str(port),
