@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bridge.config import Config
@@ -89,7 +89,7 @@ def _add_missing(
         (existing.partitionKeys or [], table.partition_keys),
     ):
         columns = [(c.name.lower(), c.type.lower()) for c in have]
-        for column in _fields(wanted):
+        for column in thrift_columns(wanted):
             if (column.name, column.type) not in columns:
                 raise TableExists(
                     f"table {name} exists already, without a column {column.name} {column.type}",
@@ -163,7 +163,7 @@ def register_table(
     Errors:
         TableExists, SchemaNotFound.
     """
-    client.create_table(_thrift_table(name, table))
+    client.create_table(thrift_table(name, table))
     if table.partition_keys:
         _add_partitions(client, name, table, partitions, progress)
 
@@ -183,7 +183,8 @@ def _add_partitions(
         progress(start + len(batch), len(partitions))
 
 
-def _fields(columns: tuple[Column, ...]) -> list[ttypes.FieldSchema]:
+def thrift_columns(columns: Sequence[Column]) -> list[ttypes.FieldSchema]:
+    """Columns as the metastore keeps them; those of a type that Hive does not have are left out."""
     return [
         ttypes.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
         for c in columns
@@ -193,7 +194,7 @@ def _fields(columns: tuple[Column, ...]) -> list[ttypes.FieldSchema]:
 
 def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
     return ttypes.StorageDescriptor(
-        cols=_fields(table.columns),
+        cols=thrift_columns(table.columns),
         location=location,
         inputFormat=_INPUT,
         outputFormat=_OUTPUT,
@@ -208,7 +209,8 @@ def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
     )
 
 
-def _thrift_table(name: TableName, table: Table) -> ttypes.Table:
+def thrift_table(name: TableName, table: Table) -> ttypes.Table:
+    """An external Parquet table as the metastore keeps it."""
     now = int(time.time())
     return ttypes.Table(
         tableName=name.table,
@@ -218,7 +220,7 @@ def _thrift_table(name: TableName, table: Table) -> ttypes.Table:
         lastAccessTime=now,
         retention=0,
         sd=_storage(table, table.location),
-        partitionKeys=_fields(table.partition_keys),
+        partitionKeys=thrift_columns(table.partition_keys),
         parameters={"EXTERNAL": "TRUE"},
         tableType="EXTERNAL_TABLE",
     )
