@@ -123,6 +123,22 @@ struct SplitBatch {
   8: optional binary rows     // i64[F] rows of each range, -1 unknown; only if projected_columns is ["$rows"]: no data column
 }
 
+/* Files that hold no row of interest, by the index alone: storage was not listed.
+ * A reader drops a file only if its path, size and time are those told here; whatever is not named is read.
+ * files, little-endian, F = skipped: i64[F] size   i64[F] modified, ms since the epoch
+ *   i32[F+1] path offsets, then the UTF-8 bytes of the paths below root (canonical URIs) */
+struct FileSelection {
+  1: i32 protocol,            // a client refuses another
+  2: i64 generation,          // -1: no index
+  3: bool none,               // no row at all can match, whatever the files hold: all may be dropped
+  4: i64 known,               // files that the index knows in the partitions in question
+  5: i64 skipped,
+  6: string root,
+  7: binary files,
+  8: list<string> dropped,    // what the translation could not express
+  9: list<string> notes       // why an index was not used, with the mend
+}
+
 service Planner {
   Health health(),
   list<string> list_schemas() throws (1: BridgeFailure failure),
@@ -136,5 +152,6 @@ service Planner {
   Answer answer(1: PlanRequest request, 2: Question question) throws (1: BridgeFailure failure),
   Table get_statistics(1: PlanRequest request) throws (1: BridgeFailure failure),
   Plan open_system_table(1: PlanRequest request, 2: string kind) throws (1: BridgeFailure failure),
-  SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure)
+  SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure),
+  FileSelection select_files(1: PlanRequest request) throws (1: BridgeFailure failure)
 }

@@ -20,9 +20,11 @@ from bridge.errors import BridgeError, InvalidRequest
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
+from bridge.planner.selection import select_files
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, encode_batch, failure_of
 from bridge.service.plans import OpenPlans
+from bridge.service.selection import encode_selection
 from bridge.service.tables import describe_table
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
@@ -177,7 +179,22 @@ class PlannerHandler:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._planner.listings.close()
 
+    @_answers_failures
+    def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+        started = time.perf_counter()
+        scan = self._scan(request)
+        table = self._planner.table(scan.table)
+        found = select_files(table, self._planner.views.view(table), scan)
+        telemetry.PLANS.labels(request.engine).inc()
+        telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+        return encode_selection(found, scan.dropped)
+
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
+        plan = self._planner.plan(self._scan(request))
+        settings = self._split_settings(dict(request.options or {}))
+        return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
+
+    def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
         options = dict(request.options or {})
         unknown = sorted(set(options) - _OPTIONS)
         if unknown:
@@ -185,7 +202,7 @@ class PlannerHandler:
                 f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}"
             )
         translation = _translate(request.engine, request.predicate or "")
-        scan = ScanRequest(
+        return ScanRequest(
             table=_name(request.schema_name, request.table_name),
             predicate=translation.expression,
             dropped=translation.dropped,
@@ -195,8 +212,6 @@ class PlannerHandler:
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
         )
-        plan = self._planner.plan(scan)
-        return SplitSource(plan, self._pool, self._split_settings(options), keep_paths=keep_paths)
 
     def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:
         base = self._settings

@@ -124,6 +124,14 @@ class Iface(object):
         """
         pass
 
+    def select_files(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -576,6 +584,40 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "next_rows failed: unknown result")
 
+    def select_files(self, request):
+        """
+        Parameters:
+         - request
+
+        """
+        self.send_select_files(request)
+        return self.recv_select_files()
+
+    def send_select_files(self, request):
+        self._oprot.writeMessageBegin('select_files', TMessageType.CALL, self._seqid)
+        args = select_files_args()
+        args.request = request
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_select_files(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = select_files_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.failure is not None:
+            raise result.failure
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "select_files failed: unknown result")
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -594,6 +636,7 @@ class Processor(Iface, TProcessor):
         self._processMap["get_statistics"] = Processor.process_get_statistics
         self._processMap["open_system_table"] = Processor.process_open_system_table
         self._processMap["next_rows"] = Processor.process_next_rows
+        self._processMap["select_files"] = Processor.process_select_files
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -951,6 +994,32 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
+    def process_select_files(self, seqid, iprot, oprot):
+        args = select_files_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = select_files_result()
+        try:
+            result.success = self._handler.select_files(args.request)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except BridgeFailure as failure:
+            msg_type = TMessageType.REPLY
+            result.failure = failure
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("select_files", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
 # HELPER FUNCTIONS AND STRUCTURES
 
 
@@ -1163,17 +1232,16 @@ class list_schemas_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype82, _size79) = iprot.readListBegin()
-                    for _i83 in range(_size79):
-                        _elem84 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem84)
+                    (_etype96, _size93) = iprot.readListBegin()
+                    for _i97 in range(_size93):
+                        _elem98 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem98)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1189,8 +1257,8 @@ class list_schemas_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter85 in self.success:
-                oprot.writeString(iter85.encode('utf-8') if sys.version_info[0] == 2 else iter85)
+            for iter99 in self.success:
+                oprot.writeString(iter99.encode('utf-8') if sys.version_info[0] == 2 else iter99)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1330,17 +1398,16 @@ class list_tables_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype89, _size86) = iprot.readListBegin()
-                    for _i90 in range(_size86):
-                        _elem91 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem91)
+                    (_etype103, _size100) = iprot.readListBegin()
+                    for _i104 in range(_size100):
+                        _elem105 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem105)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1356,8 +1423,8 @@ class list_tables_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter92 in self.success:
-                oprot.writeString(iter92.encode('utf-8') if sys.version_info[0] == 2 else iter92)
+            for iter106 in self.success:
+                oprot.writeString(iter106.encode('utf-8') if sys.version_info[0] == 2 else iter106)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1528,8 +1595,7 @@ class get_table_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1689,8 +1755,7 @@ class plan_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1853,8 +1918,7 @@ class narrow_result(object):
                 break
             if fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2048,8 +2112,7 @@ class next_splits_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2208,8 +2271,7 @@ class explain_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2359,8 +2421,7 @@ class close_plan_result(object):
                 break
             if fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2530,8 +2591,7 @@ class answer_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2691,8 +2751,7 @@ class get_statistics_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2865,8 +2924,7 @@ class open_system_table_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -3051,8 +3109,7 @@ class next_rows_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure()
-                    self.failure.read(iprot)
+                    self.failure = BridgeFailure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -3099,6 +3156,166 @@ class next_rows_result(object):
 all_structs.append(next_rows_result)
 next_rows_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [SystemPage, None], None, ),  # 0
+    (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
+)
+
+
+class select_files_args(object):
+    """
+    Attributes:
+     - request
+
+    """
+
+    __slots__ = (
+        'request',
+    )
+
+
+    def __init__(self, request=None,):
+        self.request = request
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.request = PlanRequest()
+                    self.request.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('select_files_args')
+        if self.request is not None:
+            oprot.writeFieldBegin('request', TType.STRUCT, 1)
+            self.request.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(select_files_args)
+select_files_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'request', [PlanRequest, None], None, ),  # 1
+)
+
+
+class select_files_result(object):
+    """
+    Attributes:
+     - success
+     - failure
+
+    """
+
+    __slots__ = (
+        'success',
+        'failure',
+    )
+
+
+    def __init__(self, success=None, failure=None,):
+        self.success = success
+        self.failure = failure
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = FileSelection()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.failure = BridgeFailure.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('select_files_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.failure is not None:
+            oprot.writeFieldBegin('failure', TType.STRUCT, 1)
+            self.failure.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(select_files_result)
+select_files_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [FileSelection, None], None, ),  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
 fix_spec(all_structs)

@@ -38,50 +38,71 @@ class BridgeFailure(TException):
 
 
     def __init__(self, code=None, category=None, message=None, hint=None, retryable=None,):
-        self.code = code
-        self.category = category
-        self.message = message
-        self.hint = hint
-        self.retryable = retryable
+        super(BridgeFailure, self).__setattr__('code', code)
+        super(BridgeFailure, self).__setattr__('category', category)
+        super(BridgeFailure, self).__setattr__('message', message)
+        super(BridgeFailure, self).__setattr__('hint', hint)
+        super(BridgeFailure, self).__setattr__('retryable', retryable)
 
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
+    def __setattr__(self, *args):
+        raise TypeError("can't modify immutable instance")
+
+    def __delattr__(self, *args):
+        raise TypeError("can't modify immutable instance")
+
+    def __hash__(self):
+        return hash(self.__class__) ^ hash((self.code, self.category, self.message, self.hint, self.retryable, ))
+
+    @classmethod
+    def read(cls, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
+            return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
+        code = None
+        category = None
+        message = None
+        hint = None
+        retryable = None
         while True:
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.code = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    code = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.category = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    category = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.hint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    hint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.BOOL:
-                    self.retryable = iprot.readBool()
+                    retryable = iprot.readBool()
                 else:
                     iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
         iprot.readStructEnd()
+        return cls(
+            code=code,
+            category=category,
+            message=message,
+            hint=hint,
+            retryable=retryable,
+        )
 
     def write(self, oprot):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
@@ -1692,6 +1713,186 @@ class SplitBatch(object):
 
     def __ne__(self, other):
         return not (self == other)
+
+
+class FileSelection(object):
+    """
+    Attributes:
+     - protocol
+     - generation
+     - none
+     - known
+     - skipped
+     - root
+     - files
+     - dropped
+     - notes
+
+    """
+
+    __slots__ = (
+        'protocol',
+        'generation',
+        'none',
+        'known',
+        'skipped',
+        'root',
+        'files',
+        'dropped',
+        'notes',
+    )
+
+
+    def __init__(self, protocol=None, generation=None, none=None, known=None, skipped=None, root=None, files=None, dropped=None, notes=None,):
+        self.protocol = protocol
+        self.generation = generation
+        self.none = none
+        self.known = known
+        self.skipped = skipped
+        self.root = root
+        self.files = files
+        self.dropped = dropped
+        self.notes = notes
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.generation = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.none = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.known = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.skipped = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.root = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRING:
+                    self.files = iprot.readBinary()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.LIST:
+                    self.dropped = []
+                    (_etype82, _size79) = iprot.readListBegin()
+                    for _i83 in range(_size79):
+                        _elem84 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem84)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.LIST:
+                    self.notes = []
+                    (_etype88, _size85) = iprot.readListBegin()
+                    for _i89 in range(_size85):
+                        _elem90 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.notes.append(_elem90)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('FileSelection')
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 1)
+            oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
+        if self.generation is not None:
+            oprot.writeFieldBegin('generation', TType.I64, 2)
+            oprot.writeI64(self.generation)
+            oprot.writeFieldEnd()
+        if self.none is not None:
+            oprot.writeFieldBegin('none', TType.BOOL, 3)
+            oprot.writeBool(self.none)
+            oprot.writeFieldEnd()
+        if self.known is not None:
+            oprot.writeFieldBegin('known', TType.I64, 4)
+            oprot.writeI64(self.known)
+            oprot.writeFieldEnd()
+        if self.skipped is not None:
+            oprot.writeFieldBegin('skipped', TType.I64, 5)
+            oprot.writeI64(self.skipped)
+            oprot.writeFieldEnd()
+        if self.root is not None:
+            oprot.writeFieldBegin('root', TType.STRING, 6)
+            oprot.writeString(self.root.encode('utf-8') if sys.version_info[0] == 2 else self.root)
+            oprot.writeFieldEnd()
+        if self.files is not None:
+            oprot.writeFieldBegin('files', TType.STRING, 7)
+            oprot.writeBinary(self.files)
+            oprot.writeFieldEnd()
+        if self.dropped is not None:
+            oprot.writeFieldBegin('dropped', TType.LIST, 8)
+            oprot.writeListBegin(TType.STRING, len(self.dropped))
+            for iter91 in self.dropped:
+                oprot.writeString(iter91.encode('utf-8') if sys.version_info[0] == 2 else iter91)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.notes is not None:
+            oprot.writeFieldBegin('notes', TType.LIST, 9)
+            oprot.writeListBegin(TType.STRING, len(self.notes))
+            for iter92 in self.notes:
+                oprot.writeString(iter92.encode('utf-8') if sys.version_info[0] == 2 else iter92)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
 all_structs.append(BridgeFailure)
 BridgeFailure.thrift_spec = (
     None,  # 0
@@ -1814,6 +2015,19 @@ SplitBatch.thrift_spec = (
     (6, TType.STRING, 'payload', 'BINARY', None, ),  # 6
     (7, TType.STRING, 'report', 'UTF8', None, ),  # 7
     (8, TType.STRING, 'rows', 'BINARY', None, ),  # 8
+)
+all_structs.append(FileSelection)
+FileSelection.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'protocol', None, None, ),  # 1
+    (2, TType.I64, 'generation', None, None, ),  # 2
+    (3, TType.BOOL, 'none', None, None, ),  # 3
+    (4, TType.I64, 'known', None, None, ),  # 4
+    (5, TType.I64, 'skipped', None, None, ),  # 5
+    (6, TType.STRING, 'root', 'UTF8', None, ),  # 6
+    (7, TType.STRING, 'files', 'BINARY', None, ),  # 7
+    (8, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 8
+    (9, TType.LIST, 'notes', (TType.STRING, 'UTF8', False), None, ),  # 9
 )
 fix_spec(all_structs)
 del all_structs

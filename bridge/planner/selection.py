@@ -1,0 +1,111 @@
+"""Which files of a table need not be read, by the index alone.
+
+For engines that list storage themselves, as Hive does. The law: a file is named only if the entry
+of exactly that file (path, size, time) proves that none of its rows satisfies the predicate. The
+reader drops a file only where all three agree with its own listing, so that nothing here needs to
+be fresh: what the index does not know, or knows in another state, is read.
+
+Partition keys are never taken as proof, since the reader knows better which directory belongs to
+which partition now; they only leave out files that the reader did not list anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.expression.bind import bind
+from bridge.expression.fold import KEPT, conjunction, disjunction
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundFalse,
+    BoundOr,
+    BoundPredicate,
+)
+from bridge.planner.files import FilePruner
+from bridge.planner.index_view import IndexView
+from bridge.planner.partitions import select_partitions
+from bridge.planner.report import IndexNotUsed
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Table
+from bridge.types import Field
+
+
+def _nothing() -> npt.NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSelection:
+    """The files to leave out.
+
+    Attributes:
+        generation: of the index, -1 without one.
+        none: the predicate is true of no row at all, whatever the files hold.
+        known: indexed files in the partitions in question.
+        paths: canonical URIs of the files that hold no matching row.
+        sizes, modified: of those, in bytes and microseconds since the epoch.
+        not_used: why an index was not used.
+    """
+
+    generation: int = -1
+    none: bool = False
+    known: int = 0
+    paths: pa.Array = field(default_factory=lambda: pa.array([], pa.large_string()))
+    sizes: npt.NDArray[np.int64] = field(default_factory=_nothing)
+    modified: npt.NDArray[np.int64] = field(default_factory=_nothing)
+    not_used: tuple[IndexNotUsed, ...] = ()
+
+
+def select_files(table: Table, view: IndexView, request: ScanRequest) -> FileSelection:
+    """Selects by one vectorised pass over the index; neither storage nor metastore is asked.
+
+    Errors:
+        ColumnNotFound, AmbiguousColumn: the predicate names a column that the table has not.
+    """
+    if not request.pruning:
+        return FileSelection(view.generation)
+    keys = [Field(c.name, c.type) for c in table.partition_keys]
+    columns = [Field(c.name, c.type) for c in table.columns]
+    predicate = bind(request.predicate, columns, keys, request.semantics)
+    if isinstance(predicate, BoundFalse):
+        return FileSelection(view.generation, none=True)
+    serving = view.serving
+    if serving is None:
+        return FileSelection(not_used=view.not_used)
+    listed = np.ones(serving.num_files, np.bool_)
+    if keys:
+        names = list(serving.partition_names)
+        kept = select_partitions(names, table.partition_keys, predicate, request.semantics)
+        if len(kept.names) < len(names):
+            wanted = set(kept.names)
+            listed = np.array([n in wanted for n in names], np.bool_)[serving.partition]
+    known = int(np.count_nonzero(listed))
+    never = FilePruner(table, view, request.semantics).never(_of_data(predicate))
+    if never is None:
+        return FileSelection(view.generation, known=known, not_used=view.not_used)
+    ordinals = np.flatnonzero(never & listed & serving.trusted)
+    return FileSelection(
+        view.generation,
+        known=known,
+        paths=serving.paths_at(ordinals),
+        sizes=serving.sizes[ordinals],
+        modified=serving.modified[ordinals],
+        not_used=view.not_used,
+    )
+
+
+def _of_data(predicate: BoundExpression) -> BoundExpression:
+    """The predicate with every condition on a partition key unknown."""
+    match predicate:
+        case BoundAnd(children):
+            return conjunction(_of_data(c) for c in children)
+        case BoundOr(children):
+            return disjunction(_of_data(c) for c in children)
+        case BoundPredicate(_, reference) if reference.partition:
+            return KEPT
+    return predicate

@@ -1,0 +1,84 @@
+"""select_files: what the index alone says need not be read."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Service
+
+from bridge.service._gen import ttypes
+
+
+def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:
+    predicate = ""
+    if leaf is not None:
+        tree = {"op": "LEAF", "leaf": 0}
+        predicate = json.dumps({"version": 1, "search_argument": {"leaves": [leaf], "tree": tree}})
+    return ttypes.PlanRequest(
+        schema_name="db",
+        table_name="t",
+        query_id="q",
+        engine="hive",
+        engine_version="4.0.1",
+        predicate=predicate,
+        projected_columns=["x"],
+        options=options,
+    )
+
+
+def equals(column: str, value: int) -> dict[str, Any]:
+    return {"operator": "EQUALS", "type": "LONG", "column": column, "literal": value}
+
+
+def unpack(found: ttypes.FileSelection) -> list[tuple[str, int, int]]:
+    n = found.skipped
+    sizes = struct.unpack_from(f"<{n}q", found.files, 0)
+    times = struct.unpack_from(f"<{n}q", found.files, 8 * n)
+    offsets = struct.unpack_from(f"<{n + 1}i", found.files, 16 * n)
+    text = found.files[16 * n + 4 * (n + 1) :]
+    paths = [found.root + text[a:b].decode() for a, b in itertools.pairwise(offsets)]
+    return list(zip(paths, sizes, times, strict=True))
+
+
+def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.FileSelection:
+    return service.handler.select_files(asked)
+
+
+def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) -> None:
+    found = select(service, request(equals("x", 1)))
+    named_files = unpack(found)
+    assert found.generation >= 0 and not found.none and found.known == 12
+    assert len(named_files) == 8
+    for path, size, time in named_files:
+        assert not path.endswith("/1.parquet")
+        told = Path(path.removeprefix("file://")).stat()
+        assert (size, time) == (told.st_size, told.st_mtime_ns // 1_000_000)
+
+
+def test_nothing_is_named_without_a_predicate_or_with_pruning_off(service: Service) -> None:
+    assert select(service, request(None)).skipped == 0
+    assert select(service, request(equals("x", 1), pruning_enabled="false")).skipped == 0
+
+
+def test_a_partition_key_limits_what_is_named_and_proves_nothing(service: Service) -> None:
+    # Only files that are read anyway are of interest; that their directory still belongs to the
+    # partition, the index cannot know.
+    found = select(service, request(equals("p", 2)))
+    assert (found.known, found.skipped) == (3, 0)
+
+
+def test_what_is_true_of_no_row_is_said_without_files(service: Service) -> None:
+    leaf = {"operator": "EQUALS", "type": "LONG", "column": "x", "literal": 2**40}
+    found = select(service, request(leaf))
+    assert found.none and found.skipped == 0
+
+
+def test_a_column_that_is_not_there_is_an_error(service: Service) -> None:
+    with pytest.raises(ttypes.BridgeFailure) as failure:
+        select(service, request(equals("y", 1)))
+    assert failure.value.code == "COLUMN_NOT_FOUND"
