@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os.path
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bridge.planner.report import IndexNotUsed
 from bridge.planner.selection import FileSelection
@@ -19,14 +19,11 @@ MAX_BYTES = 32 << 20
 
 def encode_selection(found: FileSelection, dropped: tuple[str, ...]) -> ttypes.FileSelection:
     """Packs it; paths are cut at the directory that all of them lie under."""
-    paths = found.paths.cast(pa.large_binary())
+    paths: list[bytes] = found.paths.cast(pa.large_binary()).to_pylist()
     root = _common_directory(paths)
-    if root:
-        paths = pc.binary_slice(paths, len(root))
-    lengths = np.asarray(pc.binary_length(paths), np.int64)
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    below = [path[len(root) :] for path in paths]
+    offsets = np.fromiter(accumulate(map(len, below), initial=0), np.int64, len(below) + 1)
     count = int(np.searchsorted(offsets, MAX_BYTES, side="right")) - 1
-    text = b"".join(paths.slice(0, count).to_pylist())
     return ttypes.FileSelection(
         protocol=PROTOCOL,
         generation=found.generation,
@@ -39,7 +36,7 @@ def encode_selection(found: FileSelection, dropped: tuple[str, ...]) -> ttypes.F
                 found.sizes[:count].astype("<i8").tobytes(),
                 (found.modified[:count] // 1000).astype("<i8").tobytes(),
                 offsets[: count + 1].astype("<i4").tobytes(),
-                text,
+                b"".join(below[:count]),
             )
         ),
         dropped=list(dropped),
@@ -47,13 +44,12 @@ def encode_selection(found: FileSelection, dropped: tuple[str, ...]) -> ttypes.F
     )
 
 
-def _common_directory(paths: pa.Array) -> bytes:
-    """With its slash; of sorted paths the first and the last decide."""
-    if not len(paths):
+def _common_directory(paths: list[bytes]) -> bytes:
+    """With its slash; the least and the greatest path decide."""
+    if not paths:
         return b""
-    ends = pc.min_max(paths).as_py()
-    shared = os.path.commonprefix([ends["min"], ends["max"]])  # noqa: RUF071  cut at / below
-    return bytes(shared[: shared.rfind(b"/") + 1])
+    shared = os.path.commonprefix([min(paths), max(paths)])  # noqa: RUF071  cut at / below
+    return shared[: shared.rfind(b"/") + 1]
 
 
 def _note(reason: IndexNotUsed) -> str:
