@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 from itertools import accumulate
 
 import numpy as np
@@ -48,8 +47,11 @@ def _common_directory(paths: list[bytes]) -> bytes:
     """With its slash; the least and the greatest path decide."""
     if not paths:
         return b""
-    shared = os.path.commonprefix([min(paths), max(paths)])  # noqa: RUF071  cut at / below
-    return shared[: shared.rfind(b"/") + 1]
+    least, greatest = min(paths), max(paths)
+    differ = next(
+        (i for i, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least)
+    )
+    return least[: least.rfind(b"/", 0, differ) + 1]
 
 
 def _note(reason: IndexNotUsed) -> str:
