@@ -1,0 +1,202 @@
+"""A PostgreSQL of one's own: a data directory, a loopback port, one user; nothing outlives it.
+
+PostgreSQL refuses to run as root, so for root it runs as the user that its Debian package makes.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from bridge.errors import EnvironmentMissing
+from bridge.servers.maven import Artifact, artifact_file
+from bridge.servers.process import (
+    LOOPBACK,
+    Server,
+    ServerFailed,
+    ServerSpec,
+    choose_port,
+    private_directory,
+    start_server,
+)
+
+NAME = "postgres"
+USER = "hive"
+DRIVER = Artifact("org.postgresql", "postgresql", "42.7.4")
+_DEBIAN = Path("/usr/lib/postgresql")
+_SETTINGS = {
+    # Its data is thrown away: it need not survive a power cut.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "60",
+}
+
+
+class Postgres:
+    """A running PostgreSQL; a context manager that stops it and removes its data."""
+
+    def __init__(self, server: Server, programs: Path, directory: Path, password: str) -> None:
+        self.server = server
+        self._programs = programs
+        self._directory = directory
+        self._password = password
+
+    def metastore(self, database: str) -> dict[str, str]:
+        """Entries of a metastore's hive-site.xml that keep its tables in a new database here."""
+        done = subprocess.run(
+            [
+                str(self._programs / "createdb"),
+                *("-h", LOOPBACK),
+                *("-p", str(self.server.port)),
+                *("-U", USER),
+                database,
+            ],
+            env={**os.environ, "PGPASSWORD": self._password},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ServerFailed(f"createdb failed: {done.stderr.strip()}", "choose another name")
+        return {
+            "javax.jdo.option.ConnectionURL": (
+                f"jdbc:postgresql://{LOOPBACK}:{self.server.port}/{database}"
+            ),
+            "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
+            "javax.jdo.option.ConnectionUserName": USER,
+            "javax.jdo.option.ConnectionPassword": self._password,
+        }
+
+    def stop(self) -> None:
+        self.server.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def find_postgres() -> Path | None:
+    """The directory of PostgreSQL's programs; None where it is not installed."""
+    return next(iter(_programs()), None)
+
+
+def driver() -> Path:
+    """The JDBC driver's jar. Errors: ArtifactUnavailable, EnvironmentMissing."""
+    return artifact_file(DRIVER)
+
+
+def start_postgres(port: int = 0) -> Postgres:
+    """Makes a database in a new temporary directory and returns once it answers.
+
+    Errors:
+        EnvironmentMissing: PostgreSQL is not installed.
+        PortInUse, ServerFailed: as for any server.
+    """
+    programs = find_postgres()
+    if programs is None:
+        raise EnvironmentMissing(
+            "PostgreSQL is not installed", "install it: apt install postgresql"
+        )
+    directory = private_directory("skipbridge-postgres-")
+    password = secrets.token_hex(16)
+    try:
+        as_user = _as_user(directory)
+        _initialise(programs, directory, password, as_user)
+        chosen = choose_port(port, NAME)
+        server = start_server(
+            ServerSpec(
+                name=NAME,
+                command=(
+                    *as_user,
+                    str(programs / "postgres"),
+                    *("-D", str(directory / "data")),
+                    *("-p", str(chosen)),
+                    *("-c", f"listen_addresses={LOOPBACK}"),
+                    *("-c", "unix_socket_directories="),
+                    *(o for k, v in _SETTINGS.items() for o in ("-c", f"{k}={v}")),
+                ),
+                directory=directory,
+                port=chosen,
+            )
+        )
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return Postgres(server, programs, directory, password)
+
+
+def _initialise(programs: Path, directory: Path, password: str, as_user: tuple[str, ...]) -> None:
+    secret = directory / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password, "utf-8")
+    os.chown(secret, directory.stat().st_uid, directory.stat().st_gid)
+    try:
+        done = subprocess.run(
+            [
+                *as_user,
+                str(programs / "initdb"),
+                *("-D", str(directory / "data")),
+                *("-U", USER),
+                *("-E", "UTF8"),
+                "--locale=C",
+                "--auth=scram-sha-256",
+                "--no-sync",
+                f"--pwfile={secret}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        secret.unlink()
+    if done.returncode:
+        raise ServerFailed(f"initdb failed: {done.stderr.strip()}", f"look at {directory}")
+
+
+def _as_user(directory: Path) -> tuple[str, ...]:
+    """What stands before a program so that it does not run as root; hands the directory over."""
+    if os.getuid() != 0:
+        return ()
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        raise EnvironmentMissing(
+            "PostgreSQL does not run as root, and there is no user postgres",
+            "run as another user, or install Debian's package",
+        ) from None
+    program = shutil.which("setpriv")
+    if program is None:
+        raise EnvironmentMissing("setpriv is not on the path", "install util-linux")
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    return (
+        program,
+        f"--reuid={user.pw_uid}",
+        f"--regid={user.pw_gid}",
+        "--clear-groups",
+        "--inh-caps=-all",
+    )
+
+
+def _programs() -> Iterator[Path]:
+    found = shutil.which("postgres")
+    if found is not None and (Path(found).resolve().parent / "initdb").exists():
+        yield Path(found).resolve().parent
+    yield from sorted(
+        (d / "bin" for d in _DEBIAN.glob("*") if (d / "bin" / "initdb").exists()), reverse=True
+    )
