@@ -29,7 +29,12 @@ class HdfsStorage:
             ) from error
 
     def pages(
-        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+        self,
+        prefix: str,
+        *,
+        start_after: str | None = None,
+        recursive: bool = True,
+        hints: pa.Array | None = None,
     ) -> Iterator[FileListing]:
         listing = self.list_all(prefix, recursive=recursive)
         if start_after is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from bridge.storage.uri import parse
 
 _ROOT = "file://"
 _THREADS = 4
+_FIRST_PAGE = 1 << 13
+_PAGE = 1 << 16
 _PARALLEL_FROM = 2_000
 """Below this many files starting threads costs more than it saves."""
 
@@ -35,19 +38,29 @@ class LocalStorage:
         self._arrow = fs.LocalFileSystem()
 
     def pages(
-        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+        self,
+        prefix: str,
+        *,
+        start_after: str | None = None,
+        recursive: bool = True,
+        hints: pa.Array | None = None,
     ) -> Iterator[FileListing]:
-        listing = self.list_all(prefix, recursive=recursive)
-        if start_after is not None:
-            keys = listing.paths.to_numpy(zero_copy_only=False)
-            first = int(np.searchsorted(keys, start_after, side="right"))
-            listing = listing.slice(first, len(listing))
-        if len(listing):
-            yield listing
+        paths = self._names(prefix, recursive)
+        begin = 0 if start_after is None else bisect_right(paths, _path(start_after))
+        size = _PAGE if len(paths) - begin <= _PAGE else _FIRST_PAGE
+        while begin < len(paths):
+            listing = self._listing(paths[begin : begin + size], prefix)
+            if len(listing):
+                yield listing
+            begin += size
+            size = _PAGE
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
     ) -> FileListing:
+        return self._listing(self._names(prefix, recursive), prefix)
+
+    def _names(self, prefix: str, recursive: bool) -> list[str]:
         root = _path(prefix)
         paths: list[str] = []
         pending = [root]
@@ -57,6 +70,9 @@ class LocalStorage:
             if recursive:
                 pending += directories
         paths.sort()
+        return paths
+
+    def _listing(self, paths: list[str], prefix: str) -> FileListing:
         if not paths:
             return EMPTY
         try:

@@ -75,16 +75,23 @@ class ObjectStorage:
         self._store = open_store(place, options)
 
     def pages(
-        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+        self,
+        prefix: str,
+        *,
+        start_after: str | None = None,
+        recursive: bool = True,
+        hints: pa.Array | None = None,
     ) -> Iterator[FileListing]:
-        if not recursive:
+        splits = self._splits(prefix, hints) if start_after is None else []
+        if splits:
+            yield from self._ranges(prefix, [None, *splits, None], recursive)
+        elif not recursive:
             listing = self._flat(prefix)
             if start_after is not None:
                 listing = listing.filter(_mask(pc.greater(listing.paths, start_after)))
             if len(listing):
                 yield listing
-            return
-        if self._scheme in _START_AFTER:
+        elif self._scheme in _START_AFTER:
             yield from self._pages(prefix, start_after)
         else:
             whole = concatenate(self._pages(prefix, start_after))
@@ -94,18 +101,23 @@ class ObjectStorage:
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
     ) -> FileListing:
-        splits = self._splits(prefix, hints)
-        if not splits:
-            return concatenate(self.pages(prefix, recursive=recursive))
-        bounds = [None, *splits, None]
-        with ThreadPoolExecutor(_PARALLEL) as pool:
-            parts = pool.map(lambda edge: self._between(prefix, *edge), pairwise(bounds))
-            whole = concatenate(parts)
-        if recursive:
-            return whole
+        return concatenate(self.pages(prefix, recursive=recursive, hints=hints))
+
+    def _ranges(
+        self, prefix: str, bounds: list[str | None], recursive: bool
+    ) -> Iterator[FileListing]:
         # start-after and a delimiter do not go together in obstore: drop what lies deeper
         depth = prefix.removesuffix("/").count("/") + 1
-        return whole.filter(_mask(pc.equal(pc.count_substring(whole.paths, "/"), depth)))
+        pool = ThreadPoolExecutor(_PARALLEL)
+        try:
+            for part in pool.map(lambda edge: self._between(prefix, *edge), pairwise(bounds)):
+                found = part
+                if not recursive:
+                    found = part.filter(_mask(pc.equal(pc.count_substring(part.paths, "/"), depth)))
+                if len(found):
+                    yield found
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
         if hints is None or self._scheme not in _START_AFTER:

@@ -126,20 +126,25 @@ class Storage(Protocol):
     """
 
     def pages(
-        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+        self,
+        prefix: str,
+        *,
+        start_after: str | None = None,
+        recursive: bool = True,
+        hints: pa.Array | None = None,
     ) -> Iterator[FileListing]:
-        """Files below a directory, page by page in path order; none if there is no directory."""
+        """Files below a directory, page by page in path order; none if there is no directory.
+
+        Args:
+            hints: paths (sorted) that were there before; a store that pages is listed in parallel
+                between some of them. They do not change what is found. Not with ``start_after``.
+        """
         ...
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
     ) -> FileListing:
-        """Files below a directory in the fastest way the store has.
-
-        Args:
-            hints: paths (sorted) that were there before; a store that pages is listed in parallel
-                between some of them. They do not change what is found.
-        """
+        """All pages as one listing."""
         ...
 
     def list_directories(self, prefix: str) -> list[str]:

@@ -52,9 +52,16 @@ class RoutedStorage:
             return self._stores[key]
 
     def pages(
-        self, prefix: str, *, start_after: str | None = None, recursive: bool = True
+        self,
+        prefix: str,
+        *,
+        start_after: str | None = None,
+        recursive: bool = True,
+        hints: pa.Array | None = None,
     ) -> Iterator[FileListing]:
-        return self.store(prefix).pages(prefix, start_after=start_after, recursive=recursive)
+        return self.store(prefix).pages(
+            prefix, start_after=start_after, recursive=recursive, hints=hints
+        )
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None

@@ -154,3 +154,20 @@ def test_listings_are_sorted_as_bytes(place: Place) -> None:
     listing = place.storage.list_all(place.root)
     assert listing.paths.to_pylist() == uris
     assert listing.sizes.dtype == np.int64
+
+
+def test_pages_are_what_list_all_finds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("local._FIRST_PAGE", 4),
+        ("local._PAGE", 10),
+        ("objectstore._RANGE_FROM", 8),
+    ):
+        monkeypatch.setattr(f"bridge.storage.{name}", value)
+    uris = fill(place, *(f"f{i:03d}" for i in range(35)), "sub/deep")
+    hints = pa.array(uris[::2], pa.large_string())
+    for recursive, expected in ((True, uris), (False, uris[:-1])):
+        pages = list(place.storage.pages(place.root, recursive=recursive, hints=hints))
+        assert len(pages) > 1
+        assert [path for page in pages for path in page.paths.to_pylist()] == expected
+        whole = place.storage.list_all(place.root, recursive=recursive)
+        assert [n for page in pages for n in page.sizes.tolist()] == whole.sizes.tolist()
