@@ -65,6 +65,20 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("metastore.batch_cap", "100", "int", "most partitions in one call"),
     Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
+    Option("sync.batch_partitions", "1000", "int", "most partitions in one write to the metastore"),
+    Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),
+    Option("sync.parallelism", "4", "int", "writes to the metastore under way at once"),
+    Option(
+        "sync.schema_sample", "400", "int", "footers read to find the schema; 0 reads every file's"
+    ),
+    Option(
+        "sync.compare_all_after", "24h", "time", "a sync compares every partition at least as often"
+    ),
+    Option(
+        "sync.spark_from", "50000", "int", "registered partitions from which Spark lists storage"
+    ),
+    Option("sync.recheck_after", "30s", "time", "a directory listed longer ago is looked at again"),
+    Option("sync.tables_at_once", "4", "int", "tables under way at once in sync --all"),
     Option("index.root", "", "text", "where indexes lie; empty: .skipbridge under each table"),
     Option(
         "index.check_interval",

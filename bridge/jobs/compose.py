@@ -40,9 +40,15 @@ def storage_of(config: Config) -> Storage:
     return open_storage(options=storage_options(config))
 
 
-def metastore_of(config: Config) -> MetastoreClient:
+def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
+    """The metastore's client.
+
+    Args:
+        timeout: seconds that calls may take at least, whatever the settings say: writes of many
+            partitions take longer than what a query waits for.
+    """
     settings = MetastoreSettings(
-        call_timeout=config.seconds("metastore.timeout"),
+        call_timeout=max(timeout, config.seconds("metastore.timeout")),
         retry_deadline=min(5.0, config.seconds("metastore.timeout")),
     )
     return MetastoreClient(config.text("metastore.uri"), settings)

@@ -1,0 +1,157 @@
+"""The directories of a table that hold data, as columns: no object per file, nor per directory.
+
+Storage has no list of partitions; it has files. A directory counts if at least one file lies right
+in it that an engine would read: one that is not empty, and with no hidden name on its way from the
+root. Hidden are names that begin with ``.`` or ``_``, but for directories that spell a partition
+(``_year=2024``), as in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.storage.port import FileListing, Storage
+
+Int64 = npt.NDArray[np.int64]
+SCHEMA = pa.schema(
+    [
+        ("path", pa.large_string()),
+        ("files", pa.int64()),
+        ("bytes", pa.int64()),
+        ("newest", pa.int64()),
+        ("sample", pa.large_string()),
+        ("sample_bytes", pa.int64()),
+    ]
+)
+_HIDDEN = r"(^|/)(\.|_[^=/]*/|_[^/]*$)"
+_NAME = r"/?[^/]*$"
+_FEW = 256
+"""Up to this many directories right below the root, each is listed by a call of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Directories with data below one root, sorted by path.
+
+    Attributes:
+        root: canonical URI.
+        rows: of `SCHEMA`: ``path`` relative to the root (empty: the root itself); ``files``,
+            ``bytes`` and ``newest`` (microseconds since the epoch) of the files right in it;
+            ``sample``, the name of the newest of them, and its size.
+    """
+
+    root: str
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def paths(self) -> list[str]:
+        return self.rows["path"].to_pylist()  # type: ignore[no-any-return]
+
+    def uri(self, directory: str) -> str:
+        return f"{self.root}/{directory}" if directory else self.root
+
+
+def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Directories:
+    """Lists all that lies below a root and keeps a row a directory.
+
+    Args:
+        root: canonical URI.
+        threads: listings under way at once.
+
+    Errors:
+        StorageFailure, InvalidUri.
+    """
+    children = [c for c in storage.list_directories(root) if _visible(c.rpartition("/")[2])]
+    if len(children) < 2:
+        return Directories(root, combine(_pages(storage, root, root)))
+    if len(children) > _FEW:
+        # Many small ones: one listing of all, cut between them where the store can be cut.
+        hints = pa.array(children, pa.large_string())
+        return Directories(root, combine([summarise(storage.list_all(root, hints=hints), root)]))
+    own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
+    with ThreadPoolExecutor(threads, "skipbridge-listing") as pool:
+        parts = list(pool.map(lambda child: combine(_pages(storage, child, root)), children))
+    return Directories(root, combine([own, *parts]))
+
+
+def _pages(storage: Storage, prefix: str, root: str) -> Iterator[pa.Table]:
+    return (summarise(page, root) for page in storage.pages(prefix))
+
+
+def _visible(name: str) -> bool:
+    return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
+
+
+def summarise(listing: FileListing, root: str) -> pa.Table:
+    """A row for each directory of a listing; a directory may have further rows of other pages."""
+    if not len(listing):
+        return SCHEMA.empty_table()
+    relative = pc.utf8_slice_codeunits(listing.paths, len(root.removesuffix("/")) + 1)
+    hidden = pc.match_substring_regex(relative, _HIDDEN).to_numpy(zero_copy_only=False)
+    keep = (listing.sizes > 0) & ~hidden
+    if not keep.all():
+        relative = relative.filter(pa.array(keep))
+    paths = pc.replace_substring_regex(relative, _NAME, "")
+    names = pc.replace_substring_regex(relative, r"^(?s:.*)/", "")
+    sizes = listing.sizes[keep]
+    return _grouped(
+        paths, np.ones(len(sizes), np.int64), sizes, listing.modified[keep], names, sizes
+    )
+
+
+def combine(parts: Iterable[pa.Table]) -> pa.Table:
+    """One row for each directory, whatever parts it came in; sorted by path."""
+    rows = pa.concat_tables([SCHEMA.empty_table(), *parts]).combine_chunks()
+    if not rows.num_rows:
+        return rows
+
+    def whole(name: str) -> pa.Array:
+        return pa.concat_arrays(rows[name].chunks)
+
+    numbers = {n: whole(n).to_numpy() for n in ("files", "bytes", "newest", "sample_bytes")}
+    return _grouped(
+        whole("path"),
+        numbers["files"],
+        numbers["bytes"],
+        numbers["newest"],
+        whole("sample"),
+        numbers["sample_bytes"],
+    ).sort_by("path")
+
+
+def _grouped(
+    paths: pa.Array, files: Int64, sizes: Int64, newest: Int64, names: pa.Array, each: Int64
+) -> pa.Table:
+    encoded = pc.dictionary_encode(paths)
+    group = encoded.indices.to_numpy()
+    count = len(encoded.dictionary)
+    # The last of each group, ordered by time and then by place, is its newest.
+    order = np.lexsort((np.arange(len(group)), newest, group))
+    last = order[np.flatnonzero(np.diff(group[order], append=count))]
+    return pa.table(
+        [
+            encoded.dictionary,
+            _sums(group, files, count),
+            _sums(group, sizes, count),
+            newest[last],
+            names.take(pa.array(last)),
+            each[last],
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _sums(group: npt.NDArray[np.int32], values: Int64, count: int) -> Int64:
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, group, values)
+    return sums

@@ -1,0 +1,151 @@
+"""What a sync did, or would do: as a diff for people and as JSON for schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_SHOWN = 20
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """One run over one table.
+
+    Attributes:
+        outcome: ``in step`` (nothing to do), ``synced``, ``planned`` (dry run).
+        compared: ``all`` partitions, or only ``changes`` since the last run.
+        listed_by: ``threads`` or ``spark``.
+        table_changes: one line each, as in a diff.
+        added, updated, dropped: partitions by name; updates with what changes.
+        kept: registered partitions left as they are, with location and reason.
+        unparsable: directories that are no partition, with the reason.
+        collisions: partition by name, with the directories that claim it.
+        failed: partitions that the metastore refused, with its reason.
+        unreadable: files that are no Parquet, among those looked at.
+        left_out: columns whose type Hive does not have.
+        index: of the index job, if it ran.
+        rounds: how often the comparison was made; more than once if somebody else wrote meanwhile.
+    """
+
+    table: str
+    location: str
+    outcome: str = "in step"
+    compared: str = "all"
+    listed_by: str = "threads"
+    created: bool = False
+    adopted: bool = False
+    directories: int = 0
+    partitions: int = 0
+    table_changes: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    updated: list[tuple[str, str]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    kept: list[tuple[str, str, str]] = field(default_factory=list)
+    unparsable: list[tuple[str, str]] = field(default_factory=list)
+    collisions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    index: dict[str, Any] | None = None
+    rounds: int = 1
+    seconds: float = 0.0
+
+    @property
+    def problems(self) -> int:
+        """What a person should look at: partitions that are not as storage says."""
+        return len(self.collisions) + len(self.failed)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "location": self.location,
+            "outcome": self.outcome,
+            "problems": self.problems,
+            "created": self.created,
+            "adopted": self.adopted,
+            "compared": self.compared,
+            "listed_by": self.listed_by,
+            "directories": self.directories,
+            "partitions": self.partitions,
+            "counts": {
+                "added": len(self.added),
+                "updated": len(self.updated),
+                "dropped": len(self.dropped),
+                "unchanged": self.unchanged,
+                "kept": len(self.kept),
+                "unparsable": len(self.unparsable),
+                "collisions": len(self.collisions),
+                "failed": len(self.failed),
+                "unreadable": len(self.unreadable),
+            },
+            "table_changes": self.table_changes,
+            "added": self.added,
+            "updated": [{"partition": n, "change": c} for n, c in self.updated],
+            "dropped": self.dropped,
+            "kept": [{"partition": n, "location": where, "reason": r} for n, where, r in self.kept],
+            "unparsable": [{"directory": d, "reason": r} for d, r in self.unparsable],
+            "collisions": [{"partition": n, "directories": list(d)} for n, d in self.collisions],
+            "failed": [{"partition": n, "reason": r} for n, r in self.failed],
+            "unreadable": [{"file": f, "reason": r} for f, r in self.unreadable],
+            "left_out": self.left_out,
+            "index": self.index,
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def summary(report: SyncReport) -> str:
+    """One line."""
+    verb = {"in step": "in step", "synced": "synced", "planned": "would be synced"}
+    counts = (
+        ("added", len(report.added)),
+        ("updated", len(report.updated)),
+        ("dropped", len(report.dropped)),
+        ("unchanged", report.unchanged),
+        ("kept", len(report.kept)),
+        ("unparsable", len(report.unparsable)),
+        ("colliding", len(report.collisions)),
+        ("failed", len(report.failed)),
+    )
+    told = ", ".join(f"{n:,} {word}" for word, n in counts if n or word == "unchanged")
+    return f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
+
+
+def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:
+    """The diff: ``+`` added, ``~`` altered, ``-`` dropped, ``!`` to be looked at; at most ``shown``
+    lines of a kind, 0 for all.
+    """
+    lines = [f"{report.table}  {report.location}", *report.table_changes]
+    lines += _some([f"+ partition {n}" for n in report.added], shown)
+    lines += _some([f"~ partition {n}  {change}" for n, change in report.updated], shown)
+    lines += _some([f"- partition {n}" for n in report.dropped], shown)
+    lines += warnings(report, shown=shown)
+    return "\n".join(lines)
+
+
+def warnings(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
+    """What was found and left alone, a line each."""
+    lines = _some([f"! kept {n} at {where}: {why}" for n, where, why in report.kept], shown)
+    lines += _some([f"! not a partition: {d or '.'}: {why}" for d, why in report.unparsable], shown)
+    lines += _some(
+        [f"! collision: {n} is claimed by {', '.join(d)}" for n, d in report.collisions], shown
+    )
+    lines += _some([f"! failed: {n}: {why}" for n, why in report.failed], shown)
+    lines += _some([f"! unreadable: {why}" for _, why in report.unreadable], shown)
+    lines += [f"! left out: column {c}, whose type Hive does not have" for c in report.left_out]
+    return lines
+
+
+def _some(lines: Sequence[str], shown: int) -> list[str]:
+    return list(_head(lines, shown))
+
+
+def _head(lines: Sequence[str], shown: int) -> Iterator[str]:
+    if not shown or len(lines) <= shown:
+        yield from lines
+        return
+    yield from lines[:shown]
+    yield f"{lines[0][0]} ... and {len(lines) - shown:,} more"

@@ -1,0 +1,194 @@
+"""How a table's columns follow its files: wider, longer, never narrower.
+
+=========================================  ====================================
+files, against the table                   what happens
+=========================================  ====================================
+a column the table lacks                   appended, in the order of the files
+a column the files lack                    stays; it reads as NULL
+a type that holds more, exactly            the table's type is widened to it
+a type that holds less                     refused, or the table's type stays
+a type neither of which holds the other    refused
+=========================================  ====================================
+
+Names are compared without case. A refusal shows both schemas. The law: whatever a file looked at
+holds, the table's type after it holds exactly; and a table's type never becomes narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bridge.errors import FileCorrupt, FileUnreadable, SchemaConflict
+from bridge.storage.port import Storage
+from bridge.table.infer import common_type, merge_schemas, read_schema
+from bridge.table.model import Column
+from bridge.types import UNKNOWN, Kind, Type
+
+_BYTES = frozenset({Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BINARY})
+_INSTANTS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """What the files make of a table's columns.
+
+    Attributes:
+        columns: of the table from now on.
+        appended: names of new columns.
+        widened: name, old and new type.
+        narrower: name, the table's type, the files' narrower one.
+        conflicting: name, the table's type, the files' type.
+        left_out: columns of the files whose type Hive does not have.
+    """
+
+    columns: tuple[Column, ...]
+    appended: tuple[str, ...] = ()
+    widened: tuple[tuple[str, Type, Type], ...] = ()
+    narrower: tuple[tuple[str, Type, Type], ...] = ()
+    conflicting: tuple[tuple[str, Type, Type], ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.appended or self.widened)
+
+
+def evolve(
+    table: Sequence[Column], files: Sequence[Column], keys: Sequence[Column] = ()
+) -> Evolution:
+    """Compares a table's columns with those of its files.
+
+    Args:
+        keys: partition keys; a column of this name in the files is the partition's, as in Hive.
+    """
+    taken = {k.name.lower() for k in keys}
+    held = {c.name.lower(): c for c in table}
+    wide: dict[str, Type] = {}
+    widened: list[tuple[str, Type, Type]] = []
+    narrower: list[tuple[str, Type, Type]] = []
+    conflicting: list[tuple[str, Type, Type]] = []
+    appended: list[Column] = []
+    left_out: list[str] = []
+    for column in files:
+        name = column.name.lower()
+        known = held.get(name)
+        if name in taken or (known is not None and known.type is UNKNOWN):
+            continue
+        if column.type is UNKNOWN:
+            left_out.append(name)
+        elif known is None:
+            appended.append(Column(name, column.type))
+        elif not reads_as(column.type, known.type):
+            common = common_type(known.type, column.type)
+            if common is None:
+                conflicting.append((name, known.type, column.type))
+            elif common != known.type:
+                wide[name] = common
+                widened.append((name, known.type, common))
+            elif is_narrower(column.type, known.type):
+                narrower.append((name, known.type, column.type))
+    columns = [Column(c.name, wide.get(c.name.lower(), c.type), c.comment) for c in table]
+    return Evolution(
+        (*columns, *appended),
+        tuple(c.name for c in appended),
+        tuple(widened),
+        tuple(narrower),
+        tuple(conflicting),
+        tuple(left_out),
+    )
+
+
+def reads_as(file: Type, table: Type) -> bool:
+    """Whether the difference is one of declaration only: the same values in the same bytes."""
+    return (
+        file == table
+        or (file.kind in _BYTES and table.kind in _BYTES)
+        or (file.kind in _INSTANTS and table.kind in _INSTANTS)
+    )
+
+
+def is_narrower(left: Type, right: Type) -> bool:
+    """Whether a value type in ``left`` holds less than its counterpart in ``right``; members that a
+    struct lacks do not count, they read as NULL.
+    """
+    if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
+        wide = {f.name: f.type for f in right.fields}
+        return any(is_narrower(f.type, wide[f.name]) for f in left.fields if f.name in wide)
+    return left != right and common_type(left, right) == right
+
+
+def refuse(table: str, evolution: Evolution, old: Sequence[Column], new: Sequence[Column]) -> None:
+    """Raises what a person needs in order to decide: the columns at odds and both schemas.
+
+    Errors:
+        SchemaConflict: there is a conflict, or files are narrower than the table.
+    """
+    if not evolution.conflicting and not evolution.narrower:
+        return
+    wrong = [
+        *(f"{n} is {t} in the table and {f} in the files" for n, t, f in evolution.conflicting),
+        *(f"{n} would narrow from {t} to {f}" for n, t, f in evolution.narrower),
+    ]
+    mend = (
+        "rewrite the files of one of the two, or register them as two tables"
+        if evolution.conflicting
+        else "the wider type reads these files too: allow it with --hold-wider"
+    )
+    raise SchemaConflict(
+        f"{table}: {'; '.join(wrong)}\n  table: {show(old)}\n  files: {show(new)}", mend
+    )
+
+
+def show(columns: Iterable[Column]) -> str:
+    """A schema on one line: ``id bigint, name string``."""
+    return ", ".join(f"{c.name} {c.type}" for c in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchemas:
+    """Schemas of some files.
+
+    Attributes:
+        columns: that hold the values of all of them.
+        unreadable: files that are no Parquet, each with the reason; those that are gone are not
+            among them.
+    """
+
+    columns: tuple[Column, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()
+
+
+def read_schemas(
+    storage: Storage, files: Sequence[tuple[str, int]], *, threads: int = 16
+) -> FileSchemas:
+    """The columns of files (URI and size); one that vanished since it was listed is passed over.
+
+    Errors:
+        SchemaConflict: two of the files disagree.
+        FileUnreadable: a file is there and may not be read.
+        StorageFailure.
+    """
+
+    def read(file: tuple[str, int]) -> pa.Schema | str | None:
+        uri, size = file
+        try:
+            return read_schema(storage, uri, size)
+        except FileCorrupt as error:
+            return error.message
+        except FileUnreadable:
+            now = storage.stat(uri)
+            if now is None:
+                return None
+            if now.size == size:
+                raise
+            return f"{uri} is being rewritten"
+
+    with ThreadPoolExecutor(threads, "skipbridge-schemas") as pool:
+        found = list(zip(files, pool.map(read, files), strict=True))
+    schemas = ((uri, schema) for (uri, _), schema in found if isinstance(schema, pa.Schema))
+    unreadable = tuple((uri, reason) for (uri, _), reason in found if isinstance(reason, str))
+    return FileSchemas(merge_schemas(schemas), unreadable)

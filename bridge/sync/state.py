@@ -1,0 +1,74 @@
+"""What a table remembers of its last sync, in two table properties.
+
+The state lets a run see that nothing has changed without fetching a partition. It is a memory of
+what was true, never a reason to write: where any of its digests differs, or it is old, or of
+another version, the run compares everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from bridge.sync.listing import Directories
+
+ROOT_PROPERTY = "skipbridge.sync.root"
+"""Marks a table as one that sync keeps, and says from where."""
+STATE_PROPERTY = "skipbridge.sync.state"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """The last run that ended in step.
+
+    Attributes:
+        storage: digest of the directories with data.
+        names: digest of the registered partitions' names.
+        table: digest of columns, keys, location and format classes.
+        reading: how directories are read: extractor, recursion.
+        newest: time of the newest file, microseconds since the epoch, by the storage's clock.
+        partitions: registered.
+        compared: when everything was last compared, seconds since the epoch.
+    """
+
+    storage: str
+    names: str
+    table: str
+    reading: str
+    newest: int
+    partitions: int
+    compared: int
+    version: int = _VERSION
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def parse_state(text: str | None) -> SyncState | None:
+    """The state in a property; None for one that is missing, broken or of another version."""
+    if not text:
+        return None
+    try:
+        found = SyncState(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+    whole = all(isinstance(n, int) for n in (found.newest, found.partitions, found.compared))
+    return found if whole and found.version == _VERSION else None
+
+
+def storage_digest(directories: Directories) -> str:
+    """Changes if a directory comes or goes, or a file in one is added, removed or rewritten."""
+    digest = hashlib.blake2b(directories.root.encode(), digest_size=16)
+    digest.update("\0".join(directories.paths).encode("utf-8", "surrogateescape"))
+    for name in ("files", "bytes", "newest"):
+        digest.update(directories.rows[name].to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def text_digest(parts: Iterable[str]) -> str:
+    """A digest of texts, in this order."""
+    joined = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(joined, digest_size=16).hexdigest()

@@ -1,0 +1,180 @@
+"""What lies on storage, as partitions: directories read by an extractor.
+
+A directory that cannot be read is kept in a list of its own: it is told, it is never registered,
+and no partition that is registered there is ever dropped for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bridge.sync.extractors import PartitionExtractor, Unparsable, Values
+from bridge.sync.listing import Directories
+from bridge.table.directory import key_type
+from bridge.table.model import Column
+from bridge.table.partition import UNPARSABLE, parse_value
+from bridge.types import UNKNOWN, Kind
+
+Key = tuple[str | None, ...]
+"""Unescaped values of a partition, None for NULL; what makes it the same partition."""
+_CHECKED = frozenset({Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPartition:
+    """A directory that is a partition.
+
+    Attributes:
+        row: its row in the listing.
+        directory: relative to the root, as it is spelled on storage.
+        files, bytes: of the data files right in it.
+    """
+
+    row: int
+    directory: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table as its directories tell it.
+
+    Attributes:
+        keys: partition keys; empty if it is not partitioned.
+        partitions: by their values; ``()`` is the root of a table without keys.
+        unparsable: directories that are no partition, each with the reason.
+        collisions: values that several directories claim, with all of those; none of them is in
+            ``partitions``.
+    """
+
+    keys: tuple[Column, ...]
+    partitions: dict[Key, StoredPartition] = field(default_factory=dict)
+    unparsable: tuple[tuple[str, str], ...] = ()
+    collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
+
+
+def read_directories(
+    directories: Directories,
+    extractor: PartitionExtractor,
+    keys: Sequence[Column] | None = None,
+    declared: Sequence[Column] = (),
+    *,
+    recursive: bool = False,
+) -> Stored:
+    """Reads every directory as a partition.
+
+    Args:
+        keys: of the table as it is registered; None for a table that is to be made, whose keys
+            are those that most directories have.
+        declared: types of keys that the user named; UNKNOWN where only the name was given.
+        recursive: files in directories below a partition's own belong to it, as engines read them
+            when they are told to.
+    """
+    unparsable: list[tuple[str, str]] = []
+    read: list[tuple[int, str, Values]] = []
+    paths = directories.paths
+    for row, directory in enumerate(paths):
+        try:
+            read.append((row, *_read(extractor, directory, recursive)))
+        except Unparsable as error:
+            unparsable.append((directory, str(error)))
+    names = tuple(k.name.lower() for k in keys) if keys is not None else _most(read)
+    fitting: list[tuple[int, str, Values]] = []
+    for row, directory, values in read:
+        if tuple(values) == names:
+            fitting.append((row, directory, values))
+        else:
+            shown, wanted = ("/".join(n) or "none" for n in (tuple(values), names))
+            unparsable.append((directory, f"its keys are {shown}, the table's are {wanted}"))
+    typed = tuple(keys) if keys is not None else _keys(names, fitting, declared)
+    claims = _claims(fitting, typed, unparsable)
+    files, sizes = (directories.rows[n].to_pylist() for n in ("files", "bytes"))
+    partitions: dict[Key, StoredPartition] = {}
+    collisions: list[tuple[Key, tuple[str, ...]]] = []
+    for key, claimants in claims.items():
+        roots = dict.fromkeys(directory for _, directory in claimants)
+        if len(roots) > 1:
+            collisions.append((key, tuple(roots)))
+            continue
+        (directory,) = roots
+        partitions[key] = StoredPartition(
+            claimants[0][0],
+            directory,
+            sum(files[row] for row, _ in claimants),
+            sum(sizes[row] for row, _ in claimants),
+        )
+    return Stored(typed, partitions, tuple(sorted(unparsable)), tuple(collisions))
+
+
+def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tuple[str, Values]:
+    """The partition's own directory, and its values.
+
+    Errors:
+        Unparsable: also for whatever a stranger's extractor raises.
+    """
+    try:
+        return directory, extractor(directory)
+    except Unparsable:
+        if not recursive or not directory:
+            raise
+        return _read(extractor, directory.rpartition("/")[0], recursive)
+    except Exception as error:
+        raise Unparsable(f"the extractor failed: {error!r}") from error
+
+
+def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
+    """The keys of most directories; of those equally frequent, the ones met first."""
+    counted = Counter(tuple(values) for _, _, values in read)
+    return counted.most_common(1)[0][0] if counted else ()
+
+
+def _keys(
+    names: Sequence[str], read: Sequence[tuple[int, str, Values]], declared: Sequence[Column]
+) -> tuple[Column, ...]:
+    given = {c.name.lower(): c.type for c in declared if c.type is not UNKNOWN}
+    return tuple(
+        Column(n, given[n] if n in given else key_type([values[n] for _, _, values in read]))
+        for n in names
+    )
+
+
+def _claims(
+    read: Sequence[tuple[int, str, Values]],
+    keys: Sequence[Column],
+    unparsable: list[tuple[str, str]],
+) -> dict[Key, list[tuple[int, str]]]:
+    """Directories by the values that they claim; values that their key cannot hold go out."""
+    checks: list[Callable[[str | None], bool]] = [_Holds(key) for key in keys]
+    claims: dict[Key, list[tuple[int, str]]] = {}
+    for row, directory, values in read:
+        key = tuple(values.values())
+        wrong = next((i for i, (v, c) in enumerate(zip(key, checks, strict=True)) if not c(v)), -1)
+        if wrong >= 0:
+            name, type_ = keys[wrong].name, keys[wrong].type
+            unparsable.append((directory, f"{name} is {key[wrong]!r}, no {type_}"))
+            continue
+        claims.setdefault(key, []).append((row, directory))
+    return claims
+
+
+class _Holds:
+    """Whether a key's type holds a value: engines fail at one that it does not, or read NULL."""
+
+    def __init__(self, key: Column) -> None:
+        self._type = key.type
+        self._checked = key.type.is_integer or key.type.kind in _CHECKED
+        self._known: dict[str | None, bool] = {}
+
+    def __call__(self, value: str | None) -> bool:
+        known = self._known.get(value)
+        if known is None:
+            known = (
+                value is None
+                or not self._checked
+                or parse_value(value, self._type) is not UNPARSABLE
+            )
+            self._known[value] = known
+        return known
