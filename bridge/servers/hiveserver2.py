@@ -8,12 +8,10 @@ tasks do not see what ``ADD JAR`` or ``hive.aux.jars.path`` name.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from bridge.errors import EnvironmentMissing
 from bridge.servers.embedded_metastore import LOGGING, MetastoreSpec, made, site
 from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.maven import Artifact, class_path
@@ -131,41 +129,6 @@ def start_metastore_for_hiveserver2(spec: MetastoreSpec) -> Server:
     proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
     properties = {"metastore.expression.proxy": proxy, **(spec.properties or {})}
     return start_metastore_401(replace(spec, properties=properties), ARTIFACTS)
-
-
-def connect(port: int, database: str = "default", settings: Mapping[str, str] | None = None) -> Any:
-    """A PyHive connection to a HiveServer2 on this machine.
-
-    Args:
-        settings: of the session, such as ``hive.fetch.task.conversion``.
-
-    Errors:
-        EnvironmentMissing: PyHive is not installed.
-    """
-    try:
-        from pyhive import hive
-    except ImportError as error:
-        raise EnvironmentMissing(
-            "the Python package pyhive is not installed", "pip install 'skipbridge[hive]'"
-        ) from error
-    return hive.connect(
-        host=LOOPBACK,
-        port=port,
-        username="skipbridge",
-        auth="NOSASL",
-        database=database,
-        configuration=dict(settings or {}),
-    )
-
-
-def query(connection: Any, sql: str) -> Sequence[tuple[Any, ...]]:
-    """Runs one statement to its end; its rows, or none if it has no result."""
-    cursor = connection.cursor()
-    try:
-        cursor.execute(sql)
-        return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
-    finally:
-        cursor.close()
 
 
 def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bridge.clients.hive import HiveSession
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
@@ -20,8 +20,6 @@ from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.hiveserver2 import (
     HiveServer2Spec,
-    connect,
-    query,
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
@@ -59,10 +57,8 @@ class RunningHiveServer2:
 
     def query(self, sql: str, settings: Mapping[str, str] | None = None) -> list[tuple[Any, ...]]:
         """Runs one statement in a session of its own, with these settings."""
-        with contextlib.closing(connect(self.server.port)) as connection:
-            for key, value in (settings or {}).items():
-                query(connection, f"set {key}={value}")
-            return list(query(connection, sql))
+        with HiveSession(f"{LOOPBACK}:{self.server.port}", settings=settings) as session:
+            return session.query(sql)
 
     @property
     def log(self) -> str:
