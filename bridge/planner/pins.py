@@ -13,7 +13,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from bridge.planner.index_view import IndexView
-from bridge.table.model import FileList, Table, TableName
+from bridge.planner.listing import SharedListing
+from bridge.table.model import Partition, Table, TableName
 
 _MAX_PINS = 128
 _MAX_FILES = 500_000
@@ -26,15 +27,19 @@ class Pin:
 
     Attributes:
         names: partition names, None until asked for.
+        partitions: by name, those that were fetched.
         listings: by partition location.
+        listing: held while storage is listed.
     """
 
     table: Table
     view: IndexView
     used: float = 0.0
     names: list[str] | None = None
-    listings: dict[str, FileList] = field(default_factory=dict)
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    listings: dict[str, SharedListing] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    listing: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Pins:

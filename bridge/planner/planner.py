@@ -11,23 +11,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from bridge.errors import UnsupportedTable
-from bridge.expression.bind import bind
+from bridge.errors import TableChanged, UnsupportedTable
+from bridge.expression.bind import Scope, bind
 from bridge.expression.nodes import (
     AlwaysTrue,
     BoundExpression,
     BoundFalse,
+    BoundReference,
     BoundTrue,
     Expression,
+    Reference,
 )
 from bridge.expression.text import format_bound
-from bridge.index.serving import ServingIndex
+from bridge.index.kinds.opened import OpenedKind
+from bridge.planner.batch_statistics import BatchStatistics, exact_statistics
 from bridge.planner.files import (
     HIDDEN_COLUMNS,
     FilePruner,
@@ -37,14 +38,15 @@ from bridge.planner.files import (
 )
 from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
 from bridge.planner.index_view import IndexView, IndexViews, argument
-from bridge.planner.listing import Listings, concat
+from bridge.planner.listed import FileBatch, FileSource, materialised
+from bridge.planner.listing import Listings
 from bridge.planner.partitions import Typed, partition_residual, select_partitions
 from bridge.planner.pins import Pin, Pins
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
+from bridge.planner.sufficient import always, stops_early, sufficient
 from bridge.table.model import (
     Catalog,
-    FileList,
     Partition,
     PartitionBatch,
     PartitionFetch,
@@ -52,21 +54,6 @@ from bridge.table.model import (
     TableName,
 )
 from bridge.types import Field
-
-
-@dataclass(frozen=True, slots=True)
-class FileBatch:
-    """Files that survived, with what is needed to narrow them later.
-
-    Attributes:
-        files: survivors; `FileList.partition` indexes `partitions`.
-        ordinals: of each file in the index, -1 where the index does not know it.
-        partitions: of this batch.
-    """
-
-    files: FileList
-    ordinals: npt.NDArray[np.int64]
-    partitions: tuple[Partition, ...]
 
 
 class ScanPlan:
@@ -79,19 +66,24 @@ class ScanPlan:
         self.view = pin.view
         self._planner = planner
         self._pin = pin
+        self._files = FileSource(planner.listings, pin, mode)
         self._lock = threading.Lock()
         self._fetch: PartitionFetch | None = None
         self._closed = False
         self._complete = False
         self._values: dict[str, Typed] = {}
-        self.predicate = self._bind(request.predicate if request.pruning else AlwaysTrue())
+        asked = request.pruning or request.enforced  # what nobody else filters by is never dropped
+        self.predicate = self._bind(request.predicate if asked else AlwaysTrue())
         self._narrowed: tuple[BoundExpression, ...] = ()
         self._pruner = FilePruner(self.table, self.view, request.semantics)
+        self._exact = exact_statistics(self.table, self.view, request.semantics)
         self._partition_stage = StageCounter("partitions", "values")
         self._listing_stage = StageCounter("files", "listing")
         self._attribute_stage = StageCounter("files", "attributes")
         self._index_stage = StageCounter("files", "minmax", self._pruner.columns(self.predicate))
+        self._kind_stages: dict[OpenedKind, StageCounter] = {}
         self._narrow_stage = StageCounter("files", "narrowed")
+        self.stop_stage = StageCounter("files", "top-n" if request.order else "limit")
         self._unknown_files = 0
         self._files_kept = 0
 
@@ -116,15 +108,59 @@ class ScanPlan:
         Errors:
             ColumnNotFound: it names a column that the table does not have.
         """
-        if not self.request.pruning:
+        if not self.request.pruning or stops_early(self):
             return
         bound = self._bind(predicate)
         if not isinstance(bound, BoundTrue):
             with self._lock:
                 self._narrowed = (*self._narrowed, bound)
 
+    def known(self, batch: FileBatch) -> BatchStatistics:
+        """What is known of a batch's files, by any column of the table."""
+        names = [p.name for p in batch.partitions]
+        values = [self.values_of(p) for p in batch.partitions]
+        serving = self.view.serving
+        return BatchStatistics(
+            batch.files,
+            batch.ordinals,
+            self._exact,
+            serving.rows if serving is not None else None,
+            (self.table.partition_keys, names, values),
+            whole=serving is not None and batch.ordinals is self.view.everything,
+        )
+
+    def values_of(self, partition: Partition) -> Typed:
+        """Typed values of a partition of a batch that was drawn."""
+        return self._values.get(partition.name, ())
+
+    def resolve(self, column: str) -> BoundReference:
+        """A column of the table, a partition key or a hidden column. Errors: ColumnNotFound."""
+        columns = [Field(c.name, c.type) for c in self.table.columns]
+        keys = [Field(c.name, c.type) for c in self.table.partition_keys]
+        scope = Scope([*columns, *HIDDEN_COLUMNS], keys, case_sensitive=False)
+        return scope.resolve(Reference((column,)))
+
     def batches(self) -> Iterator[FileBatch]:
-        """The survivors, a partition batch at a time.
+        """The survivors, a partition batch at a time, as far as the request needs them.
+
+        Errors:
+            TableChanged: the engine relies on every file matching, and one may not.
+            see `_survivors`.
+        """
+        for batch in sufficient(self, self._survivors()):
+            if self.request.enforced and not always(self, self.known(batch)).all():
+                raise TableChanged(
+                    f"{self.table.name} was written to while the query was planned",
+                    "run the query again",
+                )
+            yield batch
+        self._complete = not self._closed
+        with self._lock:
+            if self._fetch is not None:
+                self._fetch.close()
+
+    def _survivors(self) -> Iterator[FileBatch]:
+        """Files that partition values, attributes and indexes leave.
 
         Errors:
             MetastoreUnavailable, StorageFailure and their like: the scan fails; nothing is taken as
@@ -143,19 +179,29 @@ class ScanPlan:
         if not selection.names or isinstance(self.predicate, BoundFalse):
             if selection.names:
                 self._partition_stage.kept = 0
-            self._complete = True
+            return
+        for batch in self._partitions(selection.names):
+            if self._closed:
+                return
+            for survivors in self._static(batch, selection.values):
+                if self._closed:
+                    return
+                if len(survivors.files):
+                    yield survivors
+
+    def _partitions(self, names: list[str]) -> Iterator[PartitionBatch]:
+        """Fetched in batches, unless an earlier scan of this query has fetched them all."""
+        pinned = self._pin.partitions
+        if all(name in pinned for name in names):
+            yield PartitionBatch(tuple(pinned[name] for name in names))
             return
         with self._lock:
             if self._closed:
                 return
-            self._fetch = self._planner.catalog.partitions(table, selection.names)
+            self._fetch = self._planner.catalog.partitions(self.table, names)
         for batch in self._fetch:
-            if self._closed:
-                return
-            survivors = self._static(batch, selection.values)
-            if len(survivors.files):
-                yield survivors
-        self._complete = True
+            pinned.update({p.name: p for p in batch.partitions})
+            yield batch
 
     def refine(self, batch: FileBatch) -> FileBatch:
         """Applies what `narrow` has added by now; called as late as the batch is handed out."""
@@ -185,7 +231,7 @@ class ScanPlan:
 
     def report(self, splits: SplitTotals | None = None, paths: object | None = None) -> PruneReport:
         """The funnel as it stands; complete once `batches` was drawn to its end."""
-        narrowed = self._narrow_stage
+        narrowed, stopped = self._narrow_stage, self.stop_stage
         stages = [self._partition_stage.freeze()] if self.table.partition_keys else []
         stages += [
             c.freeze()
@@ -193,6 +239,8 @@ class ScanPlan:
                 self._listing_stage,
                 self._attribute_stage,
                 self._index_stage,
+                *self._kind_stages.values(),
+                self.stop_stage,
                 self._narrow_stage,
             )
             if c.total or c is self._listing_stage
@@ -207,7 +255,11 @@ class ScanPlan:
             stages=tuple(stages),
             files_total=self._listing_stage.total,
             # Each is counted by a thread of its own: what was listed, and what was handed out.
-            files_kept=self._files_kept - narrowed.total + narrowed.kept,
+            files_kept=self._files_kept
+            - narrowed.total
+            + narrowed.kept
+            - stopped.total
+            + stopped.kept,
             splits=splits or SplitTotals(),
             not_used=self._not_used(),
             complete=self._complete,
@@ -235,6 +287,11 @@ class ScanPlan:
                     f"skipbridge index build {name} --nan scan",
                 )
             )
+        for kind in list(self._kind_stages):
+            if kind.problem is not None:
+                mend = f"skipbridge index build {name}"
+                problem = kind.problem
+                found.append(IndexNotUsed(kind.name, problem.code, problem.message, mend))
         if self._unknown_files and self.view.serving is not None:
             found.append(
                 IndexNotUsed(
@@ -254,64 +311,23 @@ class ScanPlan:
                 pin.names = self._planner.catalog.partition_names(self.table)
             return pin.names
 
-    def _static(self, batch: PartitionBatch, values: dict[str, Typed]) -> FileBatch:
-        """Lists one batch of partitions and prunes its files."""
+    def _static(self, batch: PartitionBatch, values: dict[str, Typed]) -> Iterator[FileBatch]:
+        """Lists one batch of partitions and prunes its files, as they come."""
         self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
-        started = time.perf_counter()
-        listed = self._files(batch)
-        size = self._bytes(listed)
-        n = len(listed.files)
-        self._listing_stage.add(n, n, size, time.perf_counter() - started)
-        if self.view.serving is not None and listed.ordinals is not self.view.everything:
-            self._unknown_files += int(np.count_nonzero(listed.ordinals < 0))
-        kept = _materialised(self._prune(listed, self.predicate))
-        self._files_kept += len(kept.files)
-        return kept
-
-    def _files(self, batch: PartitionBatch) -> FileBatch:
-        partitions = batch.partitions
-        if self.freshness is SNAPSHOT:
-            return self._indexed(partitions)
-        serving = self.view.serving
-        pinned = self._pin.listings
-        missing = [p for p in partitions if p.location not in pinned]
-        hints = serving.paths if serving is not None and not self.table.partition_keys else None
-        found = self._planner.listings.each(missing, self.freshness, hints)
-        for partition, listed in zip(missing, found, strict=True):
-            pinned.setdefault(partition.location, listed)
-        files = concat([pinned[p.location] for p in partitions])
-        if serving is None:
-            return FileBatch(files, np.full(len(files), -1, np.int64), partitions)
-        ordinals = serving.match(files)
-        if len(partitions) == 1 and np.array_equal(ordinals, self.view.everything):
-            # Storage is as the index knows it: its mapped columns serve, the listing is let go.
-            files = FileList(serving.paths, serving.sizes, serving.modified, self.view.one_owner)
-            pinned[partitions[0].location] = files
-            ordinals = self.view.everything
+        listed = self._files.batches(batch.partitions)
+        while True:
+            started = time.perf_counter()
+            found = next(listed, None)
+            if found is None:
+                break
+            n = len(found.files)
+            self._listing_stage.add(n, n, self._bytes(found), time.perf_counter() - started)
+            if self.view.serving is not None and found.ordinals is not self.view.everything:
+                self._unknown_files += int(np.count_nonzero(found.ordinals < 0))
+            kept = self._prune(found, self.predicate)
+            self._files_kept += len(kept.files)
+            yield from materialised(kept)
         self._planner.pins.trim()
-        return FileBatch(files, ordinals, partitions)
-
-    def _indexed(self, partitions: tuple[Partition, ...]) -> FileBatch:
-        """The index's own file set; only survivors' paths are ever made."""
-        serving = self.view.serving
-        assert serving is not None
-        groups = [self.view.ordinals_of(p.name) for p in partitions]
-        ordinals = groups[0] if len(groups) == 1 else np.concatenate(groups)
-        whole = ordinals is self.view.everything
-        owner = (
-            self.view.one_owner[: len(ordinals)]
-            if len(groups) == 1
-            else np.repeat(np.arange(len(groups), dtype=np.int32), [len(g) for g in groups])
-        )
-        files = FileList(
-            paths=_LazyPaths(serving, ordinals),
-            sizes=serving.sizes if whole else serving.sizes[ordinals],
-            modified=serving.modified if whole else serving.modified[ordinals],
-            partition=owner,
-        )
-        if not self.view.all_trusted:
-            ordinals = np.where(serving.trusted[ordinals], ordinals, -1)
-        return FileBatch(files, ordinals, partitions)
 
     def _bytes(self, batch: FileBatch) -> int:
         if batch.ordinals is self.view.everything:
@@ -336,6 +352,14 @@ class ScanPlan:
         kept = self._select(batch, self._keep_by_index(batch, parts.data))
         if count and (self.view.serving is not None or len(kept.files) != len(batch.files)):
             self._count(self._index_stage, batch, kept, started)
+        for kind in self._pruner.kinds(parts.data):
+            if not len(kept.files):
+                break
+            batch, started = kept, time.perf_counter()
+            kept = self._select(batch, self._keep_by_index(batch, parts.data, kind))
+            if count:
+                stage = StageCounter("files", kind.definition.kind, (kind.definition.on,))
+                self._count(self._kind_stages.setdefault(kind, stage), batch, kept, started)
         return kept
 
     def _count(
@@ -345,11 +369,11 @@ class ScanPlan:
         stage.add(len(before.files), len(after.files), int(after.files.sizes.sum()), seconds)
 
     def _keep_by_index(
-        self, batch: FileBatch, predicate: BoundExpression
+        self, batch: FileBatch, predicate: BoundExpression, kind: OpenedKind | None = None
     ) -> npt.NDArray[np.bool_] | None:
         keys = self.table.partition_keys
         if not keys:
-            return self._pruner.keep(batch.ordinals, predicate)
+            return self._pruner.keep(batch.ordinals, predicate, kind)
         residuals = [
             partition_residual(predicate, keys, p.name, self._values.get(p.name, ()))
             for p in batch.partitions
@@ -357,14 +381,14 @@ class ScanPlan:
         if all(r == residuals[0] for r in residuals[1:]) and not isinstance(
             residuals[0], BoundFalse
         ):
-            return self._pruner.keep(batch.ordinals, residuals[0])
+            return self._pruner.keep(batch.ordinals, residuals[0], kind)
         keep = np.ones(len(batch.files), np.bool_)
         for i, left in enumerate(residuals):
             inside = batch.files.partition == i
             if isinstance(left, BoundFalse):
                 keep[inside] = False
                 continue
-            mask = self._pruner.keep(batch.ordinals[inside], left)
+            mask = self._pruner.keep(batch.ordinals[inside], left, kind)
             if mask is not None:
                 keep[inside] = mask
         return keep
@@ -376,48 +400,6 @@ class ScanPlan:
         if len(chosen) == len(keep):
             return batch
         return FileBatch(take(batch.files, chosen), batch.ordinals[chosen], batch.partitions)
-
-
-def slice_batch(batch: FileBatch, begin: int, end: int) -> FileBatch:
-    """Files begin to end of a batch, without copying."""
-    files = batch.files
-    return FileBatch(
-        FileList(
-            files.paths.slice(begin, end - begin),
-            files.sizes[begin:end],
-            files.modified[begin:end],
-            files.partition[begin:end],
-            files.etags.slice(begin, end - begin) if files.etags is not None else None,
-        ),
-        batch.ordinals[begin:end],
-        batch.partitions,
-    )
-
-
-class _LazyPaths:
-    """Paths of indexed files, made only for the ones that survive: a million strings cost more than
-    pruning.
-    """
-
-    def __init__(self, serving: ServingIndex, ordinals: npt.NDArray[np.int64]) -> None:
-        self._serving = serving
-        self._ordinals = ordinals
-
-    def __len__(self) -> int:
-        return len(self._ordinals)
-
-    def take(self, positions: pa.Array) -> pa.Array:
-        return self._serving.paths_at(self._ordinals[positions.to_numpy()])
-
-    def cast(self, target: pa.DataType) -> pa.Array:
-        return self._serving.paths_at(self._ordinals).cast(target)
-
-
-def _materialised(batch: FileBatch) -> FileBatch:
-    if not isinstance(batch.files.paths, _LazyPaths):
-        return batch
-    paths = batch.files.paths.cast(pa.large_string())
-    return FileBatch(replace(batch.files, paths=paths), batch.ordinals, batch.partitions)
 
 
 class Planner:

@@ -10,6 +10,15 @@ from bridge.types import TRINO, Semantics
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of an ORDER BY."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ScanRequest:
     """One scan.
 
@@ -26,6 +35,10 @@ class ScanRequest:
             and
             not merely unknown.
         generation: an index generation other than the newest; None is the newest.
+        limit: so many rows that satisfy the predicate are wanted, any if there is no order; the
+            engine must apply no other filter before its own limit.
+        order: with a limit, the first rows in this order are wanted.
+        enforced: the engine dropped its own filter, since every file matched as a whole.
     """
 
     table: TableName
@@ -38,3 +51,6 @@ class ScanRequest:
     freshness: str | None = None
     strict: bool = False
     generation: int | None = None
+    limit: int | None = None
+    order: tuple[SortKey, ...] = ()
+    enforced: bool = False

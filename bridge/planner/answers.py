@@ -1,0 +1,230 @@
+"""count, min and max from statistics, where they are exact.
+
+The law: an answer is what the engine would compute by reading every row that satisfies the
+predicate. So every file left must be known in exactly its present state, satisfy the predicate as
+a whole, and say its numbers exactly (correctness 22); if one does not, nothing is answered.
+
+A minimum needs one file that holds it: bounds of other files may be blurred, as long as none of
+them reaches below it. NaN, and a zero whose sign the bounds do not tell, are not answered.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.expression.nodes import BoundExpression, BoundReference
+from bridge.expression.prune import prune
+from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.table.partition import Unparsable
+from bridge.types import Kind, Semantics, Type, Value
+
+Group = tuple[Value | None, ...]
+_MAX_GROUPS = 10_000
+# All digits of decimal128, without rounding.
+_DIGITS = decimal.Context(prec=76)
+# Keys whose text the planner and the engine read alike, and of which every value has one spelling.
+_GROUPED = frozenset(
+    {Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.STRING}
+)
+
+
+class NotAnswered(Exception):
+    """Statistics do not say; ``reason`` is a code."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``count``, ``min`` or ``max`` of a column; count without a column counts rows."""
+
+    function: str
+    column: BoundReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Aggregates by group; every group is a distinct combination of partition values."""
+
+    aggregates: tuple[Aggregate, ...] = ()
+    group_by: tuple[BoundReference, ...] = ()
+
+
+class Known(PruningStatistics, Protocol):
+    """Statistics of listed files; `BatchStatistics` is one."""
+
+    @property
+    def rows(self) -> Counts: ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """Adds up one question over batches of files.
+
+    Attributes:
+        files: counted in.
+    """
+
+    question: Question
+    files: int = 0
+    _groups: dict[Group, list[_Cell]] = field(default_factory=dict)
+
+    def add(self, known: Known, groups: Iterable[tuple[Group, npt.NDArray[np.int64]]]) -> None:
+        """Counts in files that satisfy the predicate as a whole.
+
+        Args:
+            groups: positions of files by the values of ``group_by``, each once.
+
+        Errors:
+            NotAnswered: one file's numbers are unknown or inexact.
+        """
+        if bool((known.rows < 0).any()):
+            raise NotAnswered("UNKNOWN_FILES")
+        self.files += known.num_files
+        columns = [
+            None if a.column is None else _column(known, a.column) for a in self.question.aggregates
+        ]
+        for key, positions in groups:
+            rows = known.rows[positions]
+            if self.question.group_by and not rows.any():
+                continue  # a group without rows is no group
+            cells = self._groups.get(key)
+            if cells is None:
+                cells = [_Cell(a.function) for a in self.question.aggregates]
+                self._groups[key] = cells
+                if len(self._groups) > _MAX_GROUPS:
+                    raise NotAnswered("TOO_MANY_GROUPS")
+            for cell, column in zip(cells, columns, strict=True):
+                cell.add(column, rows, positions)
+
+    def rows(self) -> list[tuple[Group, tuple[Value | None, ...]]]:
+        """One row a group; without ``group_by`` one row, whatever was added.
+
+        Errors:
+            NotAnswered.
+        """
+        if not self.question.group_by and not self._groups:
+            self._groups[()] = [_Cell(a.function) for a in self.question.aggregates]
+        return [(key, tuple(c.result() for c in cells)) for key, cells in self._groups.items()]
+
+
+def _column(known: Known, reference: BoundReference) -> ColumnStatistics:
+    column = known.column(reference)
+    if column is None:
+        raise NotAnswered("NOT_EXACT")
+    return column
+
+
+class _Cell:
+    """One aggregate of one group."""
+
+    __slots__ = ("_attained", "_best", "_count", "_function", "_type")
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._count = 0
+        self._best: Any = None
+        self._attained = True
+        self._type: Type | None = None
+
+    def add(
+        self, column: ColumnStatistics | None, rows: Counts, positions: npt.NDArray[np.int64]
+    ) -> None:
+        if column is None:
+            self._count += int(rows.sum())
+            return
+        nulls = column.null_count[positions]
+        if self._function == "count":
+            if bool(((nulls < 0) & (rows > 0)).any()):
+                raise NotAnswered("NOT_EXACT")
+            self._count += int((rows - np.maximum(nulls, 0)).sum())
+            return
+        self._type = column.type
+        blank = (rows == 0) | (nulls == rows)
+        if column.all_null is not None:
+            blank |= column.all_null[positions]
+        left = positions[~blank]
+        if len(left):
+            self._bound(column, left)
+
+    def _bound(self, column: ColumnStatistics, left: npt.NDArray[np.int64]) -> None:
+        least = self._function == "min"
+        known = column.lower_known if least else column.upper_known
+        if known is not None and not known[left].all():
+            raise NotAnswered("NOT_EXACT")
+        if column.type.is_floating and not bool((column.nan_count[left] == 0).all()):
+            raise NotAnswered("NAN")
+        if column.type.is_floating and bool(
+            (np.isnan(column.lower[left]) | np.isnan(column.upper[left])).any()
+        ):
+            raise NotAnswered("NAN")  # no bound (rule 1)
+        if column.type.kind is Kind.BOOLEAN and bool((column.lower > column.upper)[left].any()):
+            raise NotAnswered("NOT_EXACT")
+        bounds = column.lower if least else column.upper
+        best, where = _extreme(bounds, left, least=least)
+        attained = column.exact is None or bool(column.exact[left][where].any())
+        better = self._best is None or (best < self._best if least else best > self._best)
+        if better:
+            self._best, self._attained = best, attained
+        elif best == self._best:
+            self._attained |= attained
+
+    def result(self) -> Value | None:
+        if self._function == "count":
+            return self._count
+        if self._best is None:
+            return None
+        assert self._type is not None
+        if not self._attained:
+            raise NotAnswered("NOT_EXACT")
+        if self._type.is_floating and self._best == 0:
+            raise NotAnswered("SIGNED_ZERO")
+        best: Value = bool(self._best) if self._type.kind is Kind.BOOLEAN else self._best
+        return best
+
+
+def _extreme(bounds: Any, left: npt.NDArray[np.int64], *, least: bool) -> tuple[Any, Mask]:
+    """The least or greatest bound, canonical, and which files have it."""
+    if isinstance(bounds, np.ndarray):
+        values = bounds[left]
+        best = values.min() if least else values.max()
+        return best.item(), values == best
+    taken = bounds.take(pa.array(left))
+    scalar = (pc.min if least else pc.max)(taken)
+    same = pc.equal(taken, scalar).to_numpy(zero_copy_only=False)
+    found = scalar.as_py()
+    if isinstance(found, decimal.Decimal):
+        found = int(found.scaleb(taken.type.scale, _DIGITS))
+    return found, same
+
+
+def check_groups(group_by: Sequence[BoundReference]) -> None:
+    """Errors: NotAnswered: grouping is by something else than plainly spelled partition values."""
+    for reference in group_by:
+        if not (reference.partition or reference.path == ("$partition",)):
+            raise NotAnswered("GROUPING")
+        if reference.type.kind not in _GROUPED:
+            raise NotAnswered("GROUPING")
+
+
+def group_values(values: Sequence[Any]) -> Group:
+    """Errors: NotAnswered: a partition value that its type cannot read."""
+    if any(isinstance(v, Unparsable) for v in values):
+        raise NotAnswered("PARTITION_VALUE")
+    return tuple(values)
+
+
+def require_always(predicate: BoundExpression, known: Known, semantics: Semantics) -> None:
+    """Errors: NotAnswered: a file may hold rows that do not satisfy the predicate."""
+    if known.num_files and not bool(prune(predicate, known, semantics).always.all()):
+        raise NotAnswered("NOT_ENFORCED")

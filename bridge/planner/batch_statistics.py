@@ -1,0 +1,171 @@
+"""Statistics of listed files, whatever knows them: the index, the partition's values, the listing.
+
+What `FilePruner` answers over all indexed files, this answers over the files of one batch, data
+columns, partition keys and hidden columns alike; so ALWAYS can be asked of a whole predicate. A
+file that the index does not know in exactly this state is unknown in every data column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.expression.nodes import BoundReference
+from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes
+from bridge.planner.index_view import IndexView
+from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
+from bridge.table.model import Column, FileList, Table
+from bridge.types import Field, Semantics, Value
+
+_HIDDEN = frozenset(c.name for c in HIDDEN_COLUMNS)
+_LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def exact_statistics(
+    table: Table, view: IndexView, semantics: Semantics
+) -> PruningStatistics | None:
+    """Bounds and counts over all indexed files: the kind that can say ALWAYS."""
+    if view.serving is None:
+        return None
+    fields = tuple(Field(c.name, c.type) for c in table.columns)
+    return view.serving.statistics(fields, semantics)
+
+
+class BatchStatistics:
+    """Implements `PruningStatistics` over listed files.
+
+    Args:
+        files: the batch; `FileList.partition` indexes ``names`` and ``values``.
+        ordinals: of each file in the index, -1 where the index does not know it.
+        index: statistics over all indexed files; None without an index.
+        indexed_rows: rows by ordinal, -1 unknown.
+        whole: the batch is all indexed files in their order, so that nothing need be copied.
+        keys, names, values: of the batch's partitions.
+    """
+
+    def __init__(
+        self,
+        files: FileList,
+        ordinals: npt.NDArray[np.int64],
+        index: PruningStatistics | None,
+        indexed_rows: Counts | None,
+        partitions: tuple[Sequence[Column], Sequence[str], Sequence[Typed]],
+        *,
+        whole: bool = False,
+    ) -> None:
+        self._files = files
+        self._ordinals = ordinals
+        self._index = index
+        self._whole = whole
+        self._keys, self.names, self.values = partitions
+        self._cache: dict[BoundReference, ColumnStatistics | None] = {}
+        if indexed_rows is None or not len(indexed_rows):
+            self.rows: Counts = np.full(len(files), -1, np.int64)
+        elif whole:
+            self.rows = indexed_rows
+        else:
+            self.rows = np.where(ordinals < 0, -1, indexed_rows[ordinals])
+
+    @property
+    def num_files(self) -> int:
+        return len(self._files)
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        if reference not in self._cache:
+            self._cache[reference] = self._column(reference)
+        return self._cache[reference]
+
+    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
+        return None
+
+    def _column(self, reference: BoundReference) -> ColumnStatistics | None:
+        name = reference.path[0]
+        if name == PARTITION_COLUMN or reference.partition:
+            columns = [list(column) for column in zip(*self.values, strict=True)]
+            found = PartitionStatistics(self.names, self._keys, columns).column(reference)
+            if found is None:
+                return None
+            return self._constant(select(found, self._files.partition.astype(np.int64)))
+        if name in _HIDDEN:
+            found = FileAttributes(self._files).column(reference)
+            return None if found is None else self._constant(found)
+        if self._index is None:
+            return None
+        found = self._index.column(reference)
+        return found if found is None or self._whole else select(found, self._ordinals)
+
+    def _constant(self, column: ColumnStatistics) -> ColumnStatistics:
+        """One value a file: as many NULLs as rows, or none."""
+        nulls = np.where(column.null_count == 1, self.rows, column.null_count)
+        return replace(column, null_count=nulls, row_count=self.rows)
+
+
+def select(column: ColumnStatistics, ordinals: npt.NDArray[np.int64]) -> ColumnStatistics:
+    """The statistics of some files; unknown where an ordinal is -1."""
+    absent = ordinals < 0
+    some = bool(absent.any())
+    present = ~absent
+
+    def mask(known: Mask | None) -> Mask | None:
+        if known is None:
+            return present if some else None
+        return known[ordinals] & present if some else known[ordinals]
+
+    def counts(values: Counts) -> Counts:
+        return np.where(absent, -1, values[ordinals]) if some else values[ordinals]
+
+    def bounds(values: Any, *, lower: bool) -> Any:
+        if not isinstance(values, np.ndarray):
+            return values.take(pa.array(ordinals, mask=absent if some else None))
+        if not some:
+            return values[ordinals]
+        if values.dtype == np.float64:
+            return np.where(absent, -np.inf if lower else np.inf, values[ordinals])
+        return np.where(absent, _LOW if lower else _HIGH, values[ordinals])
+
+    if not len(column.row_count):
+        return _nothing(column, len(ordinals))
+    return ColumnStatistics(
+        type=column.type,
+        lower=bounds(column.lower, lower=True),
+        upper=bounds(column.upper, lower=False),
+        lower_known=mask(column.lower_known),
+        upper_known=mask(column.upper_known),
+        exact=mask(column.exact),
+        null_count=counts(column.null_count),
+        nan_count=counts(column.nan_count),
+        row_count=counts(column.row_count),
+        all_null=None if column.all_null is None else column.all_null[ordinals] & present,
+    )
+
+
+def _nothing(column: ColumnStatistics, count: int) -> ColumnStatistics:
+    """Of an index without files: all unknown."""
+    none = np.zeros(count, np.bool_)
+    unknown = np.full(count, -1, np.int64)
+
+    def bounds(values: Any, edge: float) -> Any:
+        if not isinstance(values, np.ndarray):
+            return pa.nulls(count, values.type)
+        if values.dtype == np.float64:
+            return np.full(count, np.inf * edge)
+        return np.full(count, _LOW if edge < 0 else _HIGH)
+
+    return replace(
+        column,
+        lower=bounds(column.lower, -1.0),
+        upper=bounds(column.upper, 1.0),
+        lower_known=none,
+        upper_known=none,
+        exact=none,
+        null_count=unknown,
+        nan_count=unknown,
+        row_count=unknown,
+        all_null=None,
+    )
