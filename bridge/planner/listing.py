@@ -1,21 +1,80 @@
-"""Listings of partitions, remembered only as long as the freshness asked for allows."""
+"""Listings of partitions, remembered only as long as the freshness asked for allows.
+
+A large directory is handed on in chunks while the rest of it is still being listed.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from bridge.planner.freshness import Freshness
-from bridge.storage.port import Storage, data_files
+from bridge.storage.port import FileListing, Storage, data_files
 from bridge.table.model import FileList, Partition
 
 _MAX_REMEMBERED_FILES = 4_000_000
+_FIRST_CHUNK = 1 << 13
+_CHUNK = 1 << 16
+
+
+class SharedListing:
+    """The files of one directory in chunks, as they are listed; safe for threads.
+
+    All scans that share it see the same files, whichever of them draws a chunk first. A listing
+    that failed fails for all of them.
+    """
+
+    def __init__(self, chunks: Iterator[FileList]) -> None:
+        self._source: Iterator[FileList] | None = chunks
+        self._chunks: list[FileList] = []
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Files listed so far."""
+        return sum(map(len, list(self._chunks)))
+
+    @property
+    def failed(self) -> bool:
+        return self._failure is not None
+
+    def chunk(self, number: int) -> FileList | None:
+        """The chunk of a number from 0 on; None behind the last one. Errors: see `Listings`."""
+        with self._lock:
+            while number >= len(self._chunks):
+                if self._failure is not None:
+                    raise self._failure
+                if self._source is None:
+                    return None
+                try:
+                    found = next(self._source, None)
+                except BaseException as e:
+                    self._failure, self._source = e, None
+                    raise
+                if found is None:
+                    self._source = None
+                else:
+                    self._chunks.append(found)
+            return self._chunks[number]
+
+    def replace(self, number: int, files: FileList) -> None:
+        """Keeps the same files in a form that takes less memory."""
+        with self._lock:
+            self._chunks[number] = files
+
+    def whole(self) -> FileList:
+        """All files. Errors: see `Listings`."""
+        number = 0
+        while self.chunk(number) is not None:
+            number += 1
+        return successive(self._chunks)
 
 
 class Listings:
@@ -37,8 +96,8 @@ class Listings:
         partitions: Sequence[Partition],
         freshness: Freshness,
         hints: pa.Array | None = None,
-    ) -> list[FileList]:
-        """The data files of each partition, listed in parallel; see `concat`.
+    ) -> list[SharedListing]:
+        """The data files of each partition: one as it is listed, several listed in parallel.
 
         Args:
             hints: paths known from the index; a store that pages is listed in parallel between
@@ -48,11 +107,11 @@ class Listings:
             StorageFailure, FileUnreadable: a directory that cannot be listed fails the scan: taking
             it as empty would lose rows. A directory that does not exist is empty, as in Hive.
         """
-        if len(partitions) == 1:
-            return [self._one(partitions[0].location, freshness, hints)]
+        if len(partitions) == 1 and freshness.mode != "cached":
+            return [SharedListing(self._stream(partitions[0].location, hints))]
         futures = [self._pool.submit(self._one, p.location, freshness) for p in partitions]
         try:
-            return [f.result() for f in futures]
+            return [SharedListing(iter([f.result()])) for f in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -61,7 +120,19 @@ class Listings:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, location: str, freshness: Freshness, hints: pa.Array | None = None) -> FileList:
+    def _stream(self, location: str, hints: pa.Array | None) -> Iterator[FileList]:
+        size = _FIRST_CHUNK
+        pages = self._storage.pages(location, recursive=self._recursive, hints=hints)
+        for page in pages:
+            begin, n = 0, len(page)
+            if n <= _CHUNK:
+                size = _CHUNK
+            while begin < n:
+                yield _files(page.slice(begin, begin + size), location)
+                begin += size
+                size = _CHUNK
+
+    def _one(self, location: str, freshness: Freshness) -> FileList:
         if freshness.mode == "cached":
             with self._lock:
                 held = self._cache.get(location)
@@ -69,13 +140,7 @@ class Listings:
                     self._cache.move_to_end(location)
                     return held[1]
         started = time.monotonic()
-        listing = data_files(
-            self._storage.list_all(location, recursive=self._recursive, hints=hints), location
-        )
-        n = len(listing.paths)
-        files = FileList(
-            listing.paths, listing.sizes, listing.modified, np.zeros(n, np.int32), listing.etags
-        )
+        files = _files(self._storage.list_all(location, recursive=self._recursive), location)
         if freshness.mode == "cached":
             self._remember(location, started, files)
         return files
@@ -88,6 +153,18 @@ class Listings:
             while self._remembered > _MAX_REMEMBERED_FILES and len(self._cache) > 1:
                 _, (_, dropped) = self._cache.popitem(last=False)
                 self._remembered -= len(dropped)
+
+
+def _files(listing: FileListing, location: str) -> FileList:
+    found = data_files(listing, location)
+    owner = np.zeros(len(found), np.int32)
+    return FileList(found.paths, found.sizes, found.modified, owner, found.etags)
+
+
+def successive(lists: Sequence[FileList]) -> FileList:
+    """Joins the lists of one partition."""
+    whole = concat(lists)
+    return whole if len(lists) < 2 else replace(whole, partition=np.zeros(len(whole), np.int32))
 
 
 def concat(lists: Sequence[FileList]) -> FileList:

@@ -15,7 +15,8 @@ from concurrent.futures import Executor
 from enum import Enum
 
 from bridge.errors import PlanClosed
-from bridge.planner.planner import FileBatch, ScanPlan
+from bridge.planner.listed import FileBatch
+from bridge.planner.planner import ScanPlan
 
 
 class LoaderState(Enum):

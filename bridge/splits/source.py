@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from bridge.errors import InvalidRequest
 from bridge.index.serving import ServingIndex
-from bridge.planner.planner import FileBatch, ScanPlan, slice_batch
+from bridge.planner.listed import FileBatch, slice_batch
+from bridge.planner.planner import ScanPlan
 from bridge.planner.report import PruneReport, SplitTotals
 from bridge.splits.coalesce import SplitSettings, coalesce
 from bridge.splits.loader import SplitLoader

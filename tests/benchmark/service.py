@@ -110,8 +110,8 @@ class _Synthetic:
             np.full(count, 1_700_000_000_000_000, np.int64),
         )
 
-    def list_all(self, prefix: str, **_: object) -> FileListing:
-        return self._listing
+    def pages(self, prefix: str, **_: object) -> Iterator[FileListing]:
+        yield self._listing
 
 
 def wire(count: int = 1_000_000) -> list[Figure]:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidRequest, PlanClosed, StorageFailure
-from bridge.planner.planner import FileBatch
+from bridge.planner.listed import FileBatch
 from bridge.splits.coalesce import SplitSettings
 from bridge.splits.loader import LoaderState, SplitLoader
 from bridge.splits.source import SplitSource
