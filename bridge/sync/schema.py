@@ -148,6 +148,19 @@ def show(columns: Iterable[Column]) -> str:
     return ", ".join(f"{c.name} {c.type}" for c in columns)
 
 
+def thinned(rows: Sequence[int], most: int) -> list[int]:
+    """At most so many of them, evenly, the last among them; all with ``most`` 0.
+
+    >>> thinned(range(10), 4)
+    [0, 3, 6, 9]
+    """
+    if most <= 0 or len(rows) <= most:
+        return list(rows)
+    if most == 1:
+        return [rows[-1]]
+    return [rows[i * (len(rows) - 1) // (most - 1)] for i in range(most)]
+
+
 @dataclass(frozen=True, slots=True)
 class FileSchemas:
     """Schemas of some files.

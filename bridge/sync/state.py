@@ -1,4 +1,4 @@
-"""What a table remembers of its last sync, in two table properties.
+"""What a table remembers of its last sync, in table properties.
 
 The state lets a run see that nothing has changed without fetching a partition. It is a memory of
 what was true, never a reason to write: where any of its digests differs, or it is old, or of
@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from bridge.sync.listing import Directories
 
 ROOT_PROPERTY = "skipbridge.sync.root"
 """Marks a table as one that sync keeps, and says from where."""
+EXTRACTOR_PROPERTY = "skipbridge.sync.extractor"
 STATE_PROPERTY = "skipbridge.sync.state"
 _VERSION = 1
 
@@ -45,6 +46,10 @@ class SyncState:
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
+
+    def but_for_time(self) -> SyncState:
+        """The same, whenever it was compared."""
+        return replace(self, compared=0)
 
 
 def parse_state(text: str | None) -> SyncState | None:

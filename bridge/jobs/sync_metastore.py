@@ -1,0 +1,345 @@
+"""The metastore's side of a sync: its records read for comparison, and changes carried out.
+
+Every change can be carried out twice: what is there is not added, what is gone is not dropped, and
+an alteration is made to the record as it is at that moment. So a run that was cut off anywhere is
+completed by the next, and two runs at once come to the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bridge.errors import MetastoreFailure, UnsupportedTable
+from bridge.jobs.create_table import thrift_columns, thrift_table
+from bridge.metastore._gen import ttypes
+from bridge.metastore.classify import refuse_unsupported, storage_format
+from bridge.metastore.client import MetastoreClient
+from bridge.storage.uri import canonical
+from bridge.sync.batches import Limits, batches
+from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
+from bridge.sync.spark_schema import follow
+from bridge.sync.stored import Key
+from bridge.table.model import Column, Table, TableName
+from bridge.table.partition import NULL_MARKER, parse_partition_name
+from bridge.types import parse_hive_type
+
+# The statistics that we send need not be gathered again, by a listing of each directory.
+_NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
+_MOST_FAILURES = 50
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTable:
+    """A table as the metastore has it.
+
+    Attributes:
+        location: canonical URI.
+        spelled: the same as the metastore spells it.
+    """
+
+    record: ttypes.Table
+    columns: tuple[Column, ...]
+    keys: tuple[Column, ...]
+    location: str
+    spelled: str
+    layout: Layout
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.record.parameters or {})
+
+    @property
+    def target_columns(self) -> Columns:
+        return plain_columns(self.record.sd.cols)
+
+    def digest_parts(self) -> Iterator[str]:
+        """All of it that a sync depends on."""
+        for name, type_ in (*self.target_columns, *plain_columns(self.record.partitionKeys or [])):
+            yield f"{name} {type_}"
+        yield from (self.location, self.layout.input_format, self.layout.output_format)
+        yield self.layout.serde
+
+
+def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
+    """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""
+    return registered_table(client.get_table(name.schema, name.table))
+
+
+def registered_table(record: ttypes.Table) -> RegisteredTable:
+    """Errors: UnsupportedTable: its files are not to be read as they lie."""
+    refuse_unsupported(record)
+    return RegisteredTable(
+        record,
+        _columns(record.sd.cols),
+        _columns(record.partitionKeys or []),
+        canonical(record.sd.location),
+        record.sd.location,
+        _layout(record.sd),
+    )
+
+
+def _columns(fields: Sequence[ttypes.FieldSchema]) -> tuple[Column, ...]:
+    return tuple(Column(f.name.lower(), parse_hive_type(f.type), f.comment or None) for f in fields)
+
+
+def plain_columns(fields: Sequence[ttypes.FieldSchema]) -> Columns:
+    """Names and types, spelled alike."""
+    return tuple((f.name.lower(), "".join(f.type.lower().split())) for f in fields)
+
+
+def _layout(descriptor: ttypes.StorageDescriptor) -> Layout:
+    serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    return Layout(
+        descriptor.inputFormat or "",
+        descriptor.outputFormat or "",
+        serde or "",
+        storage_format(descriptor),
+    )
+
+
+def registered_partition(name: str, record: ttypes.Partition) -> RegisteredPartition:
+    if record.sd is None or not record.sd.location:
+        raise MetastoreFailure(
+            f"partition {name} of {record.dbName}.{record.tableName} has no location",
+            "set one with ALTER TABLE ... PARTITION ... SET LOCATION, or drop it",
+        )
+    return RegisteredPartition(
+        name,
+        key_of(name),
+        canonical(record.sd.location),
+        plain_columns(record.sd.cols or []),
+        _layout(record.sd),
+    )
+
+
+def key_of(name: str) -> Key:
+    """The values in a partition's name."""
+    return tuple(value for _, value in parse_partition_name(name))
+
+
+def new_table(
+    name: TableName,
+    columns: Sequence[Column],
+    keys: Sequence[Column],
+    spelled: str,
+    properties: dict[str, str],
+) -> ttypes.Table:
+    """An external Parquet table."""
+    made = thrift_table(name, Table(name, tuple(columns), tuple(keys), spelled))
+    made.parameters = {**made.parameters, **properties}
+    return made
+
+
+def amended_table(
+    record: ttypes.Table,
+    columns: Sequence[Column],
+    spelled: str,
+    properties: dict[str, str],
+) -> ttypes.Table:
+    """A table's record with other columns, location and further properties; the rest as it was."""
+    amended = copy.deepcopy(record)
+    held = {f.name.lower(): f for f in amended.sd.cols}
+    wanted = thrift_columns(columns)
+    for i, column in enumerate(wanted):
+        old = held.get(column.name.lower())
+        if old is not None and parse_hive_type(old.type) == parse_hive_type(column.type):
+            wanted[i] = old  # as it is spelled
+    # thrift_columns leaves out what has no type of ours; a column that is there stays.
+    names = {c.name.lower() for c in wanted}
+    amended.sd.cols = [f for n, f in held.items() if n not in names] + wanted
+    order = {n: i for i, n in enumerate(held)}
+    amended.sd.cols.sort(key=lambda f: order.get(f.name.lower(), len(order)))
+    amended.sd.location = spelled
+    keys = _columns(amended.partitionKeys or [])
+    amended.parameters = follow({**(amended.parameters or {}), **properties}, columns, keys)
+    return amended
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartition:
+    """A partition to be registered.
+
+    Attributes:
+        spelled: its location, as the metastore is to keep it.
+        files, bytes: of its data, which the metastore need not count again.
+    """
+
+    name: str
+    key: Key
+    spelled: str
+    files: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class Writer:
+    """Carries out changes of one table's partitions, in batches, several at once.
+
+    A batch that the metastore refuses is halved until the partitions at fault stand alone: an event
+    of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not. What it
+    then still refuses is in ``failed``.
+    """
+
+    client: MetastoreClient
+    table: RegisteredTable
+    limits: Limits
+    parallelism: int = 4
+    progress: Callable[[int], None] = lambda done: None
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    _count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._count = self.limits.count
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.table.record.dbName, self.table.record.tableName
+
+    def add(
+        self,
+        partitions: Iterable[NewPartition],
+        present: Callable[[Sequence[NewPartition]], Sequence[NewPartition]],
+    ) -> list[str]:
+        """Registers partitions; those that are there stay as they are.
+
+        Args:
+            present: leaves out those whose directory is gone by now.
+        """
+        columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
+
+        def send(batch: Sequence[NewPartition]) -> list[str]:
+            found = present(batch)
+            self.client.add_partitions(*self.name, [self._record(p) for p in found])
+            return [p.name for p in found]
+
+        def size(p: NewPartition) -> int:
+            return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
+
+        return self._carry_out(partitions, size, lambda p: p.name, send)
+
+    def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
+        """Alters partitions to the table's columns and classes, and to a location where one is
+        given; those that are gone by now stay gone.
+        """
+        columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
+
+        def send(batch: Sequence[tuple[Update, str | None]]) -> list[str]:
+            wanted = {update.name: (update, spelled) for update, spelled in batch}
+            found = self.client.get_partitions_by_names(*self.name, list(wanted))
+            for name, record in zip(found.names, found.partitions, strict=True):
+                self._align(record, *wanted[name])
+            try:
+                self.client.alter_partitions(*self.name, found.partitions, _NO_STATISTICS)
+            except MetastoreFailure:
+                if (
+                    len(wanted) == 1
+                    and self.client.get_partitions_by_names(*self.name, list(wanted)).missing
+                ):
+                    return []
+                raise
+            return list(found.names)
+
+        def size(item: tuple[Update, str | None]) -> int:
+            return columns + 800 + len(item[0].was.encode()) + 2 * len(item[0].name.encode())
+
+        return self._carry_out(updates, size, lambda item: item[0].name, send)
+
+    def drop(
+        self, drops: Iterable[Drop], gone: Callable[[Sequence[Drop]], Sequence[Drop]]
+    ) -> list[str]:
+        """Forgets partitions; files are never deleted.
+
+        Args:
+            gone: leaves out those that have data again by now.
+        """
+
+        def send(batch: Sequence[Drop]) -> list[str]:
+            names = [d.name for d in gone(batch)]
+            self.client.drop_partitions(*self.name, names)
+            return names
+
+        return self._carry_out(drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send)
+
+    def _record(self, new: NewPartition) -> ttypes.Partition:
+        now = int(time.time())
+        descriptor = copy.copy(self.table.record.sd)
+        descriptor.location = new.spelled
+        return ttypes.Partition(
+            values=[NULL_MARKER if v is None else v for v in new.key],
+            dbName=self.table.record.dbName,
+            tableName=self.table.record.tableName,
+            createTime=now,
+            lastAccessTime=0,
+            sd=descriptor,
+            parameters={"numFiles": str(new.files), "totalSize": str(new.bytes)},
+        )
+
+    def _align(self, record: ttypes.Partition, update: Update, spelled: str | None) -> None:
+        own = self.table.record.sd
+        if update.schema:
+            record.sd.cols = own.cols
+        if update.classes:
+            record.sd.inputFormat, record.sd.outputFormat = own.inputFormat, own.outputFormat
+            record.sd.serdeInfo = own.serdeInfo
+        if spelled is not None:
+            record.sd.location = spelled
+
+    def _carry_out(
+        self,
+        items: Iterable[T],
+        size: Callable[[T], int],
+        name: Callable[[T], str],
+        send: Callable[[Sequence[T]], list[str]],
+    ) -> list[str]:
+        """Sends all, in batches, a few at once; the names of those done, in order."""
+        done: list[str] = []
+        ahead: deque[Future[list[str]]] = deque()
+        with ThreadPoolExecutor(self.parallelism, "skipbridge-sync") as pool:
+            try:
+                for batch in batches(items, size, self.limits):
+                    while len(ahead) >= self.parallelism:
+                        done += self._finished(ahead.popleft())
+                    ahead.append(pool.submit(self._attempt, batch, name, send))
+                while ahead:
+                    done += self._finished(ahead.popleft())
+            except BaseException:
+                for future in ahead:
+                    future.cancel()
+                raise
+        return done
+
+    def _finished(self, future: Future[list[str]]) -> list[str]:
+        names = future.result()
+        self.progress(len(names))
+        return names
+
+    def _attempt(
+        self, batch: Sequence[T], name: Callable[[T], str], send: Callable[[Sequence[T]], list[str]]
+    ) -> list[str]:
+        if len(batch) > self._count:  # it has been learnt that this many are too many
+            step = self._count
+            parts = [batch[i : i + step] for i in range(0, len(batch), step)]
+            return [n for part in parts for n in self._attempt(part, name, send)]
+        try:
+            return send(batch)
+        except (MetastoreFailure, UnsupportedTable) as error:
+            if len(batch) == 1:
+                with self._lock:
+                    self.failed.append((name(batch[0]), error.message))
+                    if len(self.failed) >= _MOST_FAILURES:
+                        raise  # it is not this one partition
+                return []
+            half = len(batch) // 2
+            with self._lock:
+                self._count = max(1, min(self._count, half))
+            parts = [batch[:half], batch[half:]]
+            return [n for part in parts for n in self._attempt(part, name, send)]

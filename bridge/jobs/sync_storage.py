@@ -1,0 +1,117 @@
+"""The storage's side of a sync: listings, looks at single places, and how places are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.errors import InvalidRequest, StorageFailure
+from bridge.storage.port import Storage, data_files
+from bridge.storage.uri import canonical
+from bridge.sync.listing import Directories, list_directories
+
+Lister = Callable[[str], Directories]
+# Hadoop's names of the scheme that others call s3: Hive and Spark open only these.
+_HADOOP = frozenset({"s3a", "s3n"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table's root.
+
+    Attributes:
+        root: canonical URI.
+        scheme: as the metastore is to spell it.
+    """
+
+    root: str
+    scheme: str
+
+    def spell(self, uri: str) -> str:
+        """A canonical URI below the root as the metastore is to have it."""
+        return self.scheme + uri[uri.index(":") :]
+
+
+def place_of(name: str, given: str | None, registered: str | None) -> Place:
+    """The table's root, and its spelling.
+
+    Args:
+        given: by the user; a path may be relative.
+        registered: the location of the table that is there.
+
+    Errors:
+        InvalidRequest: there is neither.
+        InvalidUri.
+    """
+    if given is None:
+        if registered is None:
+            raise InvalidRequest(
+                f"{name} is not in the metastore, and no location is given",
+                "add --location with the directory that holds its files",
+            )
+        given = registered
+    if ":" not in given.split("/")[0]:
+        given = str(Path(given).absolute())
+    root = canonical(given)
+    scheme = root.partition(":")[0]
+    for spelled in (registered, given):
+        if spelled is not None and spelled.partition(":")[0].lower() in _HADOOP and scheme == "s3":
+            scheme = spelled.partition(":")[0].lower()
+            break
+    return Place(root, scheme)
+
+
+class SyncStorage:
+    """Listings for one run.
+
+    Args:
+        lister: lists with Spark; None: threads do it always.
+
+    Attributes:
+        listed_by: ``threads`` or ``spark``: who made the last listing.
+    """
+
+    def __init__(
+        self, storage: Storage, threads: int, recursive: bool, lister: Lister | None = None
+    ) -> None:
+        self.storage = storage
+        self.listed_by = "threads"
+        self._threads = threads
+        self._recursive = recursive
+        self._lister = lister
+
+    def look(self, root: str, *, spark: bool) -> Directories:
+        """All directories with data below a root."""
+        if spark and self._lister is not None:
+            self.listed_by = "spark"
+            return self._lister(root)
+        self.listed_by = "threads"
+        return list_directories(self.storage, root, threads=self._threads)
+
+    def holds_data(self, location: str) -> bool:
+        """Whether data lies at or below a place; a place that cannot be looked at is taken to hold
+        some: nothing is ever dropped for want of a permission.
+        """
+        try:
+            return any(len(data_files(p, location)) for p in self.storage.pages(location))
+        except StorageFailure:
+            return True
+
+    def present(self, locations: Sequence[str]) -> list[bool]:
+        """Of each directory, whether data lies right in it (or below, as engines read it)."""
+
+        def has_data(location: str) -> bool:
+            pages = self.storage.pages(location, recursive=self._recursive)
+            return any(len(data_files(page, location)) for page in pages)
+
+        return self._all(has_data, locations)
+
+    def occupied(self, locations: Sequence[str]) -> list[bool]:
+        """`holds_data` of many."""
+        return self._all(self.holds_data, locations)
+
+    def _all(self, ask: Callable[[str], bool], locations: Sequence[str]) -> list[bool]:
+        with ThreadPoolExecutor(self._threads, "skipbridge-look") as pool:
+            return list(pool.map(ask, locations))
