@@ -16,12 +16,17 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 PROJECT = Path(__file__).with_name("java")
-DEFAULT_VERSION = "4.0.1"
+# Compiled against, the default first; tried in a HiveServer2 is 4.0.1.
+VERSIONS = ("4.0.1", "3.1.3", "2.3.10")
 _NOT_TO_INSTALL = ("-sources.jar", "-javadoc.jar", "-tests.jar")
 
 
 class BuildFailed(RuntimeError):
-    """The jar could not be built; says what was missing or what the compiler said."""
+    """The jar could not be built; says what the compiler said."""
+
+
+class MavenMissing(BuildFailed):
+    """There is no ``mvn`` on the path."""
 
 
 def jar_name(hive_version: str) -> str:
@@ -32,17 +37,17 @@ def jar_name(hive_version: str) -> str:
 def build(
     out_dir: Path,
     java_home: Path,
-    hive_version: str = DEFAULT_VERSION,
+    hive_version: str = VERSIONS[0],
     progress: Progress = lambda _: None,
 ) -> Path:
     """Compiles the hooks against a Hive version and puts the jar into a directory.
 
     Raises:
-        BuildFailed: Maven is missing, or the compiler failed.
+        MavenMissing, BuildFailed.
     """
     maven = shutil.which("mvn")
     if maven is None:
-        raise BuildFailed("Maven (mvn) is not installed")
+        raise MavenMissing("mvn is not on the path")
     progress(f"building with Maven against Hive {hive_version}: the first build downloads its jars")
     with tempfile.TemporaryDirectory(prefix="skipbridge-hive-") as temporary:
         project = Path(temporary) / "java"

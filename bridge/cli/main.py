@@ -20,6 +20,7 @@ _COMMANDS = {
     "metastore": ("bridge.cli.metastore:metastore", "A Hive Metastore for trials."),
     "serve": ("bridge.cli.serve:serve", "Start the planner that engines ask."),
     "plugin": ("bridge.cli.plugin:plugin", "Build the Trino connector."),
+    "hive": ("bridge.cli.hive:hive", "Let Hive skip files: build the jar, hook tables, undo it."),
     "doctor": ("bridge.cli.doctor:doctor", "What is missing here, and how to mend it."),
     "config": ("bridge.cli.config:config_group", "Show settings and where they come from."),
 }
@@ -54,6 +55,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
       skipbridge index build DB.TABLE         index a table with Spark
       skipbridge serve                        start the planner for the engines
       skipbridge plugin build                 build the Trino connector
+      skipbridge hive hook DB.TABLE           let Hive read a table through it
       skipbridge doctor                       what is missing on this machine
 
     Every command explains itself with --help. Data goes to stdout, everything else to stderr.

@@ -12,6 +12,7 @@ from bridge.metastore.batches import BatchSettings
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
+from bridge.metastore.security import Security
 from bridge.planner.freshness import parse_freshness
 from bridge.planner.index_view import IndexViews
 from bridge.planner.listing import Listings
@@ -50,18 +51,32 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
     settings = MetastoreSettings(
         call_timeout=max(timeout, config.seconds("metastore.timeout")),
         retry_deadline=min(5.0, config.seconds("metastore.timeout")),
+        security=Security(
+            tls=config.flag("metastore.tls"),
+            ca=config.text("metastore.tls_ca"),
+            certificate=config.text("metastore.tls_certificate"),
+            key=config.text("metastore.tls_key"),
+            mechanism=config.text("metastore.authentication"),
+            user=config.text("metastore.user"),
+            password_file=config.text("metastore.password_file"),
+            principal=config.text("metastore.kerberos_principal"),
+        ),
     )
     return MetastoreClient(config.text("metastore.uri"), settings)
 
 
-def hive_catalog_of(config: Config) -> HiveCatalog:
-    ladder = BatchSettings(
+def batch_settings(config: Config) -> BatchSettings:
+    """The ladder in which partitions are fetched and altered."""
+    return BatchSettings(
         start=config.integer("metastore.batch_start"),
         growth=config.integer("metastore.batch_growth"),
         cap=config.integer("metastore.batch_cap"),
         parallelism=config.integer("metastore.parallelism"),
     )
-    return HiveCatalog(metastore_of(config), ladder)
+
+
+def hive_catalog_of(config: Config) -> HiveCatalog:
+    return HiveCatalog(metastore_of(config), batch_settings(config))
 
 
 def is_location(table: str) -> bool:

@@ -28,7 +28,13 @@ _FORMATS = {
 }
 # Input formats of our own read what the SerDe says.
 _OUR_PACKAGE = "io.skipbridge."
-_OURS = {"ParquetHiveSerDe": PARQUET, "OrcSerde": "orc"}
+_OURS = {
+    "ParquetHiveSerDe": PARQUET,
+    "OrcSerde": "orc",
+    "OpenCSVSerde": "csv",
+    "LazySimpleSerDe": "text",
+    "JsonSerDe": "json",
+}
 
 _USE_HIVE = "query it with its own connector"
 

@@ -38,11 +38,12 @@ _STOCK = {
 }
 # Statistics stay as they are, and no file is looked at: only a class name changes.
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
+_EXAMPLES = 3
 
 
 @dataclass(slots=True)
 class Survey:
-    """What partitions are, counted; a few names for each kind.
+    """What partitions are, counted; a few names of each kind.
 
     Attributes:
         plain: can be hooked and are not.
@@ -59,6 +60,16 @@ class Survey:
     def total(self) -> int:
         return self.plain + self.hooked + sum(self.left.values())
 
+    def add(self, other: Survey) -> None:
+        """Takes another's counts over."""
+        self.plain += other.plain
+        self.hooked += other.hooked
+        for reason, count in other.left.items():
+            self.left[reason] = self.left.get(reason, 0) + count
+        for kind, names in other.examples.items():
+            mine = self.examples.setdefault(kind, [])
+            mine.extend(names[: _EXAMPLES - len(mine)])
+
     def count(self, name: str, partition: ttypes.Partition, of: ttypes.Table) -> None:
         reason = obstacle(partition, of)
         if is_hooked(partition.sd):
@@ -71,7 +82,7 @@ class Survey:
             self.plain += 1
             kind = "plain"
         shown = self.examples.setdefault(kind, [])
-        if len(shown) < 3:
+        if len(shown) < _EXAMPLES:
             shown.append(name)
 
 

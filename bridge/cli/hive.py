@@ -1,0 +1,138 @@
+"""``skipbridge hive``: tables that Hive reads through skipbridge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.config import Config
+from bridge.jobs.hive import hook_table, unhook_table
+from bridge.jobs.hive_ddl import statements
+from bridge.jobs.hive_jar import build_jar, hive_versions
+
+_LADDER = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
+_OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be altered, do nothing.")
+
+
+@click.group()
+def hive() -> None:
+    """Let Hive skip files: build the jar, hook tables, undo it.
+
+    \b
+    skipbridge hive jar                     build the hooks' jar; it goes to Hive's lib/
+    skipbridge hive hook demo.flights       let Hive read the table through it
+    skipbridge hive unhook demo.flights     exactly as it was
+
+    A hooked table needs the jar wherever Hive reads it; without a planner it is read whole.
+    """
+
+
+@hive.command("jar")
+@click.option("--hive-version", default="4.0.1", show_default=True, help="Version of Hive.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Directory to put it into. [default: this one]",
+)
+def jar(hive_version: str, to: Path) -> None:
+    """Build the hooks' jar, and print where it lies.
+
+    It has no dependencies but Hive itself. Put it on the class path of every process in which Hive
+    reads files:
+
+    \b
+      cp skipbridge-hive-4.0.1.jar $HIVE_HOME/lib/     HiveServer2, the hive command, local Tez
+      hive-site.xml: hive.aux.jars.path = file:///...   MapReduce and Tez containers, beside it
+
+    and restart them. ADD JAR in a session is not enough: local Tez tasks do not see it.
+    """
+    made = build_jar(hive_version, to.absolute(), say)
+    say("put it into lib/ of every Hive, and restart HiveServer2; then: skipbridge hive hook")
+    emit(str(made))
+
+
+@hive.command("versions")
+def versions() -> None:
+    """Versions of Hive that the jar can be built for."""
+    for version in hive_versions():
+        emit(version)
+
+
+@hive.command("hook")
+@click.argument("name", metavar="DB.TABLE")
+@_DRY_RUN
+@_OUTPUT
+@settings(*_LADDER)
+def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
+    """Let Hive read a table through skipbridge.
+
+    Replaces the input format of the table and of all its partitions by a subclass of the same, and
+    remembers what was there. Nothing else changes: files, statistics, writes. Partitions that Hive
+    adds later have it from the start. Interrupted, it goes on when run again.
+
+    The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
+    table fail.
+    """
+    with progress(f"hooking {name}") as tick:
+        report = hook_table(config, name, dry_run=dry_run, progress=tick)
+    _show(report, output)
+
+
+@hive.command("unhook")
+@click.argument("name", metavar="DB.TABLE")
+@_DRY_RUN
+@_OUTPUT
+@settings(*_LADDER)
+def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
+    """Give a table and its partitions the input formats back that they had.
+
+    Interrupted, it goes on when run again. Remove the jar only when no table is hooked any more.
+    """
+    with progress(f"unhooking {name}") as tick:
+        report = unhook_table(config, name, dry_run=dry_run, progress=tick)
+    _show(report, output)
+
+
+@hive.command("ddl")
+@click.argument("name", metavar="DB.TABLE")
+@click.option("--undo", is_flag=True, help="The way back.")
+@settings(*_LADDER)
+def ddl(config: Config, name: str, undo: bool) -> None:
+    """Print the statements by which `hook`, or `unhook`, can be done by hand.
+
+    \b
+    skipbridge hive ddl demo.flights > hook.sql && beeline -u jdbc:hive2://... -f hook.sql
+    """
+    for statement in statements(config, name, undo=undo):
+        emit(f"{statement};")
+
+
+def _show(report: dict[str, Any], output: str) -> None:
+    if output == "json":
+        emit_json(report)
+        return
+    name, dry_run = report["table"], report["dry_run"]
+    if not report["table_altered"] and not report["altered"]:
+        state = "hooked" if report["action"] == "hook" else "not hooked"
+        emit(f"{name} is {state}: nothing to do")
+    else:
+        done = f"{'would ' if dry_run else ''}{report['action']}{'' if dry_run else 'ed'}"
+        of = f"{report['altered']} of {report['partitions']} partitions"
+        parts = ["the table"] if report["table_altered"] else []
+        parts += [of] if report["partitioned"] else []
+        emit(f"{done} {name}: {' and '.join(parts)}")
+        formats = report["input_format"]
+        if report["table_altered"] and formats["from"] != formats["to"]:
+            emit(f"  input format {formats['from']}\n            -> {formats['to']}")
+    for left in report["left"]:
+        emit(
+            f"  left as they are: {left['partitions']} partitions, {left['reason']}, "
+            f"such as {', '.join(left['such_as'])}"
+        )
+    if report["action"] == "hook" and not dry_run and report["table_altered"]:
+        say("Hive needs the jar on its class path (skipbridge hive jar); to check: doctor")
