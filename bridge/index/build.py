@@ -8,9 +8,9 @@ trusted, and what could not be read has an entry that says nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import IndexConflict, IndexCorrupt
-from bridge.index import identity
-from bridge.index.collect import Collector, FileTask, Nan
+from bridge.index import identity, registry
+from bridge.index.collect import Collector, FileTask, Nan, Reading
 from bridge.index.column_file import put_columns
-from bridge.index.compact import compact
+from bridge.index.compact import compact, write_payloads
 from bridge.index.entries import NONE, Entries, dead_ordinals, live_entries, relative_to
+from bridge.index.kinds.definition import Definition, IndexSettings
+from bridge.index.kinds.kind import Kind
 from bridge.index.manifest import Manifest, Shard
 from bridge.index.shard import (
     FILES,
@@ -35,8 +37,11 @@ from bridge.storage.port import FileListing, Storage, concatenate, data_files
 from bridge.table.model import Partition, Table
 
 Progress = Callable[[int, int], None]
+Change = Callable[[IndexSettings], IndexSettings]
 _ATTEMPTS = 8
 _SHARD_ROWS = 4_000_000
+_SHARD_BYTES = 256 * 1024 * 1024
+"""Of the kinds beside min/max: a shard is cut at either."""
 _LONGEST_WAIT = 2.2
 
 
@@ -64,6 +69,10 @@ class BuildReport:
     failed: tuple[tuple[str, str], ...]
     bytes_written: int
     seconds: float
+
+
+def unchanged(settings: IndexSettings) -> IndexSettings:
+    return settings
 
 
 @dataclass(slots=True)
@@ -118,6 +127,7 @@ def build_index(
     progress: Progress | None = None,
     recursive: bool = False,
     full: bool = False,
+    settings: Change = unchanged,
 ) -> BuildReport:
     """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
 
@@ -126,6 +136,8 @@ def build_index(
         nan: ``scan`` reads float columns to count NaN; entries without counts are read again.
         progress: called with files read and files to read.
         full: reads every file again.
+        settings: what the index is to hold, made from what it holds; files that an index of it
+            does not cover yet are read again. A refresh leaves them as they are.
 
     Errors:
         IndexConflict: other builders won several times running.
@@ -140,7 +152,7 @@ def build_index(
     )  # fmt: skip
     build = _Build(table, store, listed, work, nan)
     for attempt in range(_ATTEMPTS):
-        base, entries, number = build.base(full)
+        base, entries, number = build.base(full, settings)
         missing = build.missing(entries, base)
         if len(missing):
             build.collect(missing, collector, progress)
@@ -198,24 +210,35 @@ class _Build:
     ) -> None:
         self._table, self._store, self._listed = table, store, listed
         self._work, self._nan = work, nan
+        self._settings = IndexSettings()
 
     def relist(self, listed: _Listed) -> None:
         self._work.move(self._listed.files, listed.files)
         self._listed = listed
 
-    def base(self, full: bool) -> tuple[Manifest | None, Entries, int]:
+    def base(self, full: bool, change: Change) -> tuple[Manifest | None, Entries, int]:
         """The newest generation that can be built upon, its entries, and the number to commit."""
         numbers = self._store.generations()
         number = numbers[-1] + 1 if numbers else 1
-        if not numbers or full:
-            return None, NONE, number
+        manifest, self._settings = None, IndexSettings()
         try:
-            manifest = self._store.manifest(numbers[-1])
-            if manifest.location != self._table.location:
-                return None, NONE, number
-            return manifest, live_entries(manifest, self._store), number
+            if numbers:
+                manifest = self._store.manifest(numbers[-1])
+                self._settings = manifest.settings
+                if full or manifest.location != self._table.location:
+                    manifest = None
+            self._settings = change(self._settings)
+            if manifest is not None:
+                return manifest, live_entries(manifest, self._store), number
         except IndexCorrupt:  # what is broken is replaced, whole
-            return None, NONE, number
+            self._settings = change(self._settings)
+        return None, NONE, number
+
+    @property
+    def _kinds(self) -> tuple[tuple[Kind, Definition], ...]:
+        """What can be gathered here; a kind that is not installed is left to those who have it."""
+        known = registry.kinds()
+        return tuple((known[d.kind], d) for d in self._settings.definitions if d.kind in known)
 
     def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
         """Listed files that neither the base nor this build tells enough about."""
@@ -251,7 +274,15 @@ class _Build:
         if self._nan == "scan" and base is not None:
             scanned = np.array([shard.nan == "scan" for shard in base.shards], np.bool_)
             enough = enough & scanned[entries.shard]
+        if base is not None and len(entries):
+            wanted = {definition.signature for _, definition in self._kinds}
+            held = [self._holds(shard, wanted) for shard in base.shards]
+            enough = enough & np.array(held, np.bool_)[entries.shard]
         return enough
+
+    def _holds(self, shard: Shard, wanted: set[str]) -> bool:
+        covered = wanted <= {payload.signature for payload in shard.payloads}
+        return covered and shard.modes == self._settings.modes
 
     def collect(
         self,
@@ -276,16 +307,18 @@ class _Build:
                 )
             )
         ]
-        done, rows, parts = 0, 0, []
-        for part in collector.collect(tasks, self._nan):
+        done, rows, size, parts = 0, 0, 0, []
+        reading = Reading(self._nan, self._kinds, self._settings.modes)
+        for part in collector.collect(tasks, reading):
             parts.append(part)
             done += part.files.num_rows
             rows += part.columns.num_rows
+            size += part.nbytes
             if progress is not None:
                 progress(done, len(tasks))
-            if rows >= _SHARD_ROWS:
+            if rows >= _SHARD_ROWS or size >= _SHARD_BYTES:
                 self._write(Collected.concatenate(parts), started)
-                rows, parts = 0, []
+                rows, size, parts = 0, 0, []
         if parts:
             self._write(Collected.concatenate(parts), started)
 
@@ -323,8 +356,16 @@ class _Build:
         rows = ordinal[columns["file"].to_numpy()]
         columns = columns.set_column(1, columns.schema.field("file"), pa.array(rows))
         columns = columns.filter(pa.array(trusted[rows]))
-        shard = write_shard(self._store, table, columns, self._nan)
-        work.written += shard.files.size + shard.columns.size
+        payloads = {}
+        for signature, found in collected.payloads.items():
+            file = found["file"].to_numpy()
+            here = np.where(file >= 0, np.append(ordinal, -1)[file], -1)
+            said = found.set_column(0, found.schema.field("file"), pa.array(here))
+            payloads[signature] = said.filter(
+                pa.array((file < 0) | np.append(trusted, False)[here])
+            )
+        shard = write_shard(self._store, table, columns, self._nan, payloads, self._settings.modes)
+        work.written += sum(blob.size for blob in shard.blobs())
         work.shard_of[numbers] = len(work.shards)
         work.ordinal[numbers] = np.arange(len(numbers))
         work.trusted[numbers] = trusted
@@ -349,7 +390,8 @@ class _Build:
         for position, ordinal in work.lost:
             dead.setdefault(work.shards[position].id, []).append(ordinal)
         added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
-        if base is not None and not added and not removed.any():
+        same = base is not None and self._settings == base.settings
+        if base is not None and same and not added and not removed.any():
             return base, 0
         shards = [*(base.shards if base is not None else ()), *added]
         alive = {shard.id for shard in shards}
@@ -369,18 +411,29 @@ class _Build:
             builder=work.builder,
             table=str(self._table.name),
             location=self._table.location,
-            shards=tuple(
-                Shard(s.id, s.files, s.columns, s.num_files, len(dead.get(s.id, ())), s.nan)
-                for s in shards
-            ),
+            shards=tuple(self._kept(s, len(dead.get(s.id, ()))) for s in shards),
             tombstones=tombstones,
+            settings=self._settings,
         )
         work.written += len(manifest.to_bytes())
         return self._store.commit(manifest), int(np.count_nonzero(removed))
 
+    def _kept(self, shard: Shard, dead: int) -> Shard:
+        """With its dead as of now, without what the settings do not ask for any more."""
+        asked = {definition.signature for definition in self._settings.definitions}
+        payloads = tuple(p for p in shard.payloads if p.signature in asked)
+        return replace(shard, dead=dead, payloads=payloads)
 
-def write_shard(store: IndexStore, files: pa.Table, columns: pa.Table, nan: str) -> Shard:
-    """Writes the two files of a shard under a new id."""
+
+def write_shard(
+    store: IndexStore,
+    files: pa.Table,
+    columns: pa.Table,
+    nan: str,
+    payloads: Mapping[str, pa.Table],
+    modes: tuple[tuple[str, str], ...],
+) -> Shard:
+    """Writes the files of a shard under a new id."""
     shard = new_id()
     return Shard(
         id=shard,
@@ -388,6 +441,8 @@ def write_shard(store: IndexStore, files: pa.Table, columns: pa.Table, nan: str)
         columns=put_columns(store, f"shards/{shard}-columns.parquet", columns),
         num_files=files.num_rows,
         nan=nan,
+        payloads=write_payloads(store, shard, payloads),
+        modes=modes,
     )
 
 

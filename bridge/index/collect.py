@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.index.footer import TAIL, Footer, FooterReader, footer_length
-from bridge.index.scan import complete_from_data
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.kind import FileFacts, Gathering, Kind, Row
+from bridge.index.kinds.modes import Modes
+from bridge.index.kinds.payload import rows_schema, table_of
+from bridge.index.scan import leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.storage.port import FileStat, Storage
 
@@ -33,10 +37,25 @@ class FileTask:
     etag: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is to be read from files, all in one pass over each.
+
+    Attributes:
+        nan: ``scan`` reads float columns to count NaN.
+        kinds: the indexes beside min/max, each with its kind.
+        modes: of min/max, by column.
+    """
+
+    nan: Nan = "footer"
+    kinds: tuple[tuple[Kind, Definition], ...] = ()
+    modes: tuple[tuple[str, str], ...] = ()
+
+
 class Collector(Protocol):
     """Spreads the reading of files over threads or machines."""
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         """What the files say, in any order; every task is answered once."""
         ...
 
@@ -48,16 +67,16 @@ class ThreadCollector:
         self._storage = storage
         self._threads = threads
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         chunks = [tasks[i : i + CHUNK] for i in range(0, len(tasks), CHUNK)]
         if len(chunks) == 1:
-            yield collect_chunk(chunks[0], self._storage, nan)
+            yield collect_chunk(chunks[0], self._storage, reading)
             return
         with ThreadPoolExecutor(self._threads) as pool:
-            yield from pool.map(lambda chunk: collect_chunk(chunk, self._storage, nan), chunks)
+            yield from pool.map(lambda chunk: collect_chunk(chunk, self._storage, reading), chunks)
 
 
-def collect_chunk(tasks: Sequence[FileTask], storage: Storage, nan: Nan) -> Collected:
+def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading) -> Collected:
     """Reads some files one after another.
 
     A file that is damaged, gone, or not the one that was listed has no entry but a reason.
@@ -65,41 +84,110 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, nan: Nan) -> Coll
     Errors:
         StorageFailure: the storage cannot be reached; nothing is known about any file then.
     """
-    reader = FooterReader()
-    builder = CollectedBuilder()
+    chunk = _Chunk(storage, reading)
     for task in tasks:
+        chunk.read(task)
+    return chunk.finish()
+
+
+@dataclass(slots=True)
+class _Chunk:
+    storage: Storage
+    reading: Reading
+    reader: FooterReader = field(default_factory=FooterReader)
+    builder: CollectedBuilder = field(default_factory=CollectedBuilder)
+    modes: Modes = field(init=False)
+    rows: dict[str, list[Row]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.modes = Modes(self.reading.modes)
+        self.rows = {definition.signature: [] for _, definition in self.reading.kinds}
+
+    def read(self, task: FileTask) -> None:
         try:
-            footer = _read(task, storage, reader, nan)
+            footer, rows = self._read(task)
         except (FileCorrupt, FileUnreadable) as error:
-            after = storage.stat(task.uri)
+            after = self.storage.stat(task.uri)
             changed = after is not None and not _same(task, after)
-            builder.failed(task.file, _CHANGED if changed else f"{error.code}: {error.message}")
-            continue
+            reason = _CHANGED if changed else f"{error.code}: {error.message}"
+            self.builder.failed(task.file, reason)
+            return
         # The listing is the look before, this one is the look after (correctness 19).
-        after = storage.stat(task.uri)
-        if after is not None and _same(task, after):
-            builder.add(task.file, footer)
-        else:
-            builder.failed(task.file, _CHANGED)
-    return builder.finish()
+        after = self.storage.stat(task.uri)
+        if after is None or not _same(task, after):
+            self.builder.failed(task.file, _CHANGED)
+            return
+        if self.modes:
+            for leaf in footer.leaves:
+                self.modes.apply(leaf)
+        self.builder.add(task.file, footer)
+        for signature, found in rows.items():
+            self.rows[signature] += found
+
+    def finish(self) -> Collected:
+        collected = self.builder.finish()
+        tables = {}
+        for kind, definition in self.reading.kinds:
+            schema = rows_schema(kind.schema, kind.has_body)
+            tables[definition.signature] = kind.reduce(
+                table_of(self.rows[definition.signature], schema)
+            )
+        return Collected(collected.files, collected.columns, tables)
+
+    def _read(self, task: FileTask) -> tuple[Footer, dict[str, list[Row]]]:
+        tail = self._tail(task)
+        footer = self.reader.read(tail, task.size, task.uri)
+        if self.reading.nan == "footer" and not self.reading.kinds:
+            return footer, {}
+        gatherings = self._gatherings(footer, task, tail)
+        scans = leaf_scans(footer) if self.reading.nan == "scan" else []
+        every: list[Gathering] = [*scans, *gatherings.values()]
+        scan(footer, every, self.storage, task.uri, task.size, tail)
+        for each in scans:
+            each.finish()
+        return footer, {
+            signature: [{"file": task.file, **row} for row in gathering.finish()]
+            for signature, gathering in gatherings.items()
+        }
+
+    def _gatherings(self, footer: Footer, task: FileTask, tail: bytes) -> dict[str, Gathering]:
+        start = task.size - len(tail)
+
+        def read_ranges(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+            if all(begin >= start for begin, _ in ranges):
+                return [tail[begin - start : end - start] for begin, end in ranges]
+            return self.storage.read_ranges(task.uri, ranges)
+
+        facts = FileFacts(
+            task.uri,
+            task.size,
+            footer.metadata,
+            tuple(leaf.column for leaf in footer.leaves),
+            footer.legacy,
+            read_ranges,
+        )
+        found: dict[str, Gathering] = {}
+        for kind, definition in self.reading.kinds:
+            gathering = kind.gather(definition, facts)
+            if gathering is not None:
+                found[definition.signature] = gathering
+        return found
+
+    def _tail(self, task: FileTask) -> bytes:
+        start = max(0, task.size - TAIL)
+        (tail,) = self.storage.read_ranges(task.uri, [(start, task.size)])
+        length = footer_length(tail, task.uri)
+        if length > len(tail):
+            if length > task.size:
+                raise FileCorrupt(
+                    f"{task.uri} is cut short: its footer alone has {length} bytes", ""
+                )
+            (head,) = self.storage.read_ranges(task.uri, [(task.size - length, start)])
+            tail = head + tail
+        return tail
 
 
 def _same(task: FileTask, after: FileStat) -> bool:
     if (after.size, after.modified) != (task.size, task.modified):
         return False
     return not (task.etag and after.etag) or task.etag == after.etag
-
-
-def _read(task: FileTask, storage: Storage, reader: FooterReader, nan: Nan) -> Footer:
-    start = max(0, task.size - TAIL)
-    (tail,) = storage.read_ranges(task.uri, [(start, task.size)])
-    length = footer_length(tail, task.uri)
-    if length > len(tail):
-        if length > task.size:
-            raise FileCorrupt(f"{task.uri} is cut short: its footer alone has {length} bytes", "")
-        (head,) = storage.read_ranges(task.uri, [(task.size - length, start)])
-        tail = head + tail
-    footer = reader.read(tail, task.size, task.uri)
-    if nan == "scan":
-        complete_from_data(footer, storage, task.uri, task.size, tail)
-    return footer

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.index import registry
 from bridge.index.column_file import put_columns
-from bridge.index.manifest import Shard
+from bridge.index.kinds.payload import header_bytes, read_header, with_bodies
+from bridge.index.manifest import PayloadBlobs, Shard
 from bridge.index.shard import (
     COLUMNS,
     FILES,
@@ -44,16 +49,31 @@ def compact(store: IndexStore, shards: list[Shard], dead: Dead) -> tuple[list[Sh
         merged = merged if len(merged) > 1 else shards
     else:
         return shards, dead, 0
-    one = _merge(store, merged, dead)
-    gathered = {s.id for s in merged}
-    kept = [s for s in shards if s.id not in gathered]
-    left = {s: o for s, o in dead.items() if s not in gathered}
-    return [*kept, one], left, one.files.size + one.columns.size
+    written = 0
+    for group in _alike(merged):
+        if len(group) < 2 and not any(s.id in dead for s in group):
+            continue
+        one = _merge(store, group, dead)
+        gathered = {s.id for s in group}
+        shards = [*(s for s in shards if s.id not in gathered), one]
+        dead = {s: o for s, o in dead.items() if s not in gathered}
+        written += sum(blob.size for blob in one.blobs())
+    return shards, dead, written
+
+
+def _alike(shards: list[Shard]) -> list[list[Shard]]:
+    """By what they hold: a merged shard tells the same of all its files."""
+    groups: dict[object, list[Shard]] = {}
+    for shard in shards:
+        held = frozenset(p.signature for p in shard.payloads)
+        groups.setdefault((held, shard.modes), []).append(shard)
+    return list(groups.values())
 
 
 def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
     files = [FILES.empty_table()]
     columns = [COLUMNS.empty_table()]
+    payloads: dict[str, list[pa.Table]] = {}
     base = 0
     for shard in shards:
         table = read_files(store.read_blob(shard.files))
@@ -66,9 +86,12 @@ def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
         moved = ordinal[rows["file"].to_numpy()]
         rows = rows.set_column(1, COLUMNS.field("file"), pa.array(moved))
         columns.append(rows.filter(pa.array(moved >= 0)))
+        for payload in shard.payloads:
+            payloads.setdefault(payload.signature, []).append(_moved(store, payload, ordinal))
     identifier = new_id()
     whole = pa.concat_tables(files)
     nan = "scan" if all(s.nan == "scan" for s in shards) else "footer"
+    gathered = {s: pa.concat_tables(tables) for s, tables in payloads.items()}
     return Shard(
         id=identifier,
         files=store.put_blob(f"shards/{identifier}-files.parquet", write_files(whole)),
@@ -77,4 +100,39 @@ def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
         ),
         num_files=whole.num_rows,
         nan=nan,
+        payloads=write_payloads(store, identifier, gathered),
+        modes=shards[0].modes,
     )
+
+
+def _moved(store: IndexStore, payload: PayloadBlobs, ordinal: npt.NDArray[np.int64]) -> pa.Table:
+    """A definition's rows of the files that are left, by their new ordinals."""
+    rows = read_header(store.read_blob(payload.header))
+    if payload.body is not None:
+        rows = with_bodies(rows, store.read_blob(payload.body))
+    file = rows["file"].to_numpy()
+    moved = np.where(file >= 0, np.append(ordinal, -1)[file], -1)
+    rows = rows.set_column(0, rows.schema.field("file"), pa.array(moved))
+    return rows.filter(pa.array((moved >= 0) | (file < 0)))
+
+
+def write_payloads(
+    store: IndexStore, shard: str, payloads: Mapping[str, pa.Table]
+) -> tuple[PayloadBlobs, ...]:
+    """Writes what a shard holds for each definition."""
+    kinds = registry.kinds()
+    found = []
+    for number, (signature, rows) in enumerate(payloads.items()):
+        kind = kinds.get(signature.partition("(")[0])
+        if kind is not None:
+            rows = kind.reduce(rows)
+        header, body = header_bytes(rows, "body" in rows.column_names)
+        name = f"shards/{shard}-k{number}"
+        found.append(
+            PayloadBlobs(
+                signature,
+                store.put_blob(f"{name}.parquet", header),
+                None if body is None else store.put_blob(f"{name}.body", body),
+            )
+        )
+    return tuple(found)

@@ -44,11 +44,18 @@ class LeafStatistics:
 
 @dataclass(slots=True)
 class Footer:
-    """A file's footer: rows, offsets of the row groups of a large file, and its leaves."""
+    """A file's footer: rows, offsets of the row groups of a large file, and its leaves.
+
+    Attributes:
+        metadata: all of it.
+        legacy: dates before 1900 may have been written in the hybrid calendar.
+    """
 
     rows: int
     row_groups: list[int] | None
     leaves: list[LeafStatistics]
+    metadata: pq.FileMetaData
+    legacy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,7 @@ class FooterReader:
         starts = None
         if size > CUT_FROM:
             starts = [_start(group.column(0)) for group in groups] if leaves else None
-        return Footer(metadata.num_rows, starts, found)
+        return Footer(metadata.num_rows, starts, found, metadata, calendar)
 
     def _leaves(self, schema: Any) -> list[_Leaf]:
         for known, leaves in self._known:

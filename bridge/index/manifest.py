@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import IndexCorrupt
+from bridge.index.kinds.definition import Definition, IndexSettings
 
 FORMAT = "skipbridge-index"
-VERSION = 1
+VERSION = 2
+_READ = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,15 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
+class PayloadBlobs:
+    """What a shard holds for one definition, named by its signature."""
+
+    signature: str
+    header: Blob
+    body: Blob | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Shard:
     """What one build added.
 
@@ -41,6 +52,8 @@ class Shard:
         num_files: entries, dead ones included.
         dead: entries that a tombstone took away, as of this generation.
         nan: ``footer`` or ``scan``: how its NaN counts were found.
+        payloads: of the kinds beside min/max.
+        modes: how much of its columns min/max was told to keep.
     """
 
     id: str
@@ -49,6 +62,18 @@ class Shard:
     num_files: int
     dead: int = 0
     nan: str = "footer"
+    payloads: tuple[PayloadBlobs, ...] = ()
+    modes: tuple[tuple[str, str], ...] = ()
+
+    def payload(self, signature: str) -> PayloadBlobs | None:
+        return next((p for p in self.payloads if p.signature == signature), None)
+
+    def blobs(self) -> list[Blob]:
+        """Every file of the shard."""
+        found = [self.files, self.columns]
+        for payload in self.payloads:
+            found += [payload.header, payload.body] if payload.body else [payload.header]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +86,7 @@ class Manifest:
         location: canonical URI of the table's root; shards keep paths below it relative.
         shards: oldest first.
         tombstones: dead entries of all shards; None if there are none.
+        settings: what the index is to hold; a refresh keeps to it.
         checksum: of all else; names the generation's local form.
     """
 
@@ -71,7 +97,7 @@ class Manifest:
     location: str
     shards: tuple[Shard, ...]
     tombstones: Blob | None = None
-    kinds: tuple[str, ...] = ("minmax",)
+    settings: IndexSettings = field(default_factory=IndexSettings)
     checksum: str = field(default="", compare=False)
 
     @property
@@ -80,7 +106,7 @@ class Manifest:
 
     def blobs(self) -> list[Blob]:
         """Every file of the index that this generation needs."""
-        found = [blob for shard in self.shards for blob in (shard.files, shard.columns)]
+        found = [blob for shard in self.shards for blob in shard.blobs()]
         return [*found, self.tombstones] if self.tombstones else found
 
     def to_bytes(self) -> bytes:
@@ -99,17 +125,14 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         body = json.loads(raw)
         if body["format"] != FORMAT:
             raise IndexCorrupt(f"{name} is not an index manifest: {body['format']!r}", mend)
-        if body["version"] != VERSION:
+        if body["version"] not in _READ:
             raise IndexCorrupt(
                 f"{name} has version {body['version']}, this program reads {VERSION}", mend
             )
         checksum = body.pop("checksum")
         if checksum != _checksum(body):
             raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", mend)
-        shards = tuple(
-            Shard(**{**shard, "files": Blob(**shard["files"]), "columns": Blob(**shard["columns"])})
-            for shard in body["shards"]
-        )
+        shards = tuple(_parse_shard(shard) for shard in body["shards"])
         tombstones = body["tombstones"]
         return Manifest(
             generation=body["generation"],
@@ -119,11 +142,39 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             location=body["location"],
             shards=shards,
             tombstones=Blob(**tombstones) if tombstones else None,
-            kinds=tuple(body["kinds"]),
+            settings=_parse_settings(body.get("settings", {})),
             checksum=checksum,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexCorrupt(f"{name} is not an index manifest: {error}", mend) from error
+
+
+def _parse_shard(body: dict[str, Any]) -> Shard:
+    return Shard(
+        id=body["id"],
+        files=Blob(**body["files"]),
+        columns=Blob(**body["columns"]),
+        num_files=body["num_files"],
+        dead=body["dead"],
+        nan=body["nan"],
+        payloads=tuple(
+            PayloadBlobs(
+                p["signature"], Blob(**p["header"]), Blob(**p["body"]) if p["body"] else None
+            )
+            for p in body.get("payloads", ())
+        ),
+        modes=tuple(sorted(body.get("modes", {}).items())),
+    )
+
+
+def _parse_settings(body: dict[str, Any]) -> IndexSettings:
+    return IndexSettings(
+        tuple(
+            Definition(d["kind"], d["on"], tuple(sorted(d["options"].items())), d["visible"])
+            for d in body.get("definitions", ())
+        ),
+        tuple(sorted(body.get("modes", {}).items())),
+    )
 
 
 def _body(manifest: Manifest) -> dict[str, Any]:
@@ -135,7 +186,13 @@ def _body(manifest: Manifest) -> dict[str, Any]:
         "created": manifest.created,
         "table": manifest.table,
         "location": manifest.location,
-        "kinds": list(manifest.kinds),
+        "settings": {
+            "definitions": [
+                {"kind": d.kind, "on": d.on, "options": dict(d.options), "visible": d.visible}
+                for d in manifest.settings.definitions
+            ],
+            "modes": dict(manifest.settings.modes),
+        },
         "shards": [
             {
                 "id": shard.id,
@@ -144,6 +201,15 @@ def _body(manifest: Manifest) -> dict[str, Any]:
                 "num_files": shard.num_files,
                 "dead": shard.dead,
                 "nan": shard.nan,
+                "payloads": [
+                    {
+                        "signature": p.signature,
+                        "header": _blob(p.header),
+                        "body": _blob(p.body) if p.body else None,
+                    }
+                    for p in shard.payloads
+                ],
+                "modes": dict(shard.modes),
             }
             for shard in manifest.shards
         ],

@@ -1,61 +1,42 @@
-"""Index kinds by name: a new kind is a new file and an entry point, and edits nothing here.
+"""Index kinds by name: a new kind is a new file, and edits nothing here.
 
-A kind answers `PruningStatistics` over all live files of an opened generation. The planner asks the
-kinds in the order of their cost; min/max comes first. Distributions add kinds in the entry point
-group ``skipbridge.index_kinds``: the entry's name is the kind's, its value an `IndexKind`.
+A module of `bridge.index.kinds` that has a ``KIND`` is one; other distributions add kinds in the
+entry point group ``skipbridge.index_kinds``: the entry's value is the `Kind`. See docs/kinds.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Protocol
 
-from bridge.expression.statistics import PruningStatistics
-from bridge.index.serving import ServingIndex
-from bridge.types import Field, Semantics
+from bridge.errors import InvalidConfiguration
+from bridge.index import kinds as package
+from bridge.index.kinds.kind import Kind
 
 GROUP = "skipbridge.index_kinds"
 
 
-class IndexKind(Protocol):
-    """What is known about files, of one sort.
-
-    Attributes:
-        name: as manifests and reports spell it.
-        cost: relative cost of an answer; cheaper kinds are asked first.
-    """
-
-    name: str
-    cost: float
-
-    def statistics(
-        self, index: ServingIndex, columns: Sequence[Field], semantics: Semantics
-    ) -> PruningStatistics | None:
-        """Statistics over all files of the generation; None if it holds none of this kind."""
-        ...
-
-
-class MinMax:
-    """Bounds and counts, from footers or scans."""
-
-    name = "minmax"
-    cost = 1.0
-
-    def statistics(
-        self, index: ServingIndex, columns: Sequence[Field], semantics: Semantics
-    ) -> PruningStatistics | None:
-        if self.name not in index.manifest.kinds:
-            return None
-        return index.statistics(columns, semantics)
-
-
 @cache
-def kinds() -> tuple[IndexKind, ...]:
+def kinds() -> dict[str, Kind]:
     """All kinds that are installed, cheapest first; a name is taken by the first that has it."""
-    found: dict[str, IndexKind] = {"minmax": MinMax()}
+    found: dict[str, Kind] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        kind = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "KIND", None)
+        if isinstance(kind, Kind):
+            found[kind.name] = kind
     for entry in entry_points(group=GROUP):
-        kind: IndexKind = entry.load()
+        kind = entry.load()
         found.setdefault(kind.name, kind)
-    return tuple(sorted(found.values(), key=lambda kind: (kind.cost, kind.name)))
+    return dict(sorted(found.items(), key=lambda item: (item[1].cost, item[0])))
+
+
+def kind(name: str) -> Kind:
+    """A kind by name. Errors: InvalidConfiguration: it is not installed."""
+    found = kinds().get(name)
+    if found is None:
+        raise InvalidConfiguration(
+            f"there is no index kind {name!r}", f"installed: {', '.join(kinds())}"
+        )
+    return found

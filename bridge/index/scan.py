@@ -1,8 +1,13 @@
-"""What footers cannot tell, taken from the data: NaN counts, and bounds that are missing."""
+"""The one read of a file's data: every index that needs values takes them from the same pass.
+
+Footers cannot tell NaN counts, and lack some bounds: `LeafScan` takes these from the data like any
+other kind. Nothing is read where nobody needs it.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,47 +17,71 @@ import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
 from bridge.index.footer import Footer, LeafStatistics
+from bridge.index.kinds.kind import Arrays, Gathering, Row
 from bridge.index.stored import StoredType
 from bridge.storage.port import Storage
 
 _WHOLE = 8 * 1024 * 1024
+_ROWS = 1_000_000
+"""Rows of a file that are read at once; a larger file is read in batches."""
+_BATCH = 128 * 1024
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
 
 
-def complete_from_data(footer: Footer, storage: Storage, uri: str, size: int, tail: bytes) -> None:
-    """Counts NaN in float leaves and finds bounds that the footer lacks, in place.
+def leaf_scans(footer: Footer) -> list[LeafScan]:
+    """What the data must tell about a file's leaves that its footer does not."""
+    wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer.rows)]
+    names = [".".join(footer.leaves[i].column.path) for i, _ in wanted]
+    # Two leaves that share a spelling cannot be told apart: nothing is said of them.
+    return [
+        LeafScan(i, leaf) for (i, leaf), n in zip(wanted, names, strict=True) if _once(n, names)
+    ]
 
-    Bounds found here are values of the file, hence exact. Nothing is done for leaves below lists,
-    for INT96 and for types whose order Arrow does not share.
+
+def _once(name: str, names: list[str]) -> bool:
+    return names.count(name) == 1
+
+
+def scan(
+    footer: Footer,
+    gatherings: Sequence[Gathering],
+    storage: Storage,
+    uri: str,
+    size: int,
+    tail: bytes,
+) -> None:
+    """Reads the leaves that anyone needs, once, and hands them to all.
+
+    Args:
+        tail: the end of the file, as far as it was read for the footer.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
     """
-    wanted = [leaf for leaf in footer.leaves if _lacks(leaf, footer.rows)]
-    if not wanted or not footer.rows:
-        for leaf in wanted:
-            leaf.nans = 0
+    leaves = sorted({leaf for gathering in gatherings for leaf in gathering.leaves})
+    if not leaves or not footer.rows:
         return
     source = pa.BufferReader(tail) if len(tail) == size else _open(storage, uri, size)
     try:
-        file = pq.ParquetFile(source)
-        names = sorted({leaf.column.path[0] for leaf in wanted})
-        dotted = [".".join(leaf.column.path) for leaf in wanted]
-        table = file.read(columns=dotted, use_threads=False)
-        if sorted(table.column_names) != names:  # dots in names: two leaves share a spelling
-            return
-        for leaf in wanted:
-            _complete(leaf, _values(table, leaf.column.path))
+        for table in _tables(source, footer, leaves):
+            arrays = {i: _values(table, footer.leaves[i].column.path) for i in leaves}
+            for gathering in gatherings:
+                if gathering.leaves:
+                    gathering.update(arrays)
     except (pa.ArrowException, OSError, KeyError) as error:
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
 
 
-def _lacks(leaf: LeafStatistics, rows: int) -> bool:
-    stored = leaf.column.type
-    if stored.is_floating:
-        return True
-    return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != rows
+def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table]:
+    reader = pq.core.ParquetReader()
+    reader.open(source, metadata=footer.metadata)
+    if footer.rows <= _ROWS:
+        yield reader.read_all(column_indices=leaves, use_threads=False)
+        return
+    groups = list(range(footer.metadata.num_row_groups))
+    for batch in reader.iter_batches(_BATCH, groups, column_indices=leaves, use_threads=False):
+        yield pa.Table.from_batches([batch])
 
 
 def _values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
@@ -62,23 +91,57 @@ def _values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     return column
 
 
-def _complete(leaf: LeafStatistics, values: pa.ChunkedArray) -> None:
+def _lacks(leaf: LeafStatistics, rows: int) -> bool:
     stored = leaf.column.type
-    leaf.nulls = values.null_count
     if stored.is_floating:
-        numbers = values.drop_null().to_numpy()
-        nan = np.isnan(numbers)
-        leaf.nans = int(np.count_nonzero(nan))
-        if leaf.nans:
-            numbers = numbers[~nan]
-        if len(numbers):
-            leaf.lower, leaf.upper = float(numbers.min()), float(numbers.max())
-            leaf.exact = True
-        return
-    if isinstance(values.type, pa.DictionaryType) or values.null_count == len(values):
-        return
-    bounds = pc.min_max(_comparable(values, stored)).as_py()
-    leaf.lower, leaf.upper, leaf.exact = bounds["min"], bounds["max"], True
+        return True
+    return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != rows
+
+
+class LeafScan:
+    """Counts NaN in a float leaf, or finds bounds that the footer lacks, in place.
+
+    Bounds found here are values of the file, hence exact. Nothing is done for leaves below lists,
+    for INT96 and for types whose order Arrow does not share.
+    """
+
+    def __init__(self, number: int, leaf: LeafStatistics) -> None:
+        self.leaves = (number,)
+        self._leaf = leaf
+        self._nulls = self._nans = 0
+        self._bounds: tuple[Any, Any] | None = None
+        self._comparable = True
+
+    def update(self, arrays: Arrays) -> None:
+        values = arrays[self.leaves[0]]
+        self._nulls += values.null_count
+        if self._leaf.column.type.is_floating:
+            numbers = values.drop_null().to_numpy()
+            nan = np.isnan(numbers)
+            count = int(np.count_nonzero(nan))
+            self._nans += count
+            if count:
+                numbers = numbers[~nan]
+            if len(numbers):
+                self._widen(float(numbers.min()), float(numbers.max()))
+        elif isinstance(values.type, pa.DictionaryType):
+            self._comparable = False
+        elif values.null_count < len(values):
+            bounds = pc.min_max(_comparable(values, self._leaf.column.type)).as_py()
+            self._widen(bounds["min"], bounds["max"])
+
+    def _widen(self, low: Any, high: Any) -> None:
+        held = self._bounds or (low, high)
+        self._bounds = min(held[0], low), max(held[1], high)
+
+    def finish(self) -> tuple[Row, ...]:
+        leaf = self._leaf
+        leaf.nulls = self._nulls
+        if leaf.column.type.is_floating:
+            leaf.nans = self._nans
+        if self._bounds is not None and self._comparable:
+            leaf.lower, leaf.upper, leaf.exact = *self._bounds, True
+        return ()
 
 
 def _comparable(values: pa.ChunkedArray, stored: StoredType) -> Any:

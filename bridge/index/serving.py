@@ -18,6 +18,7 @@ from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
 from bridge.index.column_view import ColumnView
 from bridge.index.compiled import Compiled, Limits, compile_index
+from bridge.index.kinds.opened import OpenedKind, open_kinds
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.table.model import FileList
@@ -35,6 +36,8 @@ class ServingIndex:
         sizes, modified, rows: by ordinal; rows -1 where not known.
         partition: index into ``partition_names``.
         trusted: files whose entry tells of the file as listed.
+        kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
+            asked for.
     """
 
     def __init__(self, manifest: Manifest, compiled: Compiled) -> None:
@@ -53,6 +56,7 @@ class ServingIndex:
         self._row_groups: pa.Array = files.column("row_groups")
         self._all_trusted = compiled.all_trusted
         self._columns = ColumnView(compiled)
+        self.kinds: tuple[OpenedKind, ...] = ()
 
     @classmethod
     def open(
@@ -68,7 +72,10 @@ class ServingIndex:
             IndexCorrupt: a shard is gone or not what was written.
             StorageFailure, StorageFull.
         """
-        return cls(manifest, compile_index(manifest, store, Path(cache_dir), limits))
+        compiled = compile_index(manifest, store, Path(cache_dir), limits)
+        serving = cls(manifest, compiled)
+        serving.kinds = open_kinds(manifest, compiled, store)
+        return serving
 
     @property
     def problems(self) -> dict[str, BridgeError]:
@@ -111,6 +118,11 @@ class ServingIndex:
         Returns:
             An estimate; None where the index keeps no sketch of the column.
         """
+        path = ".".join((column,) if isinstance(column, str) else column)
+        for opened in self.kinds:
+            found = opened.distinct_values(path)
+            if found is not None:
+                return found
         return None
 
     def match(self, files: FileList) -> Int64:

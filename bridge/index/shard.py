@@ -14,7 +14,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,29 +66,46 @@ _PACKED = ("file", "nulls", "nans", "size")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was read from some files: one row a file (`OUTCOME`), and their columns (`COLUMNS`)."""
+    """What was read from some files.
+
+    Attributes:
+        files: one row a file (`OUTCOME`).
+        columns: a row for each of their columns (`COLUMNS`).
+        payloads: rows of the kinds beside min/max, by the signature of the definition.
+    """
 
     files: pa.Table
     columns: pa.Table
+    payloads: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(table.nbytes for table in self.payloads.values()))
 
     def to_bytes(self) -> bytes:
         """For the way from an executor to the driver."""
-        parts = [_ipc(self.files), _ipc(self.columns)]
-        return struct.pack("<q", len(parts[0])) + b"".join(parts)
+        parts = [_ipc(t) for t in (self.files, self.columns, *self.payloads.values())]
+        head = json.dumps([list(self.payloads), [len(part) for part in parts]]).encode()
+        return struct.pack("<q", len(head)) + head + b"".join(parts)
 
     @staticmethod
     def from_bytes(raw: bytes) -> Collected:
         (length,) = struct.unpack_from("<q", raw)
         view = pa.py_buffer(raw)
-        files = pa.ipc.open_stream(view.slice(8, length)).read_all()
-        columns = pa.ipc.open_stream(view.slice(8 + length)).read_all()
-        return Collected(files, columns)
+        signatures, sizes = json.loads(raw[8 : 8 + length])
+        tables, at = [], 8 + length
+        for size in sizes:
+            tables.append(pa.ipc.open_stream(view.slice(at, size)).read_all())
+            at += size
+        return Collected(tables[0], tables[1], dict(zip(signatures, tables[2:], strict=True)))
 
     @staticmethod
     def concatenate(parts: Sequence[Collected]) -> Collected:
+        signatures = dict.fromkeys(s for part in parts for s in part.payloads)
         return Collected(
             pa.concat_tables([OUTCOME.empty_table(), *(p.files for p in parts)]),
             pa.concat_tables([COLUMNS.empty_table(), *(p.columns for p in parts)]),
+            {s: pa.concat_tables([p.payloads[s] for p in parts]) for s in signatures},
         )
 
 

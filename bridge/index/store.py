@@ -16,6 +16,7 @@ import hashlib
 import re
 import time
 import uuid
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from bridge.errors import (
     StorageFailure,
 )
 from bridge.index.manifest import Blob, Manifest, parse_manifest
-from bridge.storage.port import Storage
+from bridge.storage.port import Range, Storage
 from bridge.storage.uri import canonical, join
 
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
@@ -133,6 +134,14 @@ class IndexStore:
                 _MEND,
             )
         return part
+
+    def read_slices(self, blob: Blob, ranges: Sequence[Range]) -> list[bytes]:
+        """Byte ranges of a file of the index; who asks checks them. Errors: IndexCorrupt."""
+        uri = join(self.root, blob.name)
+        try:
+            return self.storage.read_ranges(uri, ranges)
+        except FileUnreadable as error:
+            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _MEND) from error
 
     def commit(self, manifest: Manifest) -> Manifest:
         """Makes a generation visible, if its number is still free.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,15 @@ from bridge.expression.nodes import (
     BoundAnd,
     BoundExpression,
     BoundFalse,
+    BoundPredicate,
     BoundReference,
     BoundTrue,
 )
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.index.kinds.chain import Ask, has_or, never
+from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.table.model import FileList, Table
@@ -141,8 +145,16 @@ class FilePruner:
             return np.ones(self._statistics.num_files, np.bool_)
         return prune(predicate, self._statistics, self._semantics).never
 
-    def keep(self, ordinals: Ordinals, predicate: BoundExpression) -> Mask | None:
-        """For listed files (by ordinal, -1 unknown): False where dropped; None keeps all."""
+    def keep(
+        self, ordinals: Ordinals, predicate: BoundExpression, kind: OpenedKind | None = None
+    ) -> Mask | None:
+        """For listed files (by ordinal, -1 unknown): False where dropped; None keeps all.
+
+        Args:
+            kind: asks this one, and about nothing but these files; None asks min/max.
+        """
+        if kind is not None:
+            return self._keep_by_kind(ordinals, predicate, kind)
         never = self.never(predicate)
         if never is None:
             return None
@@ -150,6 +162,35 @@ class FilePruner:
             return ~never
         # -1 picks the last file's answer and is then overruled.
         return ~never[ordinals] | (ordinals < 0)
+
+    def kinds(self, predicate: BoundExpression) -> list[OpenedKind]:
+        """The indexes beside min/max that may know something, cheapest first."""
+        serving = self._view.serving
+        return [k for k in serving.kinds if k.concerns(predicate)] if serving is not None else []
+
+    def _keep_by_kind(
+        self, ordinals: Ordinals, predicate: BoundExpression, kind: OpenedKind
+    ) -> Mask | None:
+        if isinstance(predicate, BoundTrue):
+            return None
+        asks: list[Ask] = [partial(_ask, kind, self._semantics)]
+        if has_or(predicate):  # what this one leaves open of an OR another may know
+            others = self.kinds(predicate)
+            before = others[: others.index(kind)] if kind in others else []
+            asks = [self._bounds, *(partial(_ask, k, self._semantics) for k in before), *asks]
+        known = np.flatnonzero(ordinals >= 0)
+        found = never(predicate, ordinals[known], asks)
+        if not found.any():
+            return None
+        keep = np.ones(len(ordinals), np.bool_)
+        keep[known[found]] = False
+        return keep
+
+    def _bounds(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+        if not isinstance(expression, BoundPredicate):
+            return None
+        found = self.never(expression)
+        return None if found is None else found[ordinals]
 
     def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
         """Columns of the predicate that the index holds something about."""
@@ -174,6 +215,12 @@ class FilePruner:
                 if self._statistics.column(r) is None and not r.partition
             )
         )
+
+
+def _ask(
+    kind: OpenedKind, semantics: Semantics, expression: BoundExpression, ordinals: Ordinals
+) -> Mask | None:
+    return kind.never(expression, ordinals, semantics) if kind.concerns(expression) else None
 
 
 def keep_by_attributes(

@@ -6,6 +6,7 @@ blob a task, so neither rows nor objects per file cross the wire.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import bridge
 from bridge.errors import BridgeError, StorageFailure
-from bridge.index.collect import CHUNK, FileTask, Nan, collect_chunk
+from bridge.index.collect import CHUNK, FileTask, Reading, collect_chunk
 from bridge.index.shard import Collected
 from bridge.storage.routed import open_storage
 
@@ -40,10 +41,13 @@ class SparkCollector:
     ) -> None:
         self._context = session.sparkContext
         self._options = dict(options or {})
+        self._ships = ship
         if ship:
             _ship(self._context)
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
+        if self._ships:
+            _ship_kinds(self._context, reading)
         cores = max(self._context.defaultParallelism, 1)
         chunk = max(1, min(CHUNK, -(-len(tasks) // (2 * cores))))
         wave = chunk * cores * _TASKS_PER_CORE
@@ -51,23 +55,23 @@ class SparkCollector:
         # Two jobs at a time: the tail of one wave leaves no core idle, and the driver holds two at
         # most, however large the table is.
         with ThreadPoolExecutor(2) as pool:
-            pending = [pool.submit(self._run, part, chunk, nan) for part in waves[:2]]
+            pending = [pool.submit(self._run, part, chunk, reading) for part in waves[:2]]
             for number in range(len(waves)):
                 blobs = pending[number].result()
                 if number + 2 < len(waves):
-                    pending.append(pool.submit(self._run, waves[number + 2], chunk, nan))
+                    pending.append(pool.submit(self._run, waves[number + 2], chunk, reading))
                 pending[number] = pool.submit(list)  # frees the blobs
                 for blob in blobs:
                     yield Collected.from_bytes(blob)
 
-    def _run(self, tasks: Sequence[FileTask], chunk: int, nan: Nan) -> list[bytes]:
+    def _run(self, tasks: Sequence[FileTask], chunk: int, reading: Reading) -> list[bytes]:
         chunks = [list(tasks[i : i + chunk]) for i in range(0, len(tasks), chunk)]
         options = self._options
 
         def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
             storage = open_storage(options=options)
             for part in parts:
-                yield collect_chunk(part, storage, nan).to_bytes()
+                yield collect_chunk(part, storage, reading).to_bytes()
 
         try:
             blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
@@ -78,6 +82,26 @@ class SparkCollector:
                 f"the Spark job failed: {_cause(error)}", "see the executors' logs"
             ) from error
         return [bytes(blob) for blob in blobs]
+
+
+def _ship_kinds(context: SparkContext, reading: Reading) -> None:
+    """Adds the modules of kinds that other distributions brought."""
+    for kind, _ in reading.kinds:
+        top = type(kind).__module__.partition(".")[0]
+        file = sys.modules[top].__file__
+        if top in ("bridge", "__main__") or file is None:
+            continue
+        name = f"{top}_for_executors.zip"
+        if any(name in str(path) for path in context._python_includes or ()):
+            continue
+        target = Path(tempfile.mkdtemp(prefix="skipbridge-")) / name
+        source = Path(file)
+        found = sorted(source.parent.rglob("*.py")) if source.name == "__init__.py" else [source]
+        root = source.parent.parent if source.name == "__init__.py" else source.parent
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in found:
+                archive.write(path, path.relative_to(root))
+        context.addPyFile(str(target))
 
 
 def _cause(error: Exception) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bridge.expression.text import parse_where
 from bridge.index.build import build_index
-from bridge.index.collect import FileTask, Nan
+from bridge.index.collect import FileTask, Reading
 from bridge.index.footer import Footer, FooterReader, open_footer
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.store import IndexStore
@@ -53,7 +53,7 @@ class _Listed:
 class _Synthetic:
     """One footer, its bounds changed per file: file n holds ids n * 10 to n * 10 + 14."""
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         footer = _footer()
         for start in range(0, len(tasks), 50_000):
             builder = CollectedBuilder()

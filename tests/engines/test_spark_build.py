@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import StorageFailure
-from bridge.index.collect import FileTask, Nan, ThreadCollector
+from bridge.index.collect import FileTask, Nan, Reading, ThreadCollector
 from bridge.index.serving import ServingIndex
 from bridge.index.shard import Collected
 from bridge.spark.build_index import SparkCollector
@@ -111,9 +111,9 @@ def test_timestamps_as_micros(session: SparkSession, lake: Lake) -> None:
 class Elsewhere(SparkCollector):
     """Reads from a bucket whose endpoint nobody serves."""
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         moved = [FileTask(t.file, "s3://nowhere/f", t.size, t.modified) for t in tasks]
-        return super().collect(moved, nan)
+        return super().collect(moved, reading)
 
 
 def test_a_storage_that_fails_fails_the_build(session: SparkSession, lake: Lake) -> None:

@@ -20,7 +20,7 @@ from bridge.expression.bind import bind
 from bridge.expression.builders import eq
 from bridge.expression.prune import prune
 from bridge.index import compact
-from bridge.index.collect import FileTask, Nan, ThreadCollector
+from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.index.serving import ServingIndex
 from bridge.index.shard import Collected
 from bridge.storage.port import Storage
@@ -122,9 +122,9 @@ class Rewriting(ThreadCollector):
         super().__init__(storage)
         self._rewrite = rewrite
 
-    def collect(self, tasks: Sequence[FileTask], nan: Nan) -> Iterator[Collected]:
+    def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         self._rewrite()
-        return super().collect(tasks, nan)
+        return super().collect(tasks, reading)
 
 
 def test_rule_19_rewritten_while_it_is_read(lake: Lake) -> None:
@@ -295,7 +295,7 @@ def test_a_commit_of_a_taken_number_conflicts(lake: Lake) -> None:
     "damage",
     [
         lambda text: text[:-20],
-        lambda text: text.replace('"version": 1', '"version": 2'),
+        lambda text: text.replace('"version": 2', '"version": 1'),
         lambda text: text.replace('"num_files": 3', '"num_files": 4'),
         lambda text: "{}",
         lambda text: "[1]",

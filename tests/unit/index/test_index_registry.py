@@ -1,35 +1,39 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
-from index_lake import Lake
 
+from bridge.errors import InvalidConfiguration
 from bridge.index import registry
-from bridge.types import TRINO
+from bridge.index.kinds.kind import Kind
 
 
-class Dearer(registry.MinMax):
+class Dearer(Kind):
     name = "dearer"
-    cost = 9.0
+    cost = 99.0
 
 
 DEARER = Dearer()
 
 
-def test_a_kind_is_added_by_an_entry_point(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     entry = EntryPoint("dearer", f"{__name__}:DEARER", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
     registry.kinds.cache_clear()
-    try:
-        minmax, dearer = registry.kinds()
-    finally:
-        registry.kinds.cache_clear()
-    assert (minmax.name, dearer) == ("minmax", DEARER)
-    lake.write("f", {"x": [1]})
-    lake.build()
-    serving = lake.serving()
-    found = minmax.statistics(serving, (), TRINO)
-    assert found is not None
-    assert found.num_files == 1
-    assert dearer.statistics(serving, (), TRINO) is None  # this generation holds none of it
+    yield
+    registry.kinds.cache_clear()
+
+
+def test_a_kind_is_added_by_an_entry_point(installed: None) -> None:
+    found = list(registry.kinds().values())
+    assert found[-1] is DEARER
+    assert [kind.cost for kind in found] == sorted(kind.cost for kind in found)
+    assert registry.kind("dearer") is DEARER
+
+
+def test_what_is_not_installed_is_named() -> None:
+    with pytest.raises(InvalidConfiguration, match="no index kind 'dearer'"):
+        registry.kind("dearer")

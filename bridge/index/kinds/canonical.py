@@ -1,0 +1,141 @@
+"""Values of a file as the index holds them: in the form that bounds of their stored type have.
+
+`packed` values are bytes, whatever the type: eight of a number, sixteen of a wide decimal; what is
+packed is unpacked for all files of one stored type at once, and converted to the table's type by
+`bridge.index.convert`, exactly or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.index.stored import INT_MAX, StoredType
+
+_FLOOR_1900 = {"date": -25_567, "timestamp": -25_567 * 86_400 * 1_000_000}
+_PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}
+
+
+def canonical(stored: StoredType, values: pa.ChunkedArray, *, legacy: bool = False) -> Any:
+    """Non-null values read from a file as a flat array by ``stored.holds``: int64, float64, Arrow's
+    decimal128 or large_binary; None where some value cannot be told exactly.
+
+    Args:
+        legacy: see `FileFacts.legacy`.
+    """
+    values = values.drop_null()
+    form = stored.holds
+    if form == "bytes":
+        kind = values.type
+        if pa.types.is_dictionary(kind):
+            values = values.cast(kind.value_type)
+        return _one(values.cast(pa.large_binary()))
+    if form == "float":
+        return np.asarray(values.to_numpy(), np.float64) + 0.0  # one zero (rule 2)
+    if form == "wide":
+        found = _one(values)
+        return found if pa.types.is_decimal128(found.type) else None
+    if form != "int":
+        return None
+    numbers = _integers(stored, values)
+    if numbers is None:
+        return None
+    floor = _FLOOR_1900.get(stored.logical) if legacy else None
+    return None if floor is not None and len(numbers) and numbers.min() < floor else numbers
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    found = values.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks else pa.array([], found.type)
+    return found
+
+
+def _integers(stored: StoredType, values: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
+    match stored.logical:
+        case "bool" | "int":
+            return np.asarray(_one(values).cast(pa.int64()).to_numpy(), np.int64)
+        case "uint":
+            wide = _one(values).cast(pa.uint64()).to_numpy()
+            return None if len(wide) and wide.max() > INT_MAX else wide.astype(np.int64)
+        case "date":
+            days = _one(values).cast(pa.int32()).to_numpy()
+            return np.asarray(days, np.int64)
+        case "timestamp":
+            return _micros(stored, _one(values))
+        case "decimal":
+            return unscaled(_one(values))
+    return None
+
+
+def _micros(stored: StoredType, values: pa.Array) -> npt.NDArray[np.int64] | None:
+    if not pa.types.is_timestamp(values.type) or values.type.unit != stored.unit:
+        return None
+    raw = np.asarray(values.cast(pa.int64()).to_numpy(), np.int64)
+    if stored.unit == "ns":
+        whole = raw // 1000
+        return whole if bool((whole * 1000 == raw).all()) else None
+    if stored.unit == "ms":
+        limit = 2**63 // 1000 - 1
+        return raw * 1000 if bool((np.abs(raw) <= limit).all()) else None
+    return raw if stored.unit == "us" else None
+
+
+def unscaled(values: pa.Array) -> npt.NDArray[np.int64] | None:
+    """Unscaled numbers of decimals that fit 64 bits; None if one does not."""
+    if not pa.types.is_decimal(values.type):
+        return None
+    if not pa.types.is_decimal128(values.type):
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
+    words = np.frombuffer(values.buffers()[1] or b"", "<i8", 2 * len(values), 16 * values.offset)
+    low, high = words[0::2], words[1::2]
+    return low.copy() if bool((high == low >> 63).all()) else None
+
+
+def distinct(values: Any) -> Any:
+    """Distinct values, ascending."""
+    if isinstance(values, np.ndarray):
+        return np.unique(values)
+    found = pc.unique(values)
+    return found.take(pc.sort_indices(found))
+
+
+def packed(values: Any) -> pa.Array:
+    """Flat values as bytes."""
+    if isinstance(values, np.ndarray):
+        raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        return _fixed(8, pa.py_buffer(raw.tobytes()), len(raw))
+    if pa.types.is_decimal(values.type):
+        whole = pa.concat_arrays([values])
+        raw = np.frombuffer(whole.buffers()[1] or b"", np.uint8)
+        return _fixed(
+            16, pa.py_buffer(raw[16 * whole.offset :][: 16 * len(whole)].tobytes()), len(whole)
+        )
+    return values.cast(pa.large_binary())
+
+
+def _fixed(width: int, data: pa.Buffer, count: int) -> pa.Array:
+    fixed = pa.Array.from_buffers(pa.binary(width), count, [None, data])
+    return fixed.cast(pa.binary()).cast(pa.large_binary())
+
+
+def unpacked(stored: StoredType, flat: pa.Array) -> Any:
+    """Undoes `packed` for values of one stored type."""
+    flat = flat.cast(pa.large_binary())
+    if stored.holds == "bytes":
+        return flat
+    width = 16 if stored.holds == "wide" else 8
+    start = (
+        int(np.frombuffer(flat.buffers()[1], np.int64, 1, flat.offset * 8)[0]) if len(flat) else 0
+    )
+    data = flat.buffers()[2] or b""
+    if stored.holds == "wide":
+        raw = np.frombuffer(data, np.uint8, width * len(flat), start).tobytes()
+        kind = pa.decimal128(38, stored.scale)
+        return pa.Array.from_buffers(kind, len(flat), [None, pa.py_buffer(raw)])
+    dtype = np.float64 if stored.holds == "float" else np.int64
+    return np.frombuffer(data, dtype, len(flat), start)

@@ -1,0 +1,154 @@
+"""What an index kind is: how it gathers from a file, what it stores, and what it answers.
+
+A kind is one file: a subclass of `Kind` and an instance named ``KIND`` in `bridge.index.kinds`, or
+an entry point elsewhere (docs/kinds.md). Rows, bodies, shards, merging, tombstones, caches and
+range reads are kept by `bridge.index.kinds.payload`; a kind only says what a row is.
+
+The law of every kind: where it answers NEVER, no row of that file satisfies the expression as the
+asking engine reads it. A file it has no row of, or doubts, is MAYBE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.expression.nodes import BoundAnd, BoundExpression, BoundOr, BoundPredicate
+from bridge.expression.statistics import Mask
+from bridge.index.kinds.definition import Definition, parse_definition
+from bridge.index.kinds.payload import Payload
+from bridge.index.stored import StoredColumn
+from bridge.types import Semantics
+
+Ordinals = npt.NDArray[np.int64]
+Row = dict[str, Any]
+Arrays = Mapping[int, pa.ChunkedArray]
+"""Values read from a file, by the number of their leaf."""
+STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
+"""The key of the stored column that a row's values come from (`StoredColumn.key`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A file as a kind sees it before its data is read.
+
+    Attributes:
+        metadata: its footer.
+        leaves: of the footer, in its order.
+        legacy: dates before 1900 may be of the hybrid calendar (correctness 9).
+        read_ranges: byte ranges of the file.
+    """
+
+    uri: str
+    size: int
+    metadata: pq.FileMetaData
+    leaves: tuple[StoredColumn, ...]
+    legacy: bool
+    read_ranges: Callable[[Sequence[tuple[int, int]]], list[bytes]]
+
+    def leaf(self, path: tuple[str, ...]) -> int | None:
+        """The number of the one leaf that engines read for a column, without regard to case.
+
+        None if there is none, if two are spelled alike but for case, if it lies in a list or map,
+        or if the name is a leaf here and a group there (correctness 14).
+        """
+        wanted = tuple(name.lower() for name in path)
+        found = None
+        for number, column in enumerate(self.leaves):
+            here = tuple(name.lower() for name in column.path)
+            if here == wanted:
+                if found is not None or column.type.logical == "repeated":
+                    return None
+                found = number
+            elif len(here) != len(wanted) and here[: len(wanted)] == wanted[: len(here)]:
+                return None
+        return found
+
+
+class Gathering(Protocol):
+    """One definition over one file.
+
+    Attributes:
+        leaves: numbers of the leaves whose values it needs; none if the footer told it all.
+    """
+
+    @property
+    def leaves(self) -> tuple[int, ...]: ...
+
+    def update(self, arrays: Arrays) -> None:
+        """Takes the values of some more rows; the arrays of one call are of equal length."""
+        ...
+
+    def finish(self) -> Iterable[Row]:
+        """The file's rows: by name what the kind's schema holds, and ``body`` where it has one."""
+        ...
+
+
+class KindStatistics(Protocol):
+    """One definition over all files of an opened generation; safe for threads."""
+
+    def never(
+        self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
+    ) -> Mask | None:
+        """Of the given files those in which no row satisfies the expression; None: none known.
+
+        Asked for every predicate, and for every conjunction before its parts.
+        """
+        ...
+
+
+class Kind:
+    """A kind; stateless.
+
+    Attributes:
+        name: as manifests, reports and ``skipbridge index build --NAME`` spell it.
+        cost: of an answer; cheaper kinds are asked first, min/max before all of them.
+        help: of the command's option.
+        options: names and defaults of what follows the column: ``column:option=value``.
+        schema: of its rows, beside ``file`` and ``body``.
+        has_body: rows have bytes of their own, which are read for the files asked about only.
+    """
+
+    name: str
+    cost: float = 10.0
+    help: str = ""
+    options: Mapping[str, str] = {}
+    schema: pa.Schema
+    has_body: bool = False
+
+    def define(self, text: str) -> Definition:
+        """Reads an option's text. Errors: InvalidConfiguration."""
+        return parse_definition(self.name, text, self.options)
+
+    def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
+        """How to gather from a file; None where nothing can be said of it."""
+        raise NotImplementedError
+
+    def reduce(self, rows: pa.Table) -> pa.Table:
+        """What is kept of many files' rows; a row about no file in particular has ``file`` -1."""
+        return rows
+
+    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+        """Whether it could answer anything; asked before anything of it is read."""
+        wanted = definition.on.lower()
+        return any(".".join(p.reference.path).lower() == wanted for p in predicates(expression))
+
+    def open(self, definition: Definition, payload: Payload) -> KindStatistics | None:
+        """Opens what shards hold; None for a kind that prunes nothing."""
+        raise NotImplementedError
+
+
+def predicates(expression: BoundExpression) -> Iterable[BoundPredicate]:
+    """All predicates within an expression."""
+    match expression:
+        case BoundAnd(children) | BoundOr(children):
+            for child in children:
+                yield from predicates(child)
+        case BoundPredicate():
+            yield expression

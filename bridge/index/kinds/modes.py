@@ -1,0 +1,113 @@
+"""How much min/max keeps of a column: ``none``, ``counts``, ``truncate(n)`` or ``full``.
+
+``none`` keeps that the column is there, ``counts`` also its numbers of NULL and NaN,
+``truncate(n)`` bounds of at most n code points of text or bytes (correctness 3), ``full`` all. A
+column that is not kept is still known to exist: a file without an entry of a column is taken to
+lack it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from bridge.errors import InvalidConfiguration
+from bridge.index.footer import LeafStatistics
+
+_TRUNCATE = re.compile(r"truncate\((\d{1,4})\)")
+FULL = -1
+NONE = -2
+COUNTS = -3
+
+
+def parse_mode(text: str) -> int:
+    """A mode's number: `FULL`, `NONE`, `COUNTS`, or the length that bounds are cut to.
+
+    Errors:
+        InvalidConfiguration.
+    """
+    plain = {"full": FULL, "none": NONE, "counts": COUNTS}.get(text)
+    if plain is not None:
+        return plain
+    match = _TRUNCATE.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise InvalidConfiguration(
+            f"{text!r} is no mode of min/max", "one of none, counts, truncate(16), full"
+        )
+    return int(match[1])
+
+
+class Modes:
+    """The modes of a table's columns, applied to what footers and scans say."""
+
+    def __init__(self, modes: Iterable[tuple[str, str]]) -> None:
+        self._modes = {column: parse_mode(mode) for column, mode in modes}
+        self._other = self._modes.pop("*", FULL)
+        self._known: dict[str, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._modes) or self._other != FULL
+
+    def of(self, path: tuple[str, ...]) -> int:
+        """Of a leaf: its own, the one of what it lies in, or the table's."""
+        for end in range(len(path), 0, -1):
+            found = self._modes.get(".".join(path[:end]).lower())
+            if found is not None:
+                return found
+        return self._other
+
+    def apply(self, leaf: LeafStatistics) -> None:
+        """Forgets what the column's mode does not keep, in place."""
+        mode = self._known.get(leaf.key)
+        if mode is None:
+            mode = self._known[leaf.key] = self.of(leaf.column.path)
+        if mode == FULL:
+            return
+        if mode in (NONE, COUNTS):
+            leaf.lower = leaf.upper = None
+            leaf.exact = False
+            if mode == NONE:
+                leaf.nulls = leaf.nans = None
+        elif leaf.column.type.holds == "bytes":
+            _truncate(leaf, mode)
+
+
+def _truncate(leaf: LeafStatistics, length: int) -> None:
+    text = leaf.column.type.logical == "string"
+    if leaf.lower is not None:
+        lower = truncated(leaf.lower, length, text)
+        leaf.exact = leaf.exact and lower == leaf.lower
+        leaf.lower = lower
+    if leaf.upper is not None:
+        upper = truncated(leaf.upper, length, text)
+        if upper != leaf.upper:
+            leaf.exact = False
+            leaf.upper = incremented(upper, text)
+
+
+def truncated(value: bytes, length: int, text: bool) -> bytes:
+    """A prefix of at most ``length`` code points, or bytes."""
+    if not text:
+        return value[:length]
+    try:
+        return value.decode()[:length].encode()
+    except UnicodeDecodeError:
+        return value  # not cut: what is no text has no code points
+
+
+def incremented(value: bytes, text: bool) -> bytes | None:
+    """The least prefix above all that begin with ``value``; None if there is none (rule 3).
+
+    >>> incremented("a\\U0010ffff".encode(), True), incremented("\\ud7ff".encode(), True)
+    (b'b', b'\\xee\\x80\\x80')
+    """
+    if not text:
+        stripped = value.rstrip(b"\xff")
+        return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+    points = [ord(c) for c in value.decode()]
+    while points and points[-1] == 0x10FFFF:
+        points.pop()
+    if not points:
+        return None
+    points[-1] = 0xE000 if points[-1] == 0xD7FF else points[-1] + 1
+    return "".join(map(chr, points)).encode()

@@ -1,0 +1,115 @@
+"""The kinds of an opened generation: nothing of one is read before it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from bridge.errors import BridgeError
+from bridge.expression.nodes import BoundExpression
+from bridge.expression.statistics import Mask
+from bridge.index import registry
+from bridge.index.compiled import Compiled
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.kind import Kind, KindStatistics, Ordinals
+from bridge.index.kinds.payload import Part, Payload, open_payload
+from bridge.index.manifest import Manifest
+from bridge.index.store import IndexStore
+from bridge.types import Semantics
+
+
+class OpenedKind:
+    """One definition of a generation; safe for threads.
+
+    A definition that cannot be read answers nothing from then on, and ``problem`` says why.
+
+    Attributes:
+        definition: what it is over.
+        problem: code and sentence of what went wrong; None while nothing has.
+    """
+
+    def __init__(self, kind: Kind, definition: Definition, load: Callable[[], Payload]) -> None:
+        self.kind, self.definition = kind, definition
+        self.problem: BridgeError | None = None
+        self._load = load
+        self._payload: Payload | None = None
+        self._statistics: KindStatistics | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def concerns(self, expression: BoundExpression) -> bool:
+        """Whether it may answer anything about an expression; reads nothing."""
+        return self.problem is None and self.kind.concerns(self.definition, expression)
+
+    def payload(self) -> Payload | None:
+        """Its rows; None where they cannot be read."""
+        if self._payload is None and self.problem is None:
+            with self._lock:
+                if self._payload is None and self.problem is None:
+                    try:
+                        payload = self._load()
+                        self._statistics = self.kind.open(self.definition, payload)
+                        self._payload = payload
+                    except BridgeError as error:
+                        self.problem = error
+        return self._payload
+
+    def never(
+        self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
+    ) -> Mask | None:
+        """See `KindStatistics.never`; None also where the index cannot be read."""
+        if self.payload() is None or self._statistics is None:
+            return None
+        try:
+            return self._statistics.never(expression, ordinals, semantics)
+        except BridgeError as error:
+            self.problem = error
+            return None
+
+    def distinct_values(self, column: str) -> float | None:
+        """An estimate, of kinds that make one, see `bridge.index.kinds.distinct`."""
+        estimate = getattr(self.kind, "distinct_values", None)
+        if estimate is None or self.payload() is None:
+            return None
+        found: float | None = estimate(self._payload, column)
+        return found
+
+
+def open_kinds(manifest: Manifest, compiled: Compiled, store: IndexStore) -> tuple[OpenedKind, ...]:
+    """The visible definitions of a generation whose kinds are installed, cheapest first."""
+    installed = registry.kinds()
+    found = []
+    for definition in manifest.settings.definitions:
+        kind = installed.get(definition.kind)
+        if kind is not None and definition.visible:
+            found.append(
+                OpenedKind(kind, definition, _loader(manifest, compiled, store, definition))
+            )
+    return tuple(sorted(found, key=lambda opened: opened.kind.cost))
+
+
+def _loader(
+    manifest: Manifest, compiled: Compiled, store: IndexStore, definition: Definition
+) -> Callable[[], Payload]:
+    def load() -> Payload:
+        shard = compiled.files.column("shard").to_numpy()
+        slot = compiled.files.column("ordinal").to_numpy()
+        parts = []
+        for position, each in enumerate(manifest.shards):
+            held = each.payload(definition.signature)
+            if held is None:
+                continue
+            slots = np.full(each.num_files, -1, np.int64)
+            mine = np.flatnonzero(shard == position)
+            slots[slot[mine]] = mine
+            parts.append(Part(held.header, held.body, slots))
+        return open_payload(
+            definition.signature, parts, compiled.files.num_rows, store, compiled.directory
+        )
+
+    return load

@@ -1,0 +1,340 @@
+"""What shards hold for a definition, and the local form a planner reads it in.
+
+In storage a definition has one or two immutable files a shard, named by the manifest:
+
+``header``  Parquet: a row for each file and part (``file``, the kind's schema, and where the row's
+            bytes lie); read whole, and checked against the manifest.
+``body``    the rows' bytes one after another; ranges of it are read for the files asked about, and
+            checked against the sums in the header.
+
+Locally the header is one mapped Arrow file beside the generation's others, by the ordinals of its
+files; bodies are sparse files that fill as they are asked for, shared by all generations.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tempfile
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
+
+Int64 = npt.NDArray[np.int64]
+
+FILE = pa.field("file", pa.int64(), nullable=False)
+"""The file's ordinal in the shard; -1 where a row tells of no file in particular."""
+BODY = pa.field("body", pa.large_binary(), nullable=False)
+PLACE = (
+    pa.field("body_offset", pa.int64(), nullable=False),
+    pa.field("body_length", pa.int64(), nullable=False),
+    pa.field("body_check", pa.int64(), nullable=False),  # CRC-32
+)
+_GAP = 64 * 1024
+_BATCH = 32 * 1024 * 1024
+_MEND = "skipbridge index build builds it anew"
+
+
+class _Blob(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+class _Store(Protocol):
+    """The index in storage, see `bridge.index.store.IndexStore`."""
+
+    def read_blob(self, blob: Any) -> bytes: ...
+
+    def read_slices(self, blob: Any, ranges: Sequence[tuple[int, int]]) -> list[bytes]: ...
+
+
+def rows_schema(schema: pa.Schema, has_body: bool) -> pa.Schema:
+    """Of rows as they are gathered."""
+    return pa.schema([FILE, *schema, *([BODY] if has_body else [])])
+
+
+def header_bytes(rows: pa.Table, has_body: bool) -> tuple[bytes, bytes | None]:
+    """Gathered rows as header and body."""
+    rows = rows.sort_by("file").combine_chunks()
+    body = None
+    if has_body:
+        bodies = rows["body"].combine_chunks()
+        bodies = bodies.chunk(0) if isinstance(bodies, pa.ChunkedArray) else bodies
+        lengths = pc.binary_length(bodies).to_numpy().astype(np.int64)
+        parts = [bodies[i].as_buffer() for i in range(len(bodies))]
+        sums = np.array([zlib.crc32(part) for part in parts], np.int64)
+        body = b"".join(part.to_pybytes() for part in parts)
+        ends = np.cumsum(lengths)
+        rows = rows.drop_columns(["body"])
+        for field, values in zip(PLACE, (ends - lengths, lengths, sums), strict=True):
+            rows = rows.append_column(field, pa.array(values))
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="zstd")
+    return sink.getvalue(), body
+
+
+def read_header(raw: bytes) -> pa.Table:
+    """Errors: IndexCorrupt."""
+    try:
+        return pq.read_table(pa.BufferReader(raw))
+    except pa.ArrowException as error:
+        raise IndexCorrupt(f"an index file cannot be read: {error}", _MEND) from error
+
+
+def with_bodies(header: pa.Table, body: bytes) -> pa.Table:
+    """Rows as they were gathered, from both files of a shard."""
+    offsets, lengths = header["body_offset"].to_pylist(), header["body_length"].to_pylist()
+    bodies = [body[o : o + n] for o, n in zip(offsets, lengths, strict=True)]
+    rows = header.drop_columns([field.name for field in PLACE])
+    return rows.append_column(BODY, pa.array(bodies, pa.large_binary()))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A shard's share of a definition.
+
+    Attributes:
+        slots: the serving ordinal of each file of the shard; -1: dead.
+    """
+
+    header: _Blob
+    body: _Blob | None
+    slots: Int64
+
+
+class Payload:
+    """A definition's rows over all live files of a generation.
+
+    Attributes:
+        num_files: of the generation.
+        rows: the kind's schema and ``ordinal``, sorted by it; mapped, not copied.
+        ordinal: of each row; -1 where it tells of no file in particular.
+    """
+
+    def __init__(
+        self, num_files: int, rows: pa.Table, bodies: Sequence[Body], covered: int
+    ) -> None:
+        self.num_files = num_files
+        self.rows = rows
+        self.ordinal: Int64 = rows["ordinal"].to_numpy()
+        self.covered = covered
+        self._bodies = bodies
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.rows.nbytes)
+
+    def bodies(self, rows: Int64) -> list[tuple[Int64, npt.NDArray[np.uint8], Int64]]:
+        """The bytes of some rows, by the file they lie in: positions in ``rows``, all bytes of
+        that file (holes where nobody asked), and where in it each begins.
+
+        Errors:
+            IndexCorrupt, StorageFailure.
+        """
+        if not len(rows):
+            return []
+        taken = self.rows.select(["body_part", "body_row", *(f.name for f in PLACE)])
+        taken = taken.take(pa.array(rows))
+        part = taken["body_part"].to_numpy()
+        found = []
+        for number in np.unique(part).tolist():
+            mine = np.flatnonzero(part == number)
+            columns = [
+                taken[name].to_numpy()[mine]
+                for name in ("body_row", "body_offset", "body_length", "body_check")
+            ]
+            body = self._bodies[number]
+            body.ensure(*columns)
+            found.append((mine, body.data, columns[1]))
+        return found
+
+
+class Body:
+    """One body as a sparse local file, shared by processes; bytes are checked before they count."""
+
+    def __init__(self, store: _Store, blob: _Blob, rows: int, cache: Path) -> None:
+        self._store, self._blob, self._rows = store, blob, rows
+        self._directory = cache / f"body-{blob.sha256}"
+        self._lock = threading.Lock()
+        self._data: npt.NDArray[np.uint8] | None = None
+        self._there: npt.NDArray[np.uint8] | None = None
+        self._checked = np.zeros(rows, np.bool_)
+
+    @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        assert self._data is not None
+        return self._data
+
+    def ensure(self, rows: Int64, offsets: Int64, lengths: Int64, checks: Int64) -> None:
+        """Makes the bytes of some rows present.
+
+        Errors:
+            IndexCorrupt, StorageFailure, StorageFull.
+        """
+        if self._checked[rows].all():
+            return
+        with self._lock:
+            self._open()
+            assert self._data is not None and self._there is not None
+            new = np.flatnonzero(~self._checked[rows])
+            # What another process brought is checked here: it may have died in the midst of it.
+            for i in new[self._there[rows[new]] != 0].tolist():
+                span = self._data[offsets[i] : offsets[i] + lengths[i]]
+                if zlib.crc32(span.data) == checks[i]:
+                    self._checked[rows[i]] = True
+            missing = new[~self._checked[rows[new]]]
+            missing = missing[np.argsort(offsets[missing], kind="stable")]
+            for group in _batches(offsets[missing], lengths[missing]):
+                self._fetch(missing[group], rows, offsets, lengths, checks)
+
+    def _fetch(
+        self, picked: Int64, rows: Int64, offsets: Int64, lengths: Int64, checks: Int64
+    ) -> None:
+        assert self._data is not None and self._there is not None
+        spans = _spans(offsets[picked], lengths[picked])
+        for (start, end), part in zip(
+            spans, self._store.read_slices(self._blob, spans), strict=True
+        ):
+            self._data[start:end] = np.frombuffer(part, np.uint8)
+        for i in picked.tolist():
+            span = self._data[offsets[i] : offsets[i] + lengths[i]]
+            if zlib.crc32(span.data) != checks[i]:
+                raise IndexCorrupt(f"{self._blob.name} is not what was written", _MEND)
+        self._there[rows[picked]] = 1
+        self._checked[rows[picked]] = True
+
+    def _open(self) -> None:
+        if self._data is not None:
+            return
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._data = _sparse(self._directory / "body", max(self._blob.size, 1))
+            self._there = _sparse(self._directory / "there", max(self._rows, 1))
+            meta = self._directory / "meta.json"
+            meta.write_text(json.dumps({"body": self._blob.name}))
+        except OSError as error:
+            kind = StorageFull if error.errno == 28 else StorageFailure
+            raise kind(f"{self._directory}: {error}", "set planner.cache_dir") from error
+
+
+def _sparse(path: Path, size: int) -> npt.NDArray[np.uint8]:
+    with path.open("ab") as file:
+        if file.tell() != size:
+            file.truncate(size)
+    return np.memmap(path, np.uint8, "r+", shape=(size,))
+
+
+def _batches(offsets: Int64, lengths: Int64) -> list[Int64]:
+    """Positions in runs of at most `_BATCH` bytes."""
+    if not len(offsets):
+        return []
+    run = np.cumsum(lengths) // _BATCH
+    edges = np.flatnonzero(np.diff(run)) + 1
+    return [np.asarray(g, np.int64) for g in np.split(np.arange(len(offsets)), edges)]
+
+
+def _spans(offsets: Int64, lengths: Int64) -> list[tuple[int, int]]:
+    """Ranges that hold all, neighbours joined; ``offsets`` ascend."""
+    ends = offsets + lengths
+    apart = np.flatnonzero(offsets[1:] - ends[:-1] > _GAP) + 1
+    starts = offsets[np.concatenate([[0], apart])]
+    stops = ends[np.concatenate([apart - 1, [len(ends) - 1]])]
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def open_payload(
+    signature: str, parts: Sequence[Part], num_files: int, store: _Store, directory: Path
+) -> Payload:
+    """Opens the local form of a definition; writes it first if there is none.
+
+    Args:
+        directory: of the generation's local form.
+
+    Errors:
+        IndexCorrupt, StorageFailure, StorageFull.
+    """
+    path = directory / f"kind-{hashlib.sha256(signature.encode()).hexdigest()[:32]}.arrow"
+    rows = _mapped(path)
+    if rows is None:
+        _write(path, _joined(parts, store))
+        rows = _mapped(path)
+    if rows is None:
+        raise StorageFailure(f"{path} vanished while it was opened", "try again")
+    blobs = [part.body for part in parts if part.body is not None]
+    bodies = []
+    for number, blob in enumerate(blobs):
+        held = rows["body_row"].to_numpy()[rows["body_part"].to_numpy() == number]
+        bodies.append(Body(store, blob, int(held.max(initial=-1)) + 1, directory.parent))
+    covered = int(sum(np.count_nonzero(p.slots >= 0) for p in parts))
+    return Payload(num_files, rows, bodies, covered)
+
+
+def _mapped(path: Path) -> pa.Table | None:
+    try:
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+    except (FileNotFoundError, pa.ArrowException):
+        return None
+
+
+def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:
+    tables: list[pa.Table] = []
+    number = 0
+    for part in parts:
+        header = read_header(store.read_blob(part.header))
+        file = header["file"].to_numpy()
+        if len(file) and (file.min() < -1 or file.max() >= len(part.slots)):
+            raise IndexCorrupt("an index file names a file it does not have", _MEND)
+        ordinal = np.where(file >= 0, np.append(part.slots, -1)[file], -1)
+        alive = (ordinal >= 0) | (file < 0)
+        header = header.set_column(0, "ordinal", pa.array(ordinal))
+        if part.body is not None:
+            place = np.arange(len(file), dtype=np.int64)
+            header = header.append_column("body_row", pa.array(place))
+            header = header.append_column("body_part", pa.array(np.full(len(file), number)))
+            number += 1
+        tables.append(header.filter(pa.array(alive)))
+    if not tables:
+        return pa.table({"ordinal": pa.array([], pa.int64())})
+    return pa.concat_tables(tables).unify_dictionaries().sort_by("ordinal").combine_chunks()
+
+
+def _write(path: Path, rows: pa.Table) -> None:
+    try:
+        handle, aside = tempfile.mkstemp(prefix=".kind-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+                writer.write_table(rows)
+            Path(aside).replace(path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(aside).unlink()
+    except OSError as error:
+        kind = StorageFull if error.errno == 28 else StorageFailure
+        raise kind(f"{path}: {error}", "set planner.cache_dir") from error
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Gathered rows, column by column."""
+    return pa.table(
+        [pa.array([row[field.name] for row in rows], field.type) for field in schema],
+        schema=schema,
+    )

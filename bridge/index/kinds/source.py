@@ -1,0 +1,31 @@
+"""What an index is over: a column of the table, found in each file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bridge.errors import InvalidConfiguration
+from bridge.index.kinds.kind import FileFacts
+from bridge.index.stored import StoredType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSource:
+    """A column, or a field within one."""
+
+    path: tuple[str, ...]
+
+    def attach(self, file: FileFacts) -> tuple[int, StoredType] | None:
+        """The number of its one leaf in a file, and what is stored there; None if there is none."""
+        number = file.leaf(self.path)
+        if number is None:
+            return None
+        return number, file.leaves[number].type
+
+
+def column_source(text: str) -> ColumnSource:
+    """Reads ``a`` or ``st.a``. Errors: InvalidConfiguration."""
+    path = tuple(text.split("."))
+    if not all(path):
+        raise InvalidConfiguration(f"{text!r} is no column", "write a column's name: a, or st.a")
+    return ColumnSource(path)

@@ -1,0 +1,280 @@
+"""Value lists: all distinct values of a column, of files that have few.
+
+What a file's values are is then known exactly, and any predicate over the column is asked of the
+list: =, <>, IN, NOT IN, ranges and prefixes. A file with more values than the limit, or with one
+that cannot be told exactly in the table's type, has no list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import InvalidConfiguration
+from bridge.expression.bounds import arrow_scalar, compare
+from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
+from bridge.expression.statistics import Mask
+from bridge.index.convert import convert, holds
+from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row
+from bridge.index.kinds.payload import Payload
+from bridge.index.kinds.source import column_source
+from bridge.index.stored import StoredColumn, StoredType, parse_key
+from bridge.types import NanOrder, Semantics, Type, Value
+
+_FEW = 64
+"""Satisfied values up to which their files are looked up one list after the other."""
+
+
+class Values(Kind):
+    """See the module."""
+
+    name = "values"
+    cost = 2.0
+    help = "Keep the distinct values of a column, in files that have few: COLUMN[:limit=64]."
+    options = {"limit": "64", "max_bytes": "8192"}
+    schema = pa.schema(
+        [
+            STORED,
+            pa.field("values", pa.large_list(pa.large_binary()), nullable=False),
+            pa.field("nan", pa.bool_(), nullable=False),
+        ]
+    )
+
+    def define(self, text: str) -> Definition:
+        found = super().define(text)
+        for name in self.options:
+            if not found.option(name).isdigit() or not int(found.option(name)):
+                raise InvalidConfiguration(
+                    f"values: {name}={found.option(name)!r} is no number", f"{name}=64"
+                )
+        column_source(found.on)
+        return found
+
+    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
+        found = column_source(definition.on).attach(file)
+        if found is None or found[1].holds == "none":
+            return None
+        limits = int(definition.option("limit")), int(definition.option("max_bytes"))
+        return _Gathering(found[0], file.leaves[found[0]], limits, file.legacy)
+
+    def open(self, definition: Definition, payload: Payload) -> ValueLists:
+        return ValueLists(payload, definition.on)
+
+
+class _Gathering:
+    """The distinct values of one file, until they are too many."""
+
+    def __init__(
+        self, leaf: int, column: StoredColumn, limits: tuple[int, int], legacy: bool
+    ) -> None:
+        self.leaves = (leaf,)
+        self._key, self._type = column.key(), column.type
+        self._limit, self._bytes = limits
+        self._legacy = legacy
+        self._values: Any = None
+        self._nan = self._over = False
+
+    def update(self, arrays: Arrays) -> None:
+        if self._over:
+            return
+        few = pa.chunked_array([arrays[self.leaves[0]].unique()])
+        found = canonical(self._type, few, legacy=self._legacy)
+        if found is None:
+            self._over = True
+            return
+        if isinstance(found, np.ndarray) and self._type.is_floating:
+            nan = np.isnan(found)
+            self._nan = self._nan or bool(nan.any())
+            found = found[~nan]
+        if self._values is not None:
+            parts = [self._values, found]
+            whole = isinstance(found, np.ndarray)
+            found = np.concatenate(parts) if whole else pa.concat_arrays(parts)
+        self._values = distinct(found)
+        self._over = len(self._values) > self._limit
+
+    def finish(self) -> Iterable[Row]:
+        if self._over:
+            return
+        values = (
+            packed(self._values) if self._values is not None else pa.array([], pa.large_binary())
+        )
+        if (pc.sum(pc.binary_length(values)).as_py() or 0) <= self._bytes:
+            yield {"stored": self._key, "values": values.to_pylist(), "nan": self._nan}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Lists of all files in the values of one type of the table.
+
+    Attributes:
+        dictionary: distinct values of all files.
+        codes, owner: of each value of each file, ordered by code: which, and whose.
+        starts: where each code begins; one more than there are.
+        known: files that have a list.
+        nan: files with a NaN.
+    """
+
+    dictionary: Any
+    codes: npt.NDArray[np.int32]
+    owner: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    known: Mask
+    nan: Mask
+
+
+class ValueLists:
+    """The lists of one column; see `KindStatistics`."""
+
+    def __init__(self, payload: Payload, on: str) -> None:
+        self._payload, self._on = payload, on.lower()
+        self._joined: dict[tuple[Type, bool], _Lists | None] = {}
+        self._lock = threading.Lock()
+
+    def never(
+        self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
+    ) -> Mask | None:
+        if not isinstance(expression, BoundPredicate):
+            return None
+        reference = expression.reference
+        if reference.partition or ".".join(reference.path).lower() != self._on:
+            return None
+        lists = self._lists(reference, semantics)
+        if lists is None:
+            return None
+        satisfied = _satisfied(expression, lists.dictionary, semantics)
+        if satisfied is None:
+            return None
+        known = lists.known[ordinals]
+        return (
+            known
+            & ~_files(lists, satisfied)[ordinals]
+            & ~self._nan(expression, lists, semantics)[ordinals]
+        )
+
+    def _nan(self, predicate: BoundPredicate, lists: _Lists, semantics: Semantics) -> Mask:
+        """Files with a NaN that satisfies the predicate."""
+        always = predicate.op in (Op.NE, Op.NOT_IN, Op.IS_NAN)
+        largest = semantics.nan is NanOrder.LARGEST
+        if always or (largest and predicate.op in (Op.GT, Op.GE)):
+            return lists.nan
+        return np.zeros(len(lists.nan), np.bool_)
+
+    def _lists(self, reference: BoundReference, semantics: Semantics) -> _Lists | None:
+        key = reference.type, semantics.raw_timestamps
+        with self._lock:
+            if key not in self._joined:
+                self._joined[key] = _join(self._payload, reference.type, semantics)
+            return self._joined[key]
+
+
+def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None:
+    if holds(target) == "none":
+        return None
+    count = payload.num_files
+    known, nan = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    parts: list[Any] = []
+    owners: list[npt.NDArray[np.int64]] = []
+    for stored, rows in by_stored(payload):
+        lists = payload.rows["values"].combine_chunks().take(pa.array(rows))
+        lists = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
+        lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+        ordinal = payload.ordinal[rows]
+        flat = unpacked(stored, lists.flatten())
+        converted = convert(stored, target, semantics, flat, flat)
+        if converted is None:
+            continue
+        owner = np.repeat(ordinal, lengths)
+        known[ordinal] = True
+        if converted.doubtful is not None:  # one value in doubt is enough
+            known[owner[converted.doubtful]] = False
+        if isinstance(converted.lower, pa.Array) and converted.lower.null_count:
+            known[owner[converted.lower.is_null().to_numpy(zero_copy_only=False)]] = False
+        nan[ordinal] = np.asarray(payload.rows["nan"].to_numpy(), np.bool_)[rows]
+        parts.append(converted.lower)
+        owners.append(owner)
+    if not known.any():
+        return None
+    dictionary, codes = _coded(parts)
+    owner = np.concatenate(owners)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    starts = np.searchsorted(codes, np.arange(len(dictionary) + 1))
+    return _Lists(dictionary, codes, owner[order].astype(np.int32), starts, known, nan)
+
+
+def by_stored(payload: Payload) -> Iterable[tuple[StoredType, npt.NDArray[np.int64]]]:
+    """Rows of a payload that come from one stored type, for each."""
+    column = payload.rows["stored"].combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    if not len(column):
+        return
+    codes = column.indices.to_numpy()
+    for code, key in enumerate(column.dictionary.to_pylist()):
+        rows = np.flatnonzero(codes == code)
+        if len(rows):
+            yield parse_key(key).type, rows
+
+
+def _coded(parts: list[Any]) -> tuple[Any, npt.NDArray[np.int32]]:
+    if isinstance(parts[0], np.ndarray):
+        values, codes = np.unique(np.concatenate(parts), return_inverse=True)
+        return values, codes.astype(np.int32)
+    whole = pa.concat_arrays(parts)
+    coded = pc.dictionary_encode(whole)
+    return coded.dictionary, coded.indices.to_numpy().astype(np.int32)
+
+
+def _files(lists: _Lists, satisfied: Mask) -> Mask:
+    """Files with a value that satisfies."""
+    hit = np.zeros(len(lists.known), np.bool_)
+    chosen = np.flatnonzero(satisfied)
+    if len(chosen) <= _FEW:
+        for code in chosen.tolist():
+            hit[lists.owner[lists.starts[code] : lists.starts[code + 1]]] = True
+    else:
+        hit[lists.owner[satisfied[lists.codes]]] = True
+    return hit
+
+
+def _satisfied(predicate: BoundPredicate, dictionary: Any, semantics: Semantics) -> Mask | None:
+    """Which values satisfy a predicate; None where that is not for values to say."""
+    op, values, kind = predicate.op, predicate.values, predicate.reference.type
+    # Where -0.0 < 0.0 (rule 2) the lists, which have one zero, may not tell the two apart.
+    zero = semantics.nan is NanOrder.LARGEST and kind.is_floating and 0 in values
+    match op:
+        case Op.EQ | Op.NULL_SAFE_EQ | Op.IN:
+            return _among(dictionary, values)
+        case Op.NE | Op.NOT_IN:
+            return None if zero else ~_among(dictionary, values)
+        case Op.LT | Op.LE:
+            return compare(dictionary, "<=" if zero or op is Op.LE else "<", values[0])
+        case Op.GT | Op.GE:
+            return compare(dictionary, ">=" if zero or op is Op.GE else ">", values[0])
+        case Op.STARTS_WITH | Op.NOT_STARTS_WITH:
+            found = pc.starts_with(dictionary, pattern=values[0])
+            mask = np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+            return mask if op is Op.STARTS_WITH else ~mask
+        case Op.IS_NAN:
+            return np.zeros(len(dictionary), np.bool_)
+    return None
+
+
+def _among(dictionary: Any, values: tuple[Value, ...]) -> Mask:
+    if isinstance(dictionary, np.ndarray):
+        return np.isin(dictionary, np.asarray(values, dictionary.dtype))
+    sought = pa.array([arrow_scalar(v, dictionary.type).as_py() for v in values], dictionary.type)
+    found = pc.is_in(dictionary, value_set=sought)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+
+
+KIND = Values()
