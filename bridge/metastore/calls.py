@@ -18,7 +18,8 @@ from thrift.transport.TTransport import TTransportException
 
 from bridge.errors import MetastoreFailure, MetastoreUnavailable
 from bridge.metastore._gen import ttypes
-from bridge.metastore.connection import Cancellation, Connection, Pool, parse_addresses
+from bridge.metastore.connection import Cancellation, Connection, Pool, Timeouts, parse_addresses
+from bridge.metastore.security import OPEN, Security
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class MetastoreSettings:
         retry_deadline: no new attempt after that long; 0 means no second attempt.
         retry_pause, retry_longest_pause: before the second attempt, and at most.
         idle_connections: kept open.
+        security: TLS and SASL.
     """
 
     connect_timeout: float = 5.0
@@ -39,6 +41,7 @@ class MetastoreSettings:
     retry_pause: float = 0.1
     retry_longest_pause: float = 5.0
     idle_connections: int = 8
+    security: Security = OPEN
 
 
 class _Lost(Exception):
@@ -66,7 +69,10 @@ class Caller:
         self.settings = settings if settings is not None else MetastoreSettings()
         s = self.settings
         self._pool = Pool(
-            parse_addresses(uris), s.idle_connections, s.connect_timeout, s.call_timeout
+            parse_addresses(uris),
+            s.idle_connections,
+            Timeouts(s.connect_timeout, s.call_timeout),
+            s.security,
         )
 
     def __enter__(self) -> Self:
@@ -134,6 +140,8 @@ class Caller:
                 answer = getattr(connection.client, method)(*arguments)
             in_step = True
         except (OSError, TTransportException) as error:
+            if not held.cancelled:
+                self._pool.distrust(connection.address)
             raise _Lost(error, sent=True) from error
         except TApplicationException as error:
             in_step = error.type != TApplicationException.MISSING_RESULT
@@ -161,7 +169,7 @@ class Caller:
         return MetastoreUnavailable(
             f"no metastore answers at {addresses}: {cause}",
             "start one with `skipbridge metastore start`, or set the address of yours "
-            "(metastore.uri)",
+            "(metastore.uri); one that hangs up may want metastore.tls or metastore.authentication",
         )
 
     def failure(self, method: str, error: Exception) -> MetastoreFailure:

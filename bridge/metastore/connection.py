@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from bridge.errors import InvalidConfiguration, MetastoreFailure
 from bridge.metastore._gen import ThriftHiveMetastore
+from bridge.metastore.security import Security
 
 DEFAULT_PORT = 9083
 
@@ -62,6 +64,14 @@ def parse_addresses(uris: str) -> tuple[Address, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds until a connection must be open, and without a byte of an answer to a call."""
+
+    connect: float
+    call: float
+
+
 class Cancellation:
     """Cuts off the calls made under it, from another thread.
 
@@ -105,26 +115,40 @@ class Connection:
         MetastoreFailure: what answers is not a metastore.
     """
 
-    def __init__(self, address: Address, connect_timeout: float, call_timeout: float) -> None:
+    def __init__(self, address: Address, timeouts: Timeouts, security: Security) -> None:
         self.address = address
+        self._security = security
         # Opened here and not by TSocket, which logs each failure as an error of the program.
-        self._raw = socket.create_connection((address.host, address.port), timeout=connect_timeout)
-        self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = TSocket(address.host, address.port)
-        self._socket.setHandle(self._raw)
-        protocol = TBinaryProtocolAccelerated(
-            TBufferedTransport(self._socket, rbuf_size=64 * 1024),
+        self._raw = socket.create_connection((address.host, address.port), timeouts.connect)
+        try:
+            self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._raw = security.wrap(self._raw, address.host)
+            self.client: Any = ThriftHiveMetastore.Client(self._protocol())
+            self._shake_hands()
+            self._raw.settimeout(timeouts.call)
+        except BaseException:
+            self.close()
+            raise
+
+    def _protocol(self) -> TBinaryProtocolAccelerated:
+        below = TSocket(self.address.host, self.address.port)
+        below.setHandle(self._raw)
+        buffered = TBufferedTransport(below, rbuf_size=64 * 1024)
+        try:
+            transport = self._security.authenticate(buffered, self.address.host)
+        except TTransportException as error:
+            if error.type != TTransportException.NOT_OPEN:
+                raise  # hung up
+            raise MetastoreFailure(
+                f"{self.address} refuses {self._security.user or 'this user'}: {error}",
+                "check metastore.user and metastore.password_file, or klist",
+            ) from error
+        return TBinaryProtocolAccelerated(
+            transport,
             strictRead=True,  # Hive always sends the protocol's version; a web server does not
             string_length_limit=_LONGEST_STRING,
             container_length_limit=_LONGEST_CONTAINER,
         )
-        self.client: Any = ThriftHiveMetastore.Client(protocol)
-        try:
-            self._shake_hands()
-        except BaseException:
-            self.close()
-            raise
-        self._raw.settimeout(call_timeout)
 
     def _shake_hands(self) -> None:
         """Asks for its version: who is no metastore would else be noticed by a long timeout."""
@@ -140,21 +164,28 @@ class Connection:
     def _stranger(self, what: str) -> MetastoreFailure:
         return MetastoreFailure(
             f"{self.address} does not answer as a Hive metastore: {what}",
-            "check the address; a metastore with SASL or HTTP transport is not supported",
+            "check the address, metastore.tls and metastore.authentication; one behind HTTP is not "
+            "supported",
         )
 
     @property
     def usable(self) -> bool:
-        """False once the other side has hung up."""
+        """False once the other side has hung up.
+
+        Between calls nothing is to be read: what is there can only be the end.
+        """
+        poll = select.poll()  # unlike select, it takes any number of open files
         try:
-            return bool(self._socket.isOpen())
-        except OSError:
+            poll.register(self._raw, select.POLLIN)
+            return not poll.poll(0)
+        except (OSError, ValueError):
             return False
 
     def shut_down(self) -> None:
         """Ends the call under way, from another thread."""
         with contextlib.suppress(OSError):
-            self._raw.shutdown(socket.SHUT_RDWR)
+            # Below TLS: its own farewell would take the state from the thread that reads.
+            socket.socket.shutdown(self._raw, socket.SHUT_RDWR)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -168,12 +199,12 @@ class Pool:
     """
 
     def __init__(
-        self, addresses: tuple[Address, ...], size: int, connect_timeout: float, call_timeout: float
+        self, addresses: tuple[Address, ...], size: int, timeouts: Timeouts, security: Security
     ) -> None:
         self.addresses = addresses
         self._size = size
-        self._connect_timeout = connect_timeout
-        self._call_timeout = call_timeout
+        self._timeouts = timeouts
+        self._security = security
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
@@ -201,6 +232,15 @@ class Pool:
                 return
         connection.close()
 
+    def distrust(self, address: Address) -> None:
+        """A call there was lost: others come first, and what is open to it is closed."""
+        with self._lock:
+            lost = [c for c in self._idle if c.address == address]
+            self._idle = [c for c in self._idle if c.address != address]
+            self.addresses = (*(a for a in self.addresses if a != address), address)
+        for connection in lost:
+            connection.close()
+
     def close(self) -> None:
         with self._lock:
             idle, self._idle, self._closed = self._idle, [], True
@@ -211,7 +251,7 @@ class Pool:
         last: OSError | TTransportException | MetastoreFailure | None = None
         for address in self.addresses:
             try:
-                connection = Connection(address, self._connect_timeout, self._call_timeout)
+                connection = Connection(address, self._timeouts, self._security)
             except (OSError, TTransportException, MetastoreFailure) as error:
                 last = error
                 continue
