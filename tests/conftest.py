@@ -1,0 +1,26 @@
+"""Rules of correctness by number: a test whose name tells its rule carries the marker as well.
+
+``pytest -m "rule"`` runs them all; ``pytest -m 'rule("9")'`` those of one rule.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+NAMED = re.compile(r"^test_(?:rule_)?(m[1-4]|0?[1-9]|1[0-9]|2[0-2])_")
+RULES = ("M1", "M2", "M3", "M4", *(str(n) for n in range(1, 23)))
+
+
+def rule_of(name: str) -> str | None:
+    """``test_rule_07_prefixes`` is of rule 7, ``test_m1_…`` of M1."""
+    match = NAMED.match(name)
+    return match[1].upper().lstrip("0") if match else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        found = rule_of(item.name)
+        if found is not None:
+            item.add_marker(pytest.mark.rule(found))

@@ -1,0 +1,42 @@
+"""Every rule of correctness has a test that carries its number, here and in the whole suite."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RULES, rule_of
+
+TESTS = Path(__file__).parents[1]
+_DEFINED = re.compile(r"^def (test_\w+)", re.MULTILINE)
+_MARKED = re.compile(r"rule\(\"(M[1-4]|\d+)\"\)")
+_CASE = re.compile(r"^    case\(\"(M[1-4]|\d+)\"", re.MULTILINE)
+
+
+def _numbers(folder: Path) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for file in folder.rglob("test_*.py"):
+        if file == Path(__file__):
+            continue
+        text = file.read_text()
+        found.update(n for name in _DEFINED.findall(text) if (n := rule_of(name)))
+        found.update(_MARKED.findall(text))
+        found.update(_CASE.findall(text))
+    return found
+
+
+@pytest.mark.parametrize("number", RULES)
+def test_every_rule_has_its_tests(number: str) -> None:
+    assert _numbers(TESTS / "rules")[number] >= 1
+    assert _numbers(TESTS)[number] >= 2
+
+
+def test_names_tell_their_rule() -> None:
+    assert rule_of("test_rule_07_prefixes") == "7"
+    assert rule_of("test_m1_always") == "M1"
+    assert rule_of("test_22_counts") == "22"
+    assert rule_of("test_16_clients") == "16"
+    assert rule_of("test_a_thing") is None
