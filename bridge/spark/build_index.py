@@ -43,7 +43,7 @@ class SparkCollector:
         self._options = dict(options or {})
         self._ships = ship
         if ship:
-            _ship(self._context)
+            ship(self._context)
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         if self._ships:
@@ -79,7 +79,7 @@ class SparkCollector:
             raise
         except Exception as error:  # py4j wraps whatever an executor raised
             raise StorageFailure(
-                f"the Spark job failed: {_cause(error)}", "see the executors' logs"
+                f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
         return [bytes(blob) for blob in blobs]
 
@@ -104,14 +104,14 @@ def _ship_kinds(context: SparkContext, reading: Reading) -> None:
         context.addPyFile(str(target))
 
 
-def _cause(error: Exception) -> str:
+def cause(error: Exception) -> str:
     """The last line of the executor's traceback, or the first of the error itself."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith(("bridge.errors.", "ModuleNotFoundError"))]
     return (named or lines or [type(error).__name__])[0].removeprefix("bridge.errors.")
 
 
-def _ship(context: SparkContext) -> None:
+def ship(context: SparkContext) -> None:
     """Adds this package to the executors' path, once a context."""
     if any(_SHIPPED in str(path) for path in context._python_includes or ()):
         return

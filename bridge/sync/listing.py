@@ -71,24 +71,27 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Direc
     Errors:
         StorageFailure, InvalidUri.
     """
-    children = [c for c in storage.list_directories(root) if _visible(c.rpartition("/")[2])]
+    children = [c for c in storage.list_directories(root) if is_visible(c)]
     if len(children) < 2:
-        return Directories(root, combine(_pages(storage, root, root)))
+        return Directories(root, combine(summaries(storage, root, root)))
     if len(children) > _FEW:
         # Many small ones: one listing of all, cut between them where the store can be cut.
         hints = pa.array(children, pa.large_string())
         return Directories(root, combine([summarise(storage.list_all(root, hints=hints), root)]))
     own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
     with ThreadPoolExecutor(threads, "skipbridge-listing") as pool:
-        parts = list(pool.map(lambda child: combine(_pages(storage, child, root)), children))
+        parts = list(pool.map(lambda child: combine(summaries(storage, child, root)), children))
     return Directories(root, combine([own, *parts]))
 
 
-def _pages(storage: Storage, prefix: str, root: str) -> Iterator[pa.Table]:
+def summaries(storage: Storage, prefix: str, root: str) -> Iterator[pa.Table]:
+    """`summarise` of each page of what lies below a prefix."""
     return (summarise(page, root) for page in storage.pages(prefix))
 
 
-def _visible(name: str) -> bool:
+def is_visible(directory: str) -> bool:
+    """Whether a directory's own name is one that engines look into."""
+    name = directory.rpartition("/")[2]
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
