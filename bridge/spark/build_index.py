@@ -43,7 +43,7 @@ class SparkCollector:
         self._options = dict(options or {})
         self._ships = ship
         if ship:
-            ship(self._context)
+            ship_package(self._context)
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         if self._ships:
@@ -111,7 +111,7 @@ def cause(error: Exception) -> str:
     return (named or lines or [type(error).__name__])[0].removeprefix("bridge.errors.")
 
 
-def ship(context: SparkContext) -> None:
+def ship_package(context: SparkContext) -> None:
     """Adds this package to the executors' path, once a context."""
     if any(_SHIPPED in str(path) for path in context._python_includes or ()):
         return

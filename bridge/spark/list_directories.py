@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bridge.errors import BridgeError, StorageFailure
-from bridge.spark.build_index import cause, ship
+from bridge.spark.build_index import cause, ship_package
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.sync.listing import SCHEMA, Directories, combine, is_visible, summarise, summaries
+from bridge.sync.listing import SCHEMA, Directories, combine, is_visible, summaries, summarise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def list_with_spark(
     """
     context = session.sparkContext
     if send_package:
-        ship(context)
+        ship_package(context)
     given = dict(options or {})
     slices = max(context.defaultParallelism, 1) * _SLICES_PER_CORE
     parts, leaves = _share_out(open_storage(options=given), root, slices)

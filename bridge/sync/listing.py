@@ -76,8 +76,8 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Direc
         return Directories(root, combine(summaries(storage, root, root)))
     if len(children) > _FEW:
         # Many small ones: one listing of all, cut between them where the store can be cut.
-        hints = pa.array(children, pa.large_string())
-        return Directories(root, combine([summarise(storage.list_all(root, hints=hints), root)]))
+        pages = storage.pages(root, hints=pa.array(children, pa.large_string()))
+        return Directories(root, combine(summarise(page, root) for page in pages))
     own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
     with ThreadPoolExecutor(threads, "skipbridge-listing") as pool:
         parts = list(pool.map(lambda child: combine(summaries(storage, child, root)), children))
