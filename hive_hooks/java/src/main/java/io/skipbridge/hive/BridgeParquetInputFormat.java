@@ -1,0 +1,30 @@
+package io.skipbridge.hive;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.io.CombineHiveInputFormat.AvoidSplitCombination;
+import org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat;
+import org.apache.hadoop.mapred.JobConf;
+
+import java.io.IOException;
+
+/** Hive's Parquet input format without the files that hold no matching row. */
+public class BridgeParquetInputFormat
+        extends MapredParquetInputFormat
+        implements AvoidSplitCombination
+{
+    @Override
+    protected FileStatus[] listStatus(JobConf job)
+            throws IOException
+    {
+        return FileSkipper.keep(super.listStatus(job), job);
+    }
+
+    /** Combined splits would be listed by another class. */
+    @Override
+    public boolean shouldSkipCombine(Path path, Configuration configuration)
+    {
+        return true;
+    }
+}

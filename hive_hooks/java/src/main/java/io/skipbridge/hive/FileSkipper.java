@@ -1,0 +1,82 @@
+package io.skipbridge.hive;
+
+import io.skipbridge.hive.wire.FileSelection;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapred.InputSplit;
+import org.apache.hadoop.mapred.JobConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Leaves out of a listing what the planner says holds no matching row, file by file: size and time have to be those that it knows. */
+final class FileSkipper
+{
+    private static final Logger log = LoggerFactory.getLogger(FileSkipper.class);
+
+    private FileSkipper() {}
+
+    static FileStatus[] keep(FileStatus[] listed, JobConf job)
+    {
+        FileSelection selection = listed.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job);
+        List<FileStatus> kept = new ArrayList<>(listed.length);
+        for (FileStatus file : listed) {
+            if (!selection.skipsAny() || file.isDirectory()
+                    || !selection.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
+                kept.add(file);
+            }
+        }
+        count(job, selection, listed.length, kept.size());
+        return kept.size() == listed.length ? listed : kept.toArray(new FileStatus[0]);
+    }
+
+    /** For formats that list by themselves: the files of the splits are listed once more, a directory a call, for their times. */
+    static InputSplit[] keep(InputSplit[] splits, JobConf job)
+            throws IOException
+    {
+        FileSelection selection = splits.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job);
+        if (!selection.skipsAny()) {
+            count(job, selection, splits.length, splits.length);
+            return splits;
+        }
+        Map<Path, Map<Path, FileStatus>> directories = new HashMap<>();
+        List<InputSplit> kept = new ArrayList<>(splits.length);
+        for (InputSplit split : splits) {
+            if (!(split instanceof FileSplit) || !skips(selection, ((FileSplit) split).getPath(), directories, job)) {
+                kept.add(split);
+            }
+        }
+        count(job, selection, splits.length, kept.size());
+        return kept.toArray(new InputSplit[0]);
+    }
+
+    private static boolean skips(FileSelection selection, Path path, Map<Path, Map<Path, FileStatus>> directories, JobConf job)
+            throws IOException
+    {
+        Path directory = path.getParent();
+        Map<Path, FileStatus> files = directories.get(directory);
+        if (files == null) {
+            files = new HashMap<>();
+            for (FileStatus file : directory.getFileSystem(job).listStatus(directory)) {
+                files.put(file.getPath(), file);
+            }
+            directories.put(directory, files);
+        }
+        FileStatus file = files.get(path);
+        return file != null && selection.skips(CanonicalPath.of(path), file.getLen(), file.getModificationTime());
+    }
+
+    private static void count(JobConf job, FileSelection selection, int listed, int kept)
+    {
+        Hooks.COUNTERS.filesListed.add(listed);
+        Hooks.COUNTERS.filesSkipped.add(listed - kept);
+        log.info("skipbridge: {} reads {} of {} files (generation {}, query {})",
+                job.get("name", "?"), kept, listed, selection.generation(), job.get("hive.query.id", ""));
+    }
+}

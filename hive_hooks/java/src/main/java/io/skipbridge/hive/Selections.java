@@ -1,0 +1,196 @@
+package io.skipbridge.hive;
+
+import io.skipbridge.hive.predicate.ScanFilter;
+import io.skipbridge.hive.wire.FileRequest;
+import io.skipbridge.hive.wire.FileSelection;
+import io.skipbridge.hive.wire.PlannerClient;
+import io.skipbridge.hive.wire.PlannerFailure;
+import io.skipbridge.hive.wire.ProtocolException;
+import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hive.common.util.HiveVersionInfo;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The planner's answer for a scan: asked once per query, table and predicate in this JVM, then kept.
+ *
+ * <p>Nothing that goes wrong here fails a query: the scan then reads all its files, and one warning says why and what mends it.
+ */
+final class Selections
+{
+    static final Selections SHARED = new Selections(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
+
+    private static final Logger log = LoggerFactory.getLogger(Selections.class);
+    private static final int MAX_ANSWERS = 256;
+    private static final int MAX_FILES = 2_000_000;
+
+    private final CircuitBreaker breaker;
+    // Oldest first. An answer stays true for ever, since it names files by size and time: only memory bounds the number.
+    private final Map<List<String>, FutureTask<FileSelection>> answers = new LinkedHashMap<>();
+
+    Selections(CircuitBreaker breaker)
+    {
+        this.breaker = breaker;
+    }
+
+    /** Never throws; a scan without a predicate asks nobody. */
+    FileSelection of(JobConf job)
+    {
+        String table = job.get("name", "");
+        String planner = job.getTrimmed(Settings.PLANNER, "");
+        try {
+            if (!Settings.pruning(job)) {
+                return FileSelection.everything();
+            }
+            String queryId = job.get("hive.query.id", "");
+            String filter = ScanFilter.serialized(job);
+            String document = filter.isEmpty() ? ScanFilter.document(job) : "";
+            if (filter.isEmpty() && document.isEmpty()) {
+                return FileSelection.everything();
+            }
+            int dot = table.indexOf('.');
+            if (dot < 1) {
+                log.debug("a scan without a table's name reads all files: '{}'", table);
+                return FileSelection.everything();
+            }
+            List<String> key = Arrays.asList(queryId, table, filter, document, planner);
+            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document));
+        }
+        catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        catch (Exception | LinkageError | StackOverflowError e) {
+            failed(table, e.toString(), "build the jar for this version of Hive: skipbridge hive jar --hive-version " + version(), e);
+        }
+        return FileSelection.everything();
+    }
+
+    private FileSelection answer(List<String> key, java.util.concurrent.Callable<FileSelection> ask)
+            throws Exception
+    {
+        FutureTask<FileSelection> mine = new FutureTask<>(ask);
+        FutureTask<FileSelection> task;
+        synchronized (answers) {
+            task = answers.putIfAbsent(key, mine);
+        }
+        if (task == null) {
+            task = mine;
+            mine.run();
+            trim();
+        }
+        else {
+            Hooks.COUNTERS.cachedAnswers.increment();
+        }
+        try {
+            return task.get();
+        }
+        catch (ExecutionException e) {
+            if (e.getCause() instanceof Error) {
+                throw (Error) e.getCause();
+            }
+            throw (Exception) e.getCause();
+        }
+    }
+
+    private void trim()
+            throws Exception
+    {
+        synchronized (answers) {
+            long files = 0;
+            for (FutureTask<FileSelection> task : answers.values()) {
+                files += size(task);
+            }
+            Iterator<FutureTask<FileSelection>> oldest = answers.values().iterator();
+            while (answers.size() > 1 && (answers.size() > MAX_ANSWERS || files > MAX_FILES)) {
+                files -= size(oldest.next());
+                oldest.remove();
+            }
+        }
+    }
+
+    private static int size(FutureTask<FileSelection> task)
+            throws InterruptedException
+    {
+        try {
+            return task.isDone() ? task.get().size() : 0;
+        }
+        catch (ExecutionException e) {
+            return 0;
+        }
+    }
+
+    private FileSelection ask(JobConf job, String table, String queryId, String document)
+    {
+        InetSocketAddress address = Settings.planner(job);
+        String planner = address.getHostString() + ":" + address.getPort();
+        String ofTable = planner + "/" + table;
+        if (document.isEmpty()) {
+            return FileSelection.everything();
+        }
+        if (breaker.open(planner) || breaker.open(ofTable)) {
+            Hooks.COUNTERS.callsSpared.increment();
+            return FileSelection.everything();
+        }
+        int dot = table.indexOf('.');
+        List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
+        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns);
+        Hooks.COUNTERS.calls.increment();
+        try {
+            FileSelection found = new PlannerClient(address, Settings.timeoutMillis(job)).selectFiles(request);
+            breaker.succeeded(planner);
+            breaker.succeeded(ofTable);
+            found.notes().forEach(note -> log.info("skipbridge: {}: {}", table, note));
+            return found;
+        }
+        catch (IOException e) {
+            broken(planner, table, "the planner at " + planner + " does not answer: " + e,
+                    "start it (skipbridge serve), set " + Settings.PLANNER + " to its address, or raise " + Settings.TIMEOUT);
+        }
+        catch (ProtocolException e) {
+            broken(planner, table, "what answers at " + planner + " is no planner of these hooks' version: " + e.getMessage(),
+                    "take jar and planner from one release: skipbridge hive jar");
+        }
+        catch (PlannerFailure e) {
+            broken(ofTable, table, e.code() + ": " + e.getMessage(), e.hint());
+        }
+        return FileSelection.everything();
+    }
+
+    private void broken(String what, String table, String why, String mend)
+    {
+        Hooks.COUNTERS.failures.increment();
+        if (breaker.failed(what)) {
+            log.warn("skipbridge: {} is read without skipping files, for 30 s: {} -> {}", table, why, mend);
+        }
+    }
+
+    private void failed(String table, String why, String mend, Throwable cause)
+    {
+        Hooks.COUNTERS.failures.increment();
+        if (breaker.failed("hook/" + table)) {
+            log.warn("skipbridge: {} is read without skipping files: {} -> {}", table, why, mend, cause);
+        }
+    }
+
+    private static String version()
+    {
+        try {
+            return HiveVersionInfo.getShortVersion();
+        }
+        catch (RuntimeException | LinkageError e) {
+            return "unknown";
+        }
+    }
+}

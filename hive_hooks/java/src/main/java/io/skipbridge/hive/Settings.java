@@ -1,0 +1,50 @@
+package io.skipbridge.hive;
+
+import org.apache.hadoop.conf.Configuration;
+
+import java.net.InetSocketAddress;
+
+/** What a session or hive-site.xml says; a value that is none is an error that names it, and makes the scan read all files. */
+final class Settings
+{
+    static final String PLANNER = "skipbridge.planner";
+    static final String TIMEOUT = "skipbridge.planner.timeout.ms";
+    static final String PRUNING = "skipbridge.pruning_enabled";
+
+    private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
+    private static final int DEFAULT_TIMEOUT = 2000;
+
+    private Settings() {}
+
+    static boolean pruning(Configuration configuration)
+    {
+        return configuration.getBoolean(PRUNING, true);
+    }
+
+    /** Not resolved yet. */
+    static InetSocketAddress planner(Configuration configuration)
+    {
+        String text = configuration.getTrimmed(PLANNER, DEFAULT_PLANNER);
+        int colon = text.lastIndexOf(':');
+        String host = colon < 0 ? "" : text.substring(0, colon).replaceAll("^\\[|]$", "");
+        try {
+            int port = Integer.parseInt(text.substring(colon + 1));
+            if (!host.isEmpty() && port > 0 && port < 65536) {
+                return InetSocketAddress.createUnresolved(host, port);
+            }
+        }
+        catch (NumberFormatException e) {
+            // told below, with the whole text
+        }
+        throw new IllegalArgumentException(PLANNER + " is '" + text + "', not host:port");
+    }
+
+    static int timeoutMillis(Configuration configuration)
+    {
+        int millis = configuration.getInt(TIMEOUT, DEFAULT_TIMEOUT);
+        if (millis < 1) {
+            throw new IllegalArgumentException(TIMEOUT + " is " + millis + ", not a positive number of milliseconds");
+        }
+        return millis;
+    }
+}

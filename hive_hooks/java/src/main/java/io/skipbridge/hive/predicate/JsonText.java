@@ -1,0 +1,90 @@
+package io.skipbridge.hive.predicate;
+
+/** Appends JSON to a text; the caller keeps the structure right. */
+final class JsonText
+{
+    private final StringBuilder text = new StringBuilder();
+    private boolean first = true;
+
+    JsonText open(char bracket)
+    {
+        separate();
+        text.append(bracket);
+        first = true;
+        return this;
+    }
+
+    JsonText close(char bracket)
+    {
+        text.append(bracket);
+        first = false;
+        return this;
+    }
+
+    JsonText name(String name)
+    {
+        separate();
+        quote(name);
+        text.append(':');
+        first = true;
+        return this;
+    }
+
+    JsonText string(String value)
+    {
+        separate();
+        quote(value);
+        return this;
+    }
+
+    /** A number, true, false or null. */
+    JsonText raw(String json)
+    {
+        separate();
+        text.append(json);
+        return this;
+    }
+
+    JsonText field(String name, String value)
+    {
+        return name(name).string(value);
+    }
+
+    int length()
+    {
+        return text.length();
+    }
+
+    private void separate()
+    {
+        if (!first) {
+            text.append(',');
+        }
+        first = false;
+    }
+
+    private void quote(String value)
+    {
+        text.append('"');
+        for (int i = 0; i < value.length(); i++) {
+            char c = value.charAt(i);
+            if (c == '"' || c == '\\') {
+                text.append('\\').append(c);
+            }
+            else if (c < 0x20 || Character.isSurrogate(c)) {
+                // Half a pair has no UTF-8: written so, the reader sees that it is one.
+                text.append(String.format("\\u%04x", (int) c));
+            }
+            else {
+                text.append(c);
+            }
+        }
+        text.append('"');
+    }
+
+    @Override
+    public String toString()
+    {
+        return text.toString();
+    }
+}

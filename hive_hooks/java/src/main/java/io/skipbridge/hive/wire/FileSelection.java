@@ -1,0 +1,137 @@
+package io.skipbridge.hive.wire;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The files that hold no matching row: a file is skipped only if its path, size and time are those named here. */
+public final class FileSelection
+{
+    /** Of bridge.thrift; another one is refused. */
+    static final int PROTOCOL = 1;
+
+    private final long generation;
+    private final boolean none;
+    private final Map<String, long[]> skipped;
+    private final List<String> notes;
+
+    private FileSelection(long generation, boolean none, Map<String, long[]> skipped, List<String> notes)
+    {
+        this.generation = generation;
+        this.none = none;
+        this.skipped = skipped;
+        this.notes = notes;
+    }
+
+    /** Skips nothing. */
+    public static FileSelection everything()
+    {
+        return new FileSelection(-1, false, Collections.emptyMap(), Collections.emptyList());
+    }
+
+    static FileSelection read(FrameReader reader)
+    {
+        int protocol = -1;
+        long generation = -1;
+        boolean none = false;
+        long count = 0;
+        String root = "";
+        ByteBuffer files = ByteBuffer.allocate(0);
+        List<String> notes = Collections.emptyList();
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            switch (id) {
+                case 1:
+                    protocol = reader.is(FrameReader.I32) ? reader.i32() : protocol;
+                    break;
+                case 2:
+                    generation = reader.is(FrameReader.I64) ? reader.i64() : generation;
+                    break;
+                case 3:
+                    none = reader.is(FrameReader.BOOL) ? reader.bool() : none;
+                    break;
+                case 5:
+                    count = reader.is(FrameReader.I64) ? reader.i64() : count;
+                    break;
+                case 6:
+                    root = reader.is(FrameReader.STRING) ? reader.string() : root;
+                    break;
+                case 7:
+                    files = reader.is(FrameReader.STRING) ? reader.binary() : files;
+                    break;
+                case 9:
+                    notes = reader.is(FrameReader.LIST) ? reader.strings() : notes;
+                    break;
+                default:
+                    reader.skip();
+            }
+        }
+        if (protocol != PROTOCOL) {
+            throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PROTOCOL);
+        }
+        return new FileSelection(generation, none, unpack(root, files, count), notes);
+    }
+
+    private static Map<String, long[]> unpack(String root, ByteBuffer packed, long count)
+    {
+        if (count == 0) {
+            return Collections.emptyMap();
+        }
+        int fixed = 2 * Long.BYTES + Integer.BYTES;
+        if (count < 0 || count > (packed.remaining() - Integer.BYTES) / fixed) {
+            throw new ProtocolException(count + " files in " + packed.remaining() + " bytes");
+        }
+        int files = (int) count;
+        ByteBuffer view = packed.order(ByteOrder.LITTLE_ENDIAN);
+        int offsets = 2 * Long.BYTES * files;
+        int text = offsets + Integer.BYTES * (files + 1);
+        Map<String, long[]> skipped = new HashMap<>(files * 4 / 3 + 1);
+        for (int i = 0; i < files; i++) {
+            int begin = view.getInt(offsets + Integer.BYTES * i);
+            int end = view.getInt(offsets + Integer.BYTES * (i + 1));
+            if (begin < 0 || end < begin || end > packed.remaining() - text) {
+                throw new ProtocolException("a path from " + begin + " to " + end + " in " + (packed.remaining() - text) + " bytes");
+            }
+            String path = root + new String(view.array(), view.arrayOffset() + text + begin, end - begin, StandardCharsets.UTF_8);
+            skipped.put(path, new long[] {view.getLong(Long.BYTES * i), view.getLong(Long.BYTES * (files + i))});
+        }
+        return skipped;
+    }
+
+    /** Whether the planner says that no row of this very file matches. */
+    public boolean skips(String canonicalPath, long size, long modified)
+    {
+        if (none) {
+            return true;
+        }
+        long[] known = skipped.get(canonicalPath);
+        return known != null && known[0] == size && known[1] == modified;
+    }
+
+    /** Whether anything is skipped at all. */
+    public boolean skipsAny()
+    {
+        return none || !skipped.isEmpty();
+    }
+
+    /** Files named; what bounds the memory of those who keep selections. */
+    public int size()
+    {
+        return skipped.size();
+    }
+
+    /** Of the index; -1 where there is none. */
+    public long generation()
+    {
+        return generation;
+    }
+
+    /** Why an index was not used, with the mend. */
+    public List<String> notes()
+    {
+        return notes;
+    }
+}

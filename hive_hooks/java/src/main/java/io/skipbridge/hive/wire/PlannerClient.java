@@ -1,0 +1,112 @@
+package io.skipbridge.hive.wire;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Asks one planner process: a connection a call, since a query asks once. */
+public final class PlannerClient
+{
+    private static final int MAX_FRAME = 64 << 20;
+    private static final int REPLY = 2;
+    private static final int EXCEPTION = 3;
+    private static final String METHOD = "select_files";
+
+    private final InetSocketAddress address;
+    private final int timeoutMillis;
+    private final AtomicInteger sequence = new AtomicInteger();
+
+    /** @param timeoutMillis for the whole call, from connecting to the answer's last byte */
+    public PlannerClient(InetSocketAddress address, int timeoutMillis)
+    {
+        this.address = address;
+        this.timeoutMillis = timeoutMillis;
+    }
+
+    /**
+     * @throws IOException nobody answered in time
+     * @throws PlannerFailure the planner's own answer
+     * @throws ProtocolException what answered is no planner of this version
+     */
+    public FileSelection selectFiles(FileRequest request)
+            throws IOException, PlannerFailure
+    {
+        int number = sequence.incrementAndGet();
+        FrameWriter writer = new FrameWriter(METHOD, number);
+        writer.structField(1);
+        request.write(writer);
+        writer.stop();
+        return read(new FrameReader(exchange(writer.frame())), number);
+    }
+
+    private byte[] exchange(byte[] frame)
+            throws IOException
+    {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
+        // Resolved at each call: a planner may move to another host.
+        InetSocketAddress resolved = new InetSocketAddress(address.getHostString(), address.getPort());
+        try (Socket socket = new Socket()) {
+            socket.setTcpNoDelay(true);
+            socket.connect(resolved, timeoutMillis);
+            socket.setSoTimeout(left(deadline));
+            socket.getOutputStream().write(frame);
+            DataInputStream input = new DataInputStream(socket.getInputStream());
+            int length = input.readInt();
+            if (length < 0 || length > MAX_FRAME) {
+                throw new ProtocolException("an answer of " + length + " bytes, at most " + MAX_FRAME + " are taken");
+            }
+            byte[] answer = new byte[length];
+            for (int at = 0; at < length; ) {
+                socket.setSoTimeout(left(deadline));
+                int count = input.read(answer, at, length - at);
+                if (count < 0) {
+                    throw new IOException("the connection closed " + at + " bytes into an answer of " + length);
+                }
+                at += count;
+            }
+            return answer;
+        }
+    }
+
+    private static int left(long deadline)
+            throws SocketTimeoutException
+    {
+        long millis = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+        if (millis <= 0) {
+            throw new SocketTimeoutException("no whole answer in time");
+        }
+        return (int) millis;
+    }
+
+    private static FileSelection read(FrameReader reader, int number)
+            throws PlannerFailure
+    {
+        int kind = reader.message(METHOD, number);
+        if (kind == EXCEPTION) {
+            throw new ProtocolException("the planner does not serve " + METHOD);
+        }
+        if (kind != REPLY) {
+            throw new ProtocolException("a message of kind " + kind + " where an answer was expected");
+        }
+        FileSelection found = null;
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            if (id == 0 && reader.is(FrameReader.STRUCT)) {
+                found = FileSelection.read(reader);
+            }
+            else if (id == 1 && reader.is(FrameReader.STRUCT)) {
+                throw PlannerFailure.read(reader);
+            }
+            else if (id > 1) {
+                reader.skip();
+            }
+        }
+        if (found == null) {
+            throw new ProtocolException("an empty answer to " + METHOD);
+        }
+        return found;
+    }
+}
