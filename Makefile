@@ -33,7 +33,7 @@ unit: setup
 	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin
 
 laws: setup
-	$(BIN)/pytest -q tests/laws
+	$(BIN)/pytest -q tests/laws tests/rules
 
 engines: setup
 	$(BIN)/pytest -q tests/engines
