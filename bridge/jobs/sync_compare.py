@@ -1,0 +1,316 @@
+"""The comparison of a sync: a table's storage and metastore, read and set against each other.
+
+Names are read from the metastore first, then storage is listed: a partition that somebody registers
+meanwhile is never taken for one whose directory is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
+from bridge.jobs.sync_metastore import (
+    RegisteredTable,
+    amended_table,
+    key_of,
+    plain_columns,
+    read_table,
+    registered_partition,
+)
+from bridge.jobs.sync_request import SyncRequest, SyncSettings
+from bridge.jobs.sync_storage import Place, SyncStorage, place_of
+from bridge.metastore.batches import BatchSettings, fetch_partitions
+from bridge.metastore.client import MetastoreClient
+from bridge.sync.diff import Changes, Occupied, PartitionDiff, Target
+from bridge.sync.extractors import find_extractor
+from bridge.sync.listing import Directories
+from bridge.sync.report import SyncReport
+from bridge.sync.schema import Evolution, evolve, read_schemas, refuse, thinned
+from bridge.sync.state import (
+    EXTRACTOR_PROPERTY,
+    ROOT_PROPERTY,
+    STATE_PROPERTY,
+    SyncState,
+    parse_state,
+    storage_digest,
+    text_digest,
+)
+from bridge.sync.stored import Stored, read_directories
+from bridge.table.model import Column
+from bridge.table.partition import partition_name
+
+_FETCHED_BYTES = 4 << 20
+OWNER = "skipbridge"
+
+
+@dataclass(slots=True)
+class Plan:
+    """One comparison and what follows from it.
+
+    Attributes:
+        table: as it was read before storage was listed; None if it is to be made.
+        names: of its partitions at that time.
+        quick: the last run's state still holds for the metastore's side.
+        state: of the last run.
+        columns: of the table from now on.
+        table_changes: what changes in the table itself, a line each, as in a diff.
+        digest: of storage.
+        in_step: the last run's state says that nothing is to be compared.
+    """
+
+    table: RegisteredTable | None
+    names: list[str]
+    place: Place
+    extractor: str
+    directories: Directories
+    stored: Stored
+    state: SyncState | None
+    quick: bool
+    listed_at: float
+    columns: tuple[Column, ...] = ()
+    changes: Changes = field(default_factory=Changes)
+    table_changes: list[str] = field(default_factory=list)
+    digest: str = ""
+    in_step: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(k.name for k in self.stored.keys)
+
+
+class Comparison:
+    """Reads and compares; changes nothing but its report.
+
+    Args:
+        storage: of this run.
+        report: gets what was found.
+    """
+
+    def __init__(
+        self,
+        client: MetastoreClient,
+        storage: SyncStorage,
+        request: SyncRequest,
+        settings: SyncSettings,
+        report: SyncReport,
+    ) -> None:
+        self._client = client
+        self._storage = storage
+        self._request = request
+        self._settings = settings
+        self._report = report
+        self._files_columns: tuple[Column, ...] = ()
+
+    def compare(self) -> Plan:
+        """Errors: those of `bridge.jobs.sync_table.TableSync.run`."""
+        plan = self._read()
+        report = self._report
+        report.location = plan.place.root
+        report.compared = "changes" if plan.quick else "all"
+        report.directories = len(plan.directories)
+        report.unparsable = list(plan.stored.unparsable)
+        report.collisions = [
+            (partition_name(plan.keys, key), claimants) for key, claimants in plan.stored.collisions
+        ]
+        plan.digest = storage_digest(plan.directories)
+        if plan.quick and plan.state is not None and plan.state.storage == plan.digest:
+            plan.in_step = True
+            report.unchanged = report.partitions = len(plan.names)
+            return plan
+        evolution = self._evolution(plan)
+        plan.columns = evolution.columns
+        report.left_out = list(evolution.left_out)
+        if plan.table is not None and plan.table.keys:
+            plan.changes = self._diff(plan, plan.table)
+        elif plan.stored.keys:
+            plan.changes.adds = list(plan.stored.partitions)
+        plan.table_changes = self._table_changes(plan, evolution)
+        report.unchanged = plan.changes.unchanged
+        report.kept = [(k.name, k.location, k.reason) for k in plan.changes.kept]
+        return plan
+
+    def _read(self) -> Plan:
+        request = self._request
+        table: RegisteredTable | None = None
+        with contextlib.suppress(TableNotFound, SchemaNotFound):
+            table = read_table(self._client, request.name)
+        properties = table.properties if table is not None else {}
+        place = place_of(
+            str(request.name), request.location, table.spelled if table is not None else None
+        )
+        if table is not None:
+            self._refuse_strangers(table, place)
+        names: list[str] = []
+        if table is not None and table.keys:
+            names = self._client.get_partition_names(request.name.schema, request.name.table)
+        extractor = request.extractor or properties.get(EXTRACTOR_PROPERTY) or "hive"
+        keys = tuple(k.name.lower() for k in request.keys)
+        known = tuple(k.name for k in table.keys) if table is not None else keys
+        if keys and keys != known:
+            raise InvalidRequest(
+                f"{request.name} has the partition keys {', '.join(known) or 'none'}, "
+                f"not {', '.join(keys)}",
+                "a table's keys cannot be changed: leave --partition-keys out, or register another",
+            )
+        # Hive-style directories name their keys: what differs is told with both.
+        reader = find_extractor(extractor, () if extractor == "hive" and not keys else known)
+        listed_at = time.monotonic()
+        spark = request.spark
+        if spark is None:
+            spark = len(names) >= self._settings.spark_from > 0
+        directories = self._storage.look(place.root, spark=spark)
+        self._report.listed_by = self._storage.listed_by
+        stored = read_directories(
+            directories,
+            reader,
+            table.keys if table is not None else None,
+            request.keys,
+            recursive=self._settings.recursive,
+        )
+        if not stored.partitions and not stored.collisions:
+            self._refuse_nothing(place, stored, names, table)
+        state = parse_state(properties.get(STATE_PROPERTY))
+        plan = Plan(table, names, place, extractor, directories, stored, state, False, listed_at)
+        plan.quick = self._trusted(plan)
+        return plan
+
+    def _refuse_strangers(self, table: RegisteredTable, place: Place) -> None:
+        name = self._request.name
+        ours = ROOT_PROPERTY in table.properties or table.record.owner == OWNER
+        if not ours and not self._request.adopt:
+            raise TableExists(
+                f"{name} exists and is not kept by skipbridge: its owner is "
+                f"{table.record.owner or 'nobody'}, its location {table.spelled}",
+                "take it over with --adopt, or choose another name",
+            )
+        if table.location != place.root and not self._request.move:
+            raise TableExists(
+                f"{name} lies at {table.location}, not at {place.root}",
+                "if the table has moved there, add --move; else correct --location",
+            )
+        self._report.adopted = not ours
+
+    def _refuse_nothing(
+        self, place: Place, stored: Stored, names: Sequence[str], table: RegisteredTable | None
+    ) -> None:
+        if self._request.drop_all and table is not None:
+            return
+        if stored.unparsable:
+            directory, reason = stored.unparsable[0]
+            raise InvalidRequest(
+                f"none of {len(stored.unparsable)} directories with data below {place.root} is a "
+                f"partition; {directory or 'the root'}: {reason}",
+                "check --extractor and --partition-keys",
+            )
+        raise TableNotFound(
+            f"no data files below {place.root}"
+            + (f", where {len(names)} partitions are registered" if names else ""),
+            "check the location; if they are to be dropped, all of them: --drop-all"
+            if table is not None
+            else "give the directory that holds the data",
+        )
+
+    def reading(self, extractor: str) -> str:
+        """How directories are read, as the state keeps it."""
+        return f"{extractor}{' recursive' if self._settings.recursive else ''}"
+
+    def _trusted(self, plan: Plan) -> bool:
+        """Whether the metastore is as the last run left it, as far as can be seen at little cost,
+        and storage is read as it was then.
+        """
+        state, table, request = plan.state, plan.table, self._request
+        if state is None or table is None or request.full or request.relocate:
+            return False
+        return (
+            time.time() - state.compared < self._settings.compare_all_after
+            and table.location == plan.place.root
+            and table.properties.get(ROOT_PROPERTY) == plan.place.root
+            and state.reading == self.reading(plan.extractor)
+            and state.names == text_digest(sorted(plan.names))
+            and state.table == text_digest(table.digest_parts())
+        )
+
+    def _evolution(self, plan: Plan) -> Evolution:
+        """The table's columns after this run.
+
+        Files of new partitions, and those written since the last run, are looked at; all of them
+        (a sample) where these alone would not do.
+        """
+        rows = sorted(p.row for p in plan.stored.partitions.values())
+        newest = plan.directories.rows["newest"].to_numpy()
+        looked_at = rows
+        if plan.quick and plan.state is not None:
+            known = {key_of(n) for n in plan.names}
+            new = {p.row for k, p in plan.stored.partitions.items() if k not in known}
+            looked_at = [r for r in rows if r in new or newest[r] >= plan.state.newest]
+        found = self._look(plan, looked_at)
+        if found.conflicting or found.narrower:
+            if len(looked_at) < len(rows):
+                found = self._look(plan, rows)
+            if self._request.hold_wider and not found.conflicting:
+                return found
+            table = plan.table.columns if plan.table is not None else ()
+            refuse(str(self._request.name), found, table, self._files_columns)
+        return found
+
+    def _look(self, plan: Plan, rows: Sequence[int]) -> Evolution:
+        samples = plan.directories.rows.select(["path", "sample", "sample_bytes"])
+        chosen = thinned(rows, self._settings.schema_sample)
+        files = [
+            (f"{plan.directories.uri(row['path'])}/{row['sample']}", row["sample_bytes"])
+            for row in samples.take(chosen).to_pylist()
+        ]
+        found = read_schemas(self._storage.storage, files, threads=self._settings.threads)
+        self._report.unreadable = list(found.unreadable)
+        if plan.table is None and not found.columns:
+            reason = found.unreadable[0][1] if found.unreadable else "all files are gone"
+            raise TableNotFound(f"no readable file below {plan.place.root}: {reason}", "")
+        self._files_columns = found.columns
+        table = plan.table.columns if plan.table is not None else ()
+        return evolve(table, found.columns, plan.stored.keys)
+
+    def _diff(self, plan: Plan, table: RegisteredTable) -> Changes:
+        amended = amended_table(table.record, plan.columns, table.spelled, {})
+        columns = plain_columns(amended.sd.cols)
+        left = table.location if table.location != plan.place.root else None
+        target = Target(plan.place.root, columns, table.layout, left, self._request.relocate)
+        occupied = Occupied(plan.place.root, plan.directories.paths, self._storage.holds_data)
+        diff = PartitionDiff(plan.stored, target, occupied)
+        wanted = plan.names
+        if plan.quick and columns == table.target_columns:
+            by_key = {key_of(n): n for n in plan.names}
+            diff.trust(k for k in by_key if k in plan.stored.partitions)
+            wanted = [n for k, n in by_key.items() if k not in plan.stored.partitions]
+        weight = 600 + sum(len(n) + len(t) + 20 for n, t in columns)
+        cap = max(10, min(1000, _FETCHED_BYTES // weight))
+        ladder = BatchSettings(start=min(100, cap), cap=cap, parallelism=self._settings.parallelism)
+        name = self._request.name
+        with fetch_partitions(self._client, name.schema, name.table, wanted, ladder) as stream:
+            for batch in stream:
+                diff.take(
+                    registered_partition(n, record)
+                    for n, record in zip(batch.names, batch.partitions, strict=True)
+                )
+        return diff.changes()
+
+    def _table_changes(self, plan: Plan, evolution: Evolution) -> list[str]:
+        if plan.table is None:
+            keys = ", ".join(f"{k.name} {k.type}" for k in plan.stored.keys)
+            lines = [f"+ table {self._request.name}" + (f", partitioned by {keys}" if keys else "")]
+        else:
+            lines = []
+            properties = plan.table.properties
+            if (
+                properties.get(ROOT_PROPERTY) != plan.place.root
+                or properties.get(EXTRACTOR_PROPERTY) != plan.extractor
+            ):
+                lines.append(f"~ table is kept by sync, extractor {plan.extractor}")
+            if plan.table.location != plan.place.root:
+                lines.append(f"~ location {plan.table.location} -> {plan.place.root}")
+        types = {c.name: c.type for c in evolution.columns}
+        lines += [f"+ column {n} {types[n]}" for n in evolution.appended]
+        lines += [f"~ column {n} {old} -> {new}" for n, old, new in evolution.widened]
+        return lines
