@@ -87,7 +87,7 @@ class BatchStatistics:
     def _column(self, reference: BoundReference) -> ColumnStatistics | None:
         name = reference.path[0]
         if name == PARTITION_COLUMN or reference.partition:
-            columns = [list(column) for column in zip(*self.values, strict=True)]
+            columns = [[values[i] for values in self.values] for i in range(len(self._keys))]
             found = PartitionStatistics(self.names, self._keys, columns).column(reference)
             if found is None:
                 return None

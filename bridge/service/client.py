@@ -97,6 +97,40 @@ class PlannerClient:
             token, finished = batch.next_token, batch.finished
             yield batch
 
+    def answer(
+        self,
+        schema: str,
+        table: str,
+        predicate: str = "",
+        *,
+        aggregates: Sequence[tuple[str, str]] = (),
+        group_by: Sequence[str] = (),
+        query_id: str = "",
+        wait_ms: int = 10_000,
+    ) -> ttypes.Answer:
+        """Asks statistics; aggregates are (function, column) pairs, ("count", "") counts rows."""
+        return self._call(
+            "answer",
+            _request(schema, table, predicate, "trino", query_id, None),
+            ttypes.Question([ttypes.Aggregate(*a) for a in aggregates], list(group_by), wait_ms),
+        )
+
+    def statistics(self, schema: str, table: str, predicate: str = "") -> ttypes.Table:
+        return self._call("get_statistics", _request(schema, table, predicate, "trino", "", None))
+
+    def system_table(
+        self, schema: str, table: str, kind: str, columns: Sequence[str] = (), max_rows: int = 1000
+    ) -> Iterator[list[Any]]:
+        """Rows of ``$files``, ``$partitions`` or ``$indexes``; see `bridge.planner.inventory`."""
+        request = _request(schema, table, "", "trino", "", None, columns)
+        handle = self._call("open_system_table", request, kind).handle
+        token, finished = 0, False
+        while not finished:
+            page = self._call("next_rows", handle, token, max_rows)
+            token, finished = page.next_token, page.finished
+            yield from map(list, zip(*(json.loads(c) for c in page.columns), strict=True))
+        self.close_plan(handle)
+
     def close_plan(self, handle: str) -> None:
         self._call("close_plan", handle)
 

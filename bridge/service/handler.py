@@ -18,13 +18,17 @@ from bridge.engines.translation import Translation
 from bridge.engines.trino.translate import translate as translate_trino
 from bridge.errors import BridgeError, InvalidRequest
 from bridge.expression.nodes import AlwaysTrue
-from bridge.planner.planner import Planner
-from bridge.planner.request import ScanRequest
+from bridge.planner.estimates import Estimate, row_estimate
+from bridge.planner.planner import Planner, ScanPlan
+from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.selection import select_files
 from bridge.service._gen import ttypes
+from bridge.service.answering import answer
 from bridge.service.codec import PROTOCOL, encode_batch, failure_of
 from bridge.service.plans import OpenPlans
 from bridge.service.selection import encode_selection
+from bridge.service.statistics import Estimates
+from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
@@ -97,9 +101,11 @@ class PlannerHandler:
         self._settings = settings
         self._started = time.monotonic()
         self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
-        self._pool = ThreadPoolExecutor(
-            max(4, 2 * (os.cpu_count() or 2)), thread_name_prefix="skipbridge-plan"
-        )
+        threads = max(4, 2 * (os.cpu_count() or 2))
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-plan")
+        # Of their own: answers that list for long must not keep splits from being made.
+        self._answers = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-answer")
+        self._estimates = Estimates(self._answers)
 
     def health(self) -> ttypes.Health:
         uptime = int(time.monotonic() - self._started)
@@ -116,7 +122,18 @@ class PlannerHandler:
     @_answers_failures
     def get_table(self, schema_name: str, table_name: str, engine: str) -> ttypes.Table:
         table = self._planner.table(_name(schema_name, table_name))
-        return describe_table(table, self._planner.views.view(table), engine)
+        rows = row_estimate(self._planner.views.view(table))
+        return describe_table(table, Estimate(rows), engine)
+
+    @_answers_failures
+    def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:
+        plan = self._planner.plan(self._scan(request))
+        return describe_table(plan.table, self._estimates.of(plan), request.engine)
+
+    @_answers_failures
+    def answer(self, request: ttypes.PlanRequest, question: ttypes.Question) -> ttypes.Answer:
+        plan = self._planner.plan(self._scan(request))
+        return answer(plan, question, self._answers, self._endpoint)
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
@@ -126,7 +143,17 @@ class PlannerHandler:
             telemetry.PLANS.labels(request.engine).inc()
             telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
             handle = self.plans.add(source)
-        plan = source.plan
+        return self._opened(handle, source.plan)
+
+    @_answers_failures
+    def open_system_table(self, request: ttypes.PlanRequest, kind: str) -> ttypes.Plan:
+        with self.plans.slot():
+            plan = self._planner.plan(self._scan(request))
+            rows = SystemRows(plan, kind, list(request.projected_columns or []))
+            handle = self.plans.add(rows)
+        return self._opened(handle, plan)
+
+    def _opened(self, handle: str, plan: ScanPlan) -> ttypes.Plan:
         return ttypes.Plan(
             handle=handle,
             endpoint=self._endpoint,
@@ -136,15 +163,19 @@ class PlannerHandler:
         )
 
     @_answers_failures
+    def next_rows(self, handle: str, token: int, max_rows: int) -> ttypes.SystemPage:
+        return self.plans.get(handle, SystemRows).next(token, max_rows)
+
+    @_answers_failures
     def narrow(self, handle: str, predicate: str) -> None:
-        source = self.plans.get(handle)
+        source = self.plans.get(handle, SplitSource)
         source.plan.narrow(_translate(source.plan.request.engine, predicate).expression)
 
     @_answers_failures
     def next_splits(
         self, handle: str, token: int, max_splits: int, max_wait_ms: int
     ) -> ttypes.SplitBatch:
-        source = self.plans.get(handle)
+        source = self.plans.get(handle, SplitSource)
         wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
         batch = source.next(token, min(max_splits, _MAX_SPLITS), wait)
         report = None
@@ -177,6 +208,7 @@ class PlannerHandler:
         """Closes all plans and stops the workers."""
         self.plans.close_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._answers.shutdown(wait=False, cancel_futures=True)
         self._planner.listings.close()
 
     @_answers_failures
@@ -211,6 +243,12 @@ class PlannerHandler:
             query_id=request.query_id or "",
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
+            limit=request.limit,
+            order=tuple(
+                SortKey(key.column or "", bool(key.descending), bool(key.nulls_first))
+                for key in request.order or ()
+            ),
+            enforced=bool(request.enforced),
         )
 
     def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:

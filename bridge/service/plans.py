@@ -8,15 +8,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from bridge import telemetry
-from bridge.errors import LimitExceeded, PlanLost
-from bridge.splits.source import SplitSource
+from bridge.errors import InvalidRequest, LimitExceeded, PlanLost
+
+
+class Opened(Protocol):
+    """What a handle stands for: splits, or rows of a system table."""
+
+    def close(self) -> None: ...
+
+
+Kind = TypeVar("Kind", bound=Opened)
 
 
 @dataclass(slots=True)
 class _Open:
-    source: SplitSource
+    source: Opened
     used: float
 
 
@@ -55,15 +64,15 @@ class OpenPlans:
             with self._lock:
                 self._reserved -= 1
 
-    def add(self, source: SplitSource) -> str:
+    def add(self, source: Opened) -> str:
         handle = f"{self._process}/{secrets.token_hex(12)}"
         with self._lock:
             self._plans[handle] = _Open(source, time.monotonic())
             telemetry.OPEN_PLANS.set(len(self._plans))
         return handle
 
-    def get(self, handle: str) -> SplitSource:
-        """Errors: PlanLost."""
+    def get(self, handle: str, kind: type[Kind]) -> Kind:
+        """Errors: PlanLost; InvalidRequest: the handle stands for something else."""
         with self._lock:
             held = self._plans.get(handle)
             if held is None:
@@ -72,6 +81,10 @@ class OpenPlans:
                     "the planner was restarted or the plan expired: run the query again",
                 )
             held.used = time.monotonic()
+            if not isinstance(held.source, kind):
+                raise InvalidRequest(
+                    f"{handle[:80]!r} is no {kind.__name__}", "use the calls of what was opened"
+                )
             return held.source
 
     def close(self, handle: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from bridge.engines.translation import malformed
 from bridge.expression.literals import domain, parse_float
 from bridge.expression.nodes import Literal
-from bridge.types import Kind, Type
+from bridge.types import Kind, Type, Value
 
 
 class NotTranslatable(Exception):
@@ -119,3 +119,36 @@ def _timestamp(value: Any, type: Type) -> Decoded:
         raise _bad(value, type)
     micros, left = divmod(rest, picos_per_micro)
     return Decoded(Literal(units * unit + micros, type), beyond=left > 0)
+
+
+def encode(value: Value | None, type: Type) -> Any:
+    """The JSON value of docs/predicates.md for a canonical value; `decode` is its inverse.
+
+    Errors:
+        NotTranslatable: text that is not UTF-8, or a type whose values are not sent.
+    """
+    if value is None:
+        return None
+    match type.kind:
+        case Kind.BOOLEAN:
+            return bool(value)
+        case Kind.FLOAT | Kind.DOUBLE:
+            number = float(value)
+            if math.isinf(number):
+                return "Infinity" if number > 0 else "-Infinity"
+            return "NaN" if math.isnan(number) else repr(number)
+        case Kind.DECIMAL:
+            return str(value)
+        case Kind.TIMESTAMP_TZ if isinstance(value, int):
+            millis, micros = divmod(value, 1000)
+            return f"{millis}.{micros * 1_000_000:09d}"
+        case Kind.STRING | Kind.VARCHAR if isinstance(value, bytes):
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                raise NotTranslatable("text that is not UTF-8") from None
+        case Kind.BINARY if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+    if isinstance(value, int):
+        return int(value)
+    raise NotTranslatable(f"values of type {type}")

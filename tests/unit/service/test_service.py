@@ -65,7 +65,7 @@ def test_schemas_tables_and_a_table(client: PlannerClient) -> None:
         ("p", "integer", True),
     ]
     assert table.row_count == 12.0
-    assert (table.columns[0].low, table.columns[0].high) == (0.0, 2.0)
+    assert table.columns[0].low is None  # only who asks for statistics waits for them
 
 
 def test_health_names_protocol_and_open_plans(client: PlannerClient, service: Service) -> None:

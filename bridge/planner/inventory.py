@@ -1,0 +1,210 @@
+"""What a table consists of, as rows: its files, its partitions, and what its index holds.
+
+Lists storage as the table's freshness says, like a scan; rows come in pieces, so that a million
+files are never objects all at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.errors import InvalidRequest
+from bridge.expression.format import format_value
+from bridge.expression.nodes import BoundReference
+from bridge.expression.statistics import ColumnStatistics
+from bridge.planner.estimates import indexed
+from bridge.planner.files import take
+from bridge.types import Type
+
+if TYPE_CHECKING:
+    from bridge.planner.listed import FileBatch
+    from bridge.planner.planner import ScanPlan
+
+_PIECE = 10_000
+_MAX_BOUNDS = 200
+Rows = list[list[Any]]
+"""One list a column."""
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "files": ("path", "partition", "size", "modified", "rows", "indexed", "bounds"),
+    "partitions": ("partition", "location", "files", "size", "rows", "indexed_files", "modified"),
+    "indexes": (
+        "kind",
+        "name",
+        "column",
+        "generation",
+        "created",
+        "files",
+        "files_known",
+        "files_exact",
+        "problem",
+    ),
+}
+
+
+def inventory(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Rows]:
+    """Rows of a system table in pieces, one list for each of its `COLUMNS`.
+
+    Args:
+        kind: ``files``, ``partitions`` or ``indexes``.
+        wanted: columns that are looked at; costly others (``bounds``) are all None. Times are
+            milliseconds since the epoch.
+
+    Errors:
+        InvalidRequest: there is no such system table.
+    """
+    makers = {"files": _files, "partitions": _partitions, "indexes": _indexes}
+    if kind not in makers:
+        raise InvalidRequest(f"no system table ${kind}", f"there are {', '.join(sorted(makers))}")
+    return makers[kind](plan, frozenset(wanted))
+
+
+def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    for whole in plan.batches():
+        for begin in range(0, len(whole.files), _PIECE):
+            yield _file_rows(plan, _piece(whole, begin), wanted)
+
+
+def _piece(batch: FileBatch, begin: int) -> FileBatch:
+    positions = np.arange(begin, min(begin + _PIECE, len(batch.files)), dtype=np.int64)
+    return type(batch)(take(batch.files, positions), batch.ordinals[positions], batch.partitions)
+
+
+def _file_rows(plan: ScanPlan, batch: FileBatch, wanted: frozenset[str]) -> Rows:
+    files, known = batch.files, plan.known(batch)
+    names = [p.name for p in batch.partitions]
+    return [
+        files.paths.to_pylist(),
+        [names[i] for i in files.partition.tolist()],
+        files.sizes.tolist(),
+        (files.modified // 1000).tolist(),
+        [None if n < 0 else n for n in known.rows.tolist()],
+        (batch.ordinals >= 0).tolist(),
+        _bounds(plan, batch) if "bounds" in wanted else [None] * len(files),
+    ]
+
+
+def _bounds(plan: ScanPlan, batch: FileBatch) -> list[str | None]:
+    """Of each file a JSON object: by column its min, max and number of NULLs, as far as known."""
+    found: list[dict[str, dict[str, Any]]] = [{} for _ in range(len(batch.files))]
+    known = plan.known(batch)
+    for column in plan.table.columns[:_MAX_BOUNDS]:
+        if column.type.is_nested:
+            continue
+        statistics = known.column(BoundReference((column.name,), column.type))
+        if statistics is None:
+            continue
+        lows = _values(statistics, column.type, lower=True)
+        highs = _values(statistics, column.type, lower=False)
+        nulls = statistics.null_count.tolist()
+        for row, low, high, null in zip(found, lows, highs, nulls, strict=True):
+            entry = {"min": low, "max": high, "nulls": None if null < 0 else null}
+            told = {name: value for name, value in entry.items() if value is not None}
+            if told:
+                row[column.name] = told
+    return [json.dumps(row, ensure_ascii=False) if row else None for row in found]
+
+
+def _values(statistics: ColumnStatistics, type: Type, *, lower: bool) -> list[str | None]:
+    bounds = statistics.lower if lower else statistics.upper
+    known = statistics.lower_known if lower else statistics.upper_known
+    if isinstance(bounds, np.ndarray):
+        values: list[Any] = bounds.tolist()
+    else:
+        values = bounds.to_pylist()
+    if known is not None:
+        values = [v if k else None for v, k in zip(values, known.tolist(), strict=True)]
+    return [None if v is None else _text(v, type) for v in values]
+
+
+def _text(value: Any, type: Type) -> str:
+    if not isinstance(value, int | float | bytes):
+        return str(value)  # a wide decimal
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    return format_value(bool(value) if type.kind.value == "boolean" else value, type)
+
+
+def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    """A directory that comes in several batches is one partition still."""
+    held: list[Any] | None = None
+    for batch in plan.batches():
+        known = plan.known(batch)
+        owner, count = batch.files.partition, len(batch.partitions)
+        rows = np.bincount(owner, np.maximum(known.rows, 0), count)
+        doubt = np.bincount(owner, known.rows < 0, count)
+        files = np.bincount(owner, minlength=count)
+        size = np.bincount(owner, batch.files.sizes, count)
+        indexed_files = np.bincount(owner, batch.ordinals >= 0, count)
+        modified = np.zeros(count, np.int64)
+        np.maximum.at(modified, owner, batch.files.modified // 1000)
+        piece: list[list[Any]] = []
+        for i, partition in enumerate(batch.partitions):
+            if not files[i]:
+                continue
+            row = [
+                partition.name,
+                partition.location,
+                int(files[i]),
+                int(size[i]),
+                None if doubt[i] else int(rows[i]),
+                int(indexed_files[i]),
+                int(modified[i]),
+            ]
+            if held is not None and held[1] == row[1]:
+                held = _merged(held, row)
+                continue
+            if held is not None:
+                piece.append(held)
+            held = row
+        if piece:
+            yield [list(column) for column in zip(*piece, strict=True)]
+    if held is not None:
+        yield [[value] for value in held]
+
+
+def _merged(one: list[Any], other: list[Any]) -> list[Any]:
+    rows = None if one[4] is None or other[4] is None else one[4] + other[4]
+    sums = [one[i] + other[i] for i in (2, 3, 5)]
+    return [one[0], one[1], sums[0], sums[1], rows, sums[2], max(one[6], other[6])]
+
+
+def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    """Min/max by column, then every other kind that can be opened, then what cannot be used."""
+    rows: list[list[Any]] = []
+    serving = plan.view.serving
+    if serving is not None:
+        whole = indexed(plan.table, plan.view, plan.request.semantics)
+        head = [serving.generation, serving.manifest.created // 1000, serving.num_files]
+        for column in plan.table.columns:
+            found = whole.column(BoundReference((column.name,), column.type))
+            if found is not None:
+                rows.append(["minmax", "minmax", column.name, *head, *_coverage(found), None])
+        for opened in serving.kinds:
+            definition = opened.definition
+            problem = None if opened.problem is None else str(opened.problem)
+            rows.append([definition.kind, opened.name, definition.on, *head, None, None, problem])
+    for missing in plan.view.not_used:
+        blank = [None] * 6
+        rows.append([missing.index, missing.index, *blank, f"{missing.reason}: {missing.detail}"])
+    if rows:
+        yield [list(column) for column in zip(*rows, strict=True)]
+
+
+def _coverage(found: ColumnStatistics) -> tuple[int, int]:
+    """Files of which both bounds are known (or there is nothing to bound), and those with exact."""
+    n = len(found.row_count)
+    every = np.ones(n, np.bool_)
+    known = every if found.lower_known is None else found.lower_known.copy()
+    if found.upper_known is not None:
+        known = known & found.upper_known
+    exact = known if found.exact is None else known & found.exact
+    if found.all_null is not None:
+        known, exact = known | found.all_null, exact | found.all_null
+    return int(np.count_nonzero(known)), int(np.count_nonzero(exact))

@@ -1,0 +1,83 @@
+"""Questions and answers of the service: Thrift's values to the planner's and back.
+
+Everything here is bounded in time: what is not known when the engine stops waiting is not answered,
+while the listing under way goes on and serves the query's scan.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Executor
+from concurrent.futures import TimeoutError as Late
+
+from bridge.engines.trino.values import NotTranslatable, encode
+from bridge.errors import InvalidRequest
+from bridge.expression.nodes import BoundReference
+from bridge.planner.answers import Aggregate, Question
+from bridge.planner.planner import ScanPlan
+from bridge.planner.survey import Answer
+from bridge.planner.survey import answer as survey
+from bridge.service._gen import ttypes
+from bridge.types import BIGINT, Type
+
+MAX_WAIT_MS = 60_000
+_FUNCTIONS = frozenset({"count", "min", "max"})
+
+
+def answer(plan: ScanPlan, asked: ttypes.Question, pool: Executor, endpoint: str) -> ttypes.Answer:
+    """Answers within the time the question gives.
+
+    Errors:
+        InvalidRequest: an aggregate that there is not.
+        ColumnNotFound; and whatever makes planning fail.
+    """
+    question = _question(plan, asked)
+    future = pool.submit(survey, plan, question)
+    try:
+        found = future.result(min(max(0, asked.max_wait_ms), MAX_WAIT_MS) / 1000.0)
+    except Late:
+        return _reply(endpoint, Answer(False, None, "TOO_LATE"), "")
+    if found.rows is None:
+        return _reply(endpoint, found, "")
+    try:
+        return _reply(endpoint, found, _rows(question, found.rows))
+    except NotTranslatable:
+        return _reply(endpoint, Answer(True, None, "VALUE", found.files), "")
+
+
+def _question(plan: ScanPlan, asked: ttypes.Question) -> Question:
+    aggregates: list[Aggregate] = []
+    for each in asked.aggregates or []:
+        if each.function not in _FUNCTIONS or (each.function != "count" and not each.column):
+            raise InvalidRequest(
+                f"no aggregate {each.function!r} of {each.column!r}",
+                f"there are {', '.join(sorted(_FUNCTIONS))}",
+            )
+        column = plan.resolve(each.column) if each.column else None
+        aggregates.append(Aggregate(each.function, column))
+    return Question(tuple(aggregates), tuple(plan.resolve(c) for c in asked.group_by or []))
+
+
+def _rows(question: Question, rows: tuple[tuple[object, ...], ...]) -> str:
+    types: list[Type] = [reference.type for reference in question.group_by]
+    types += [_type(a.function, a.column) for a in question.aggregates]
+    encoded = [
+        [encode(value, type) for value, type in zip(row, types, strict=True)]  # type: ignore[arg-type]
+        for row in rows
+    ]
+    return json.dumps(encoded, ensure_ascii=False)
+
+
+def _type(function: str, column: BoundReference | None) -> Type:
+    return BIGINT if function == "count" or column is None else column.type
+
+
+def _reply(endpoint: str, found: Answer, rows: str) -> ttypes.Answer:
+    return ttypes.Answer(
+        endpoint=endpoint,
+        enforced=found.enforced,
+        answered=bool(rows),
+        reason=found.reason,
+        rows=rows,
+        files=found.files,
+    )
