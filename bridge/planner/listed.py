@@ -65,6 +65,11 @@ class FileSource:
             yield self._matched(listing, number, chunk, partitions)
             number += 1
 
+    def begin(self, partitions: tuple[Partition, ...]) -> None:
+        """Lists as far as the first files, for whoever asks next. Errors: see `batches`."""
+        for listing in self._list(partitions):
+            listing.chunk(0)
+
     def _list(self, partitions: tuple[Partition, ...]) -> list[SharedListing]:
         pinned = self._pin.listings
         serving = self._view.serving

@@ -5,10 +5,11 @@ A large directory is handed on in chunks while the rest of it is still being lis
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -116,6 +117,11 @@ class Listings:
             for future in futures:
                 future.cancel()
             raise
+
+    def background(self, work: Callable[[], None]) -> None:
+        """Does something ahead of need; its errors are left to whoever needs it."""
+        with contextlib.suppress(RuntimeError):  # closed: nobody will need it
+            self._pool.submit(work)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -8,6 +8,7 @@ handed out.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ from bridge.planner.files import (
     take,
 )
 from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
-from bridge.planner.index_view import IndexView, IndexViews, argument
+from bridge.planner.index_view import IndexViews, argument
 from bridge.planner.listed import FileBatch, FileSource, materialised
 from bridge.planner.listing import Listings
 from bridge.planner.partitions import Typed, partition_residual, select_partitions
@@ -168,7 +169,7 @@ class ScanPlan:
         """
         started = time.perf_counter()
         table = self.table
-        names = self._names()
+        names = self._planner.names(self._pin)
         selection = select_partitions(
             names, table.partition_keys, self.predicate, self.request.semantics
         )
@@ -303,13 +304,6 @@ class ScanPlan:
                 )
             )
         return tuple(found)
-
-    def _names(self) -> list[str]:
-        pin = self._pin
-        with pin.lock:
-            if pin.names is None:
-                pin.names = self._planner.catalog.partition_names(self.table)
-            return pin.names
 
     def _static(self, batch: PartitionBatch, values: dict[str, Typed]) -> Iterator[FileBatch]:
         """Lists one batch of partitions and prunes its files, as they come."""
@@ -452,18 +446,51 @@ class Planner:
         Errors:
             TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
         """
-        pin = self.pins.get(request.query_id, request.table, request.generation)
-        if pin is None:
-            table = self.table(request.table)
-            view = self.views.view(table, request.generation)
-            pin = self.pins.put(request.query_id, request.generation, Pin(table, view))
-        mode = self._mode(request, pin.table, pin.view)
-        return ScanPlan(self, request, pin, mode)
+        pin = self._pin(request.query_id, request.table, request.generation)
+        return ScanPlan(self, request, pin, self._mode(request.freshness, pin))
 
-    def _mode(self, request: ScanRequest, table: Table, view: IndexView) -> Freshness:
-        text = request.freshness or table.properties.get(PROPERTY)
+    def look_ahead(self, query_id: str, name: TableName) -> None:
+        """Begins what the scans of the table in this query ask first, while the engine plans.
+
+        That is the listing of a table without partitions, the partition names of another one.
+        Nothing is answered here; what fails now fails, or is tried again, when the scan asks.
+
+        Errors:
+            TableNotFound and its like, as `table` has them.
+        """
+        if not query_id:
+            return
+        pin = self._pin(query_id, name, None)
+        mode = self._mode(None, pin)
+        if mode.mode == "live" or pin.table.partition_keys:
+            self.listings.background(lambda: self._begin(pin, mode))
+
+    def _begin(self, pin: Pin, mode: Freshness) -> None:
+        names = self.names(pin)
+        if not pin.table.partition_keys:
+            with contextlib.closing(self.catalog.partitions(pin.table, names)) as batches:
+                for batch in batches:
+                    FileSource(self.listings, pin, mode).begin(batch.partitions)
+
+    def names(self, pin: Pin) -> list[str]:
+        """The partition names that the query sees. Errors: MetastoreUnavailable and its like."""
+        with pin.lock:
+            if pin.names is None:
+                pin.names = self.catalog.partition_names(pin.table)
+            return pin.names
+
+    def _pin(self, query_id: str, name: TableName, generation: int | None) -> Pin:
+        pin = self.pins.get(query_id, name, generation)
+        if pin is None:
+            table = self.table(name)
+            view = self.views.view(table, generation)
+            pin = self.pins.put(query_id, generation, Pin(table, view))
+        return pin
+
+    def _mode(self, asked: str | None, pin: Pin) -> Freshness:
+        text = asked or pin.table.properties.get(PROPERTY)
         mode = parse_freshness(text) if text else self._freshness
         if mode.mode == "snapshot":
             # Without an index there is no file set to take: storage is the only truth.
-            return SNAPSHOT if view.serving is not None else LIVE
+            return SNAPSHOT if pin.view.serving is not None else LIVE
         return mode

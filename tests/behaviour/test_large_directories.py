@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,29 @@ def test_a_listing_that_fails_midway_fails_every_scan_of_it(lake: Lake) -> None:
     storage.fails_at = -1
     again = drained(planner.plan(ScanRequest(NAME, AlwaysTrue(), query_id="q")))
     assert len(again) == FILES
+
+
+def test_what_is_listed_ahead_is_what_the_scan_reads(lake: Lake) -> None:
+    storage = Storage()
+    planner = planner_over(lake, storage)
+    planner.look_ahead("q", NAME)
+    ended = threading.Event()
+    planner.listings.background(ended.set)
+    assert ended.wait(10)
+    planner.look_ahead("q", NAME)
+    assert len(drained(planner.plan(ScanRequest(NAME, AlwaysTrue(), query_id="q")))) == FILES
+    assert storage.listed == 3
+    planner.listings.close()
+    planner.look_ahead("q2", NAME)
+
+
+def test_what_failed_ahead_is_listed_again(lake: Lake) -> None:
+    storage = Storage()
+    storage.fails_at = 0
+    planner = planner_over(lake, storage)
+    pin = planner.plan(ScanRequest(NAME, AlwaysTrue(), query_id="q"))
+    planner.look_ahead("q", NAME)
+    with pytest.raises(StorageFailure):
+        drained(pin)
+    storage.fails_at = -1
+    assert len(drained(planner.plan(ScanRequest(NAME, AlwaysTrue(), query_id="q")))) == FILES
