@@ -64,7 +64,8 @@ def scan(
     source = pa.BufferReader(tail) if len(tail) == size else _open(storage, uri, size)
     try:
         for table in _tables(source, footer, leaves):
-            arrays = {i: _values(table, footer.leaves[i].column.path) for i in leaves}
+            paths = {i: footer.leaves[i].column.path for i in leaves}
+            arrays = Arrays({i: _values(table, path) for i, path in paths.items()})
             for gathering in gatherings:
                 if gathering.leaves:
                     gathering.update(arrays)

@@ -23,13 +23,13 @@ from bridge.expression.nodes import BoundAnd, BoundExpression, BoundOr, BoundPre
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition, parse_definition
 from bridge.index.kinds.payload import Payload
-from bridge.index.stored import StoredColumn
+from bridge.index.kinds.plain import hashable, hashes
+from bridge.index.kinds.xxh64 import Hashes
+from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Semantics
 
 Ordinals = npt.NDArray[np.int64]
 Row = dict[str, Any]
-Arrays = Mapping[int, pa.ChunkedArray]
-"""Values read from a file, by the number of their leaf."""
 STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
 """The key of the stored column that a row's values come from (`StoredColumn.key`)."""
 
@@ -69,6 +69,31 @@ class FileFacts:
             elif len(here) != len(wanted) and here[: len(wanted)] == wanted[: len(here)]:
                 return None
         return found
+
+
+class Arrays:
+    """Values of some rows of a file, by the number of their leaf; what is derived is shared."""
+
+    def __init__(self, values: Mapping[int, pa.ChunkedArray]) -> None:
+        self._values = values
+        self._distinct: dict[int, pa.Array] = {}
+        self._hashes: dict[int, Hashes | None] = {}
+
+    def __getitem__(self, leaf: int) -> pa.ChunkedArray:
+        return self._values[leaf]
+
+    def distinct(self, leaf: int) -> pa.Array:
+        """Distinct non-null values."""
+        if leaf not in self._distinct:
+            self._distinct[leaf] = self._values[leaf].unique().drop_null()
+        return self._distinct[leaf]
+
+    def hashes(self, leaf: int, stored: StoredType) -> Hashes | None:
+        """Hashes of the distinct values, ascending; see `bridge.index.kinds.plain`."""
+        if leaf not in self._hashes:
+            found = hashes(stored, self.distinct(leaf)) if hashable(stored) else None
+            self._hashes[leaf] = None if found is None else np.unique(found)
+        return self._hashes[leaf]
 
 
 class Gathering(Protocol):

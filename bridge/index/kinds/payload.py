@@ -44,6 +44,7 @@ PLACE = (
     pa.field("body_length", pa.int64(), nullable=False),
     pa.field("body_check", pa.int64(), nullable=False),  # CRC-32
 )
+_PLACES = ("body_row", "body_offset", "body_length", "body_check")
 _GAP = 64 * 1024
 _BATCH = 32 * 1024 * 1024
 _MEND = "skipbridge index build builds it anew"
@@ -142,28 +143,24 @@ class Payload:
     def nbytes(self) -> int:
         return int(self.rows.nbytes)
 
-    def bodies(self, rows: Int64) -> list[tuple[Int64, npt.NDArray[np.uint8], Int64]]:
+    def bodies(self, rows: Int64) -> list[tuple[Int64, npt.NDArray[np.uint8], Int64, Int64]]:
         """The bytes of some rows, by the file they lie in: positions in ``rows``, all bytes of
-        that file (holes where nobody asked), and where in it each begins.
+        that file (holes where nobody asked), where in it each begins, and its length.
 
         Errors:
             IndexCorrupt, StorageFailure.
         """
         if not len(rows):
             return []
-        taken = self.rows.select(["body_part", "body_row", *(f.name for f in PLACE)])
-        taken = taken.take(pa.array(rows))
-        part = taken["body_part"].to_numpy()
+        part = self.rows["body_part"].to_numpy()[rows]
+        columns = [self.rows[name].to_numpy()[rows] for name in _PLACES]
         found = []
-        for number in np.unique(part).tolist():
+        for number, body in enumerate(self._bodies):
             mine = np.flatnonzero(part == number)
-            columns = [
-                taken[name].to_numpy()[mine]
-                for name in ("body_row", "body_offset", "body_length", "body_check")
-            ]
-            body = self._bodies[number]
-            body.ensure(*columns)
-            found.append((mine, body.data, columns[1]))
+            if len(mine):
+                place, offsets, lengths, checks = (c[mine] for c in columns)
+                body.ensure(place, offsets, lengths, checks)
+                found.append((mine, body.data, offsets, lengths))
         return found
 
 

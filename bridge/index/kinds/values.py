@@ -86,7 +86,7 @@ class _Gathering:
     def update(self, arrays: Arrays) -> None:
         if self._over:
             return
-        few = pa.chunked_array([arrays[self.leaves[0]].unique()])
+        few = pa.chunked_array([arrays.distinct(self.leaves[0])])
         found = canonical(self._type, few, legacy=self._legacy)
         if found is None:
             self._over = True

@@ -1,0 +1,326 @@
+"""Bloom filters, as Parquet has them: split blocks of 256 bits, XXH64 of PLAIN bytes.
+
+Filters that a writer has put into its files are lifted from there without reading data; a file has
+one for each row group then, and they are never merged. For other files one filter is built from the
+values, of the size that its own number of distinct values needs.
+
+Answers only = and IN (and IS NOT DISTINCT FROM a value), where every row that equals the value must
+be spelled in the file as what is probed; otherwise the answer is MAYBE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import BridgeError, InvalidConfiguration
+from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
+from bridge.expression.statistics import Mask
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row
+from bridge.index.kinds.payload import Payload
+from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
+from bridge.index.kinds.source import column_source
+from bridge.index.kinds.values import by_stored
+from bridge.index.stored import StoredColumn, StoredType
+from bridge.types import Kind as TypeKind
+from bridge.types import Semantics, Value
+
+Filter = npt.NDArray[np.uint32]
+_SALT = np.array(
+    [
+        0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
+        0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31,
+    ],
+    np.uint32,
+)  # fmt: skip
+_BLOCK = 32
+_WORST = 0.2
+"""A filter that lets more than this pass by chance is not worth its bytes."""
+_LONGEST = 4096
+_PROBES = 40_000_000
+_BLOCK_XXHASH_PLAIN = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
+"""The end of a filter's header: this algorithm, this hash, no compression, in compact Thrift."""
+
+
+class Bloom(Kind):
+    """See the module."""
+
+    name = "bloom"
+    cost = 20.0
+    help = "Bloom filters for = and IN: COLUMN[:fpp=0.01][:max_bytes=131072]."
+    options = {"fpp": "0.01", "max_bytes": "131072"}
+    schema = pa.schema(
+        [
+            STORED,
+            pa.field("legacy", pa.bool_(), nullable=False),
+            pa.field("longest", pa.int32(), nullable=False),  # bytes of a value; -1: not known
+        ]
+    )
+    has_body = True
+
+    def define(self, text: str) -> Definition:
+        found = super().define(text)
+        column_source(found.on)
+        try:
+            fpp, most = float(found.option("fpp")), int(found.option("max_bytes"))
+        except ValueError:
+            fpp, most = 0.0, 0
+        if not 0 < fpp <= _WORST or not _BLOCK <= most <= 2**30:
+            raise InvalidConfiguration(
+                f"bloom: fpp={found.option('fpp')}, max_bytes={found.option('max_bytes')}",
+                f"fpp lies between 0 and {_WORST}, max_bytes between 32 and 1 GiB",
+            )
+        return found
+
+    def gather(self, definition: Definition, file: FileFacts) -> _Lifted | _Built | None:
+        found = column_source(definition.on).attach(file)
+        if found is None or not hashable(found[1]):
+            return None
+        column = file.leaves[found[0]]
+        lifted = lift(file, found[0])
+        if lifted is not None:
+            return _Lifted(column, file.legacy, lifted)
+        limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
+        return _Built(found[0], column, file.legacy, limits)
+
+    def open(self, definition: Definition, payload: Payload) -> Filters:
+        return Filters(payload, definition.on)
+
+
+def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
+    """The filters of all row groups with values; None unless all have one of the known sort."""
+    ranges: list[tuple[int, int]] = []
+    for i in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(i)
+        chunk = group.column(leaf)
+        statistics = chunk.statistics
+        empty = statistics is not None and statistics.has_null_count
+        if not group.num_rows or (empty and statistics.null_count == chunk.num_values):
+            continue
+        start, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+        if start is None or start <= 0 or start >= file.size:
+            return None
+        ranges.append((start, min(file.size, start + (length or 64))))
+    try:
+        found = [
+            _bits(file, r, raw) for r, raw in zip(ranges, file.read_ranges(ranges), strict=True)
+        ]
+    except BridgeError:
+        return None
+    return None if any(bits is None for bits in found) else [bits for bits in found if bits]
+
+
+def _bits(file: FileFacts, place: tuple[int, int], raw: bytes) -> bytes | None:
+    """The bits behind a header; None if it is not the one that is known here."""
+    if raw[:1] != b"\x15":
+        return None
+    size, at, shift = 0, 1, 0
+    while at < len(raw) and at < 7:
+        size |= (raw[at] & 127) << shift
+        shift += 7
+        at += 1
+        if raw[at - 1] < 128:
+            break
+    size >>= 1  # zigzag of a positive number
+    if raw[at : at + 13] != _BLOCK_XXHASH_PLAIN or size <= 0 or size % _BLOCK:
+        return None
+    begin = at + 13
+    if begin + size <= len(raw):
+        return raw[begin : begin + size]
+    start = place[0] + begin
+    return file.read_ranges([(start, start + size)])[0] if start + size <= file.size else None
+
+
+class _Lifted:
+    """A file that brings its filters."""
+
+    leaves: tuple[int, ...] = ()
+
+    def __init__(self, column: StoredColumn, legacy: bool, filters: list[bytes]) -> None:
+        self._key, self._legacy, self._filters = column.key(), legacy, filters
+
+    def update(self, arrays: Arrays) -> None:
+        raise AssertionError("nothing was asked for")
+
+    def finish(self) -> Iterable[Row]:
+        row = {"stored": self._key, "legacy": self._legacy, "longest": -1}
+        # Without any value every look-up is in vain: an empty filter says so.
+        return [{**row, "body": bits} for bits in self._filters or [bytes(_BLOCK)]]
+
+
+class _Built:
+    """A filter of the hashes of one file's values."""
+
+    def __init__(
+        self, leaf: int, column: StoredColumn, legacy: bool, limits: tuple[float, int]
+    ) -> None:
+        self.leaves = (leaf,)
+        self._column, self._legacy = column, legacy
+        self._fpp, self._most = limits
+        self._capacity = capacity(self._most, _WORST)
+        self._hashes = np.empty(0, np.uint64)
+        self._longest = 0
+        self._over = False
+
+    def update(self, arrays: Arrays) -> None:
+        if self._over:
+            return
+        values = arrays.distinct(self.leaves[0])
+        stored = self._column.type
+        if stored.holds == "bytes":
+            found = pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
+            self._longest = max(self._longest, found)
+        fresh = None if self._longest > _LONGEST else arrays.hashes(self.leaves[0], stored)
+        if fresh is not None:
+            fresh = np.union1d(self._hashes, fresh) if len(self._hashes) else fresh
+            self._hashes = fresh
+        self._over = fresh is None or len(fresh) > self._capacity
+
+    def finish(self) -> Iterable[Row]:
+        if self._over:
+            return
+        size = min(optimal_bytes(len(self._hashes), self._fpp), self._most // _BLOCK * _BLOCK)
+        yield {
+            "stored": self._column.key(),
+            "legacy": self._legacy,
+            "longest": self._longest,
+            "body": build(self._hashes, size),
+        }
+
+
+def optimal_bytes(count: int, fpp: float) -> int:
+    """Bytes of a filter of so many values; a multiple of a block."""
+    bits = -8.0 * count / math.log1p(-(fpp ** (1 / 8)))
+    return max(1, math.ceil(bits / (8 * _BLOCK))) * _BLOCK
+
+
+def capacity(size: int, fpp: float) -> int:
+    """Values that a filter of so many bytes holds."""
+    return int(-size * 8 * math.log1p(-(fpp ** (1 / 8))) / 8)
+
+
+def build(values: npt.NDArray[np.uint64], size: int) -> bytes:
+    """A filter of some hashes."""
+    blocks = size // _BLOCK
+    bits = np.zeros(blocks * 256, np.bool_)
+    block = _block(values, blocks)
+    key = values.astype(np.uint32)
+    for word, salt in enumerate(_SALT):
+        bit = (key * salt) >> np.uint32(27)
+        bits[block * 256 + word * 32 + bit.astype(np.int64)] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _block(values: npt.NDArray[np.uint64], blocks: int) -> npt.NDArray[np.int64]:
+    return (((values >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
+
+
+def probe(
+    words: Filter, starts: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64], value: int
+) -> Mask:
+    """Which filters hold a hash.
+
+    Args:
+        words: of all filters, a block a row.
+        starts: the block that each filter begins with.
+        blocks: of each filter.
+    """
+    high, low = value >> 32, value & 0xFFFFFFFF
+    block = starts + ((high * blocks) >> 32)
+    mask = np.uint32(1) << ((np.uint32(low) * _SALT) >> np.uint32(27))
+    found: Mask = ((words[block] & mask) == mask).all(axis=1)
+    return found
+
+
+class Filters:
+    """The filters of one column over all files; see `KindStatistics`."""
+
+    def __init__(self, payload: Payload, on: str) -> None:
+        self._payload, self._on = payload, on.lower()
+        self._first = np.searchsorted(payload.ordinal, np.arange(payload.num_files))
+        after = np.searchsorted(payload.ordinal, np.arange(payload.num_files), "right")
+        self._count = after - self._first
+        self._stored = np.full(len(payload.ordinal), -1, np.int32)
+        self._types: list[StoredType] = []
+        for stored, rows in by_stored(payload):
+            self._stored[rows] = len(self._types)
+            self._types.append(stored)
+        legacy = payload.rows["legacy"].to_numpy()
+        self._legacy = np.asarray(legacy, np.bool_)
+        self._longest = payload.rows["longest"].to_numpy()
+
+    def never(
+        self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
+    ) -> Mask | None:
+        if not isinstance(expression, BoundPredicate):
+            return None
+        reference = expression.reference
+        if expression.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ) or reference.partition:
+            return None
+        if ".".join(reference.path).lower() != self._on:
+            return None
+        counts = self._count[ordinals]
+        if len(expression.values) * int(counts.sum()) > _PROBES:
+            return None
+        # The filters of the files, and whose each is.
+        file = np.repeat(np.arange(len(ordinals)), counts)
+        within = np.arange(len(file)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self._first[ordinals][file] + within
+        hit = np.ones(len(rows), np.bool_)
+        for number, stored in enumerate(self._types):
+            mine = np.flatnonzero(self._stored[rows] == number)
+            if len(mine):
+                hit[mine] = self._hits(stored, reference, expression.values, rows[mine], semantics)
+        contained = np.zeros(len(ordinals), np.bool_)
+        contained[file[hit]] = True
+        known: Mask = counts > 0
+        return known & ~contained
+
+    def _hits(
+        self,
+        stored: StoredType,
+        reference: BoundReference,
+        values: Sequence[Value],
+        rows: Ordinals,
+        semantics: Semantics,
+    ) -> Mask:
+        """Filters of one stored type that may hold one of the values."""
+        target = reference.type
+        hit = np.zeros(len(rows), np.bool_)
+        spelled: list[bytes] = []
+        for value in values:
+            found = spellings(stored, target, semantics, value)
+            if found is None:
+                return ~hit
+            spelled += found
+            if before_1900(stored, value):
+                hit |= self._legacy[rows]
+            if target.kind is TypeKind.VARCHAR and _characters(value) >= target.length:
+                # What is longer than the type is cut when it is read, to exactly its length.
+                longest = self._longest[rows]
+                hit |= (longest < 0) | (longest > target.length)
+        left = np.flatnonzero(~hit)
+        sought = matrix(spelled).tolist()
+        for mine, data, starts, lengths in self._payload.bodies(rows[left]):
+            words = data[: len(data) // _BLOCK * _BLOCK].view(np.uint32).reshape(-1, 8)
+            position, block, blocks = left[mine], starts // _BLOCK, lengths // _BLOCK
+            for value in sought:
+                if not len(position):
+                    break
+                held = probe(words, block, blocks, value)
+                hit[position[held]] = True
+                position, block, blocks = position[~held], block[~held], blocks[~held]
+        return hit
+
+
+def _characters(value: Value) -> int:
+    return len(value.decode("utf-8", "replace")) if isinstance(value, bytes) else 0
+
+
+KIND = Bloom()
