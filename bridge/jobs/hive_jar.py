@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from bridge.errors import EnvironmentMissing, UserError
+from bridge.errors import EnvironmentMissing, InvalidRequest, UserError
 from bridge.servers.java import find_jdk
 
 Say = Callable[[str], None]
@@ -44,7 +44,8 @@ def build_jar(version: str, to: Path, say: Say) -> Path:
 
     Errors:
         HookBuildFailed: unknown version, or the compiler failed.
-        EnvironmentMissing: no JDK 17 or newer, no Maven.
+        EnvironmentMissing: no JDK 17 to 24, no Maven.
+        InvalidRequest: the directory cannot be made.
     """
     build = _project("build")
     if version not in build.VERSIONS:
@@ -53,6 +54,10 @@ def build_jar(version: str, to: Path, say: Say) -> Path:
             f"known: {', '.join(build.VERSIONS)}; take the nearest of the same major version",
         )
     jdk = find_jdk(17, 24)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InvalidRequest(f"cannot write to {to}: {e.strerror}", "give another path") from e
     try:
         made: Path = build.build(to, jdk.home, version, say)
     except build.MavenMissing as e:

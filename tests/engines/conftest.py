@@ -14,6 +14,7 @@ import pytest
 from bridge.clients.hive import HiveSession
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
+from bridge.jobs.hive_jar import build_jar
 from bridge.jobs.index_table import index_table
 from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
@@ -23,12 +24,9 @@ from bridge.servers.hiveserver2 import (
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.servers.java import find_jdk
 from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino
 from bridge.table.model import TableName
-from hive_hooks.build import PROJECT as HOOKS
-from hive_hooks.build import build as build_hooks
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import Stack
 
@@ -96,22 +94,19 @@ def metastore_401(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
 @pytest.fixture(scope="session")
 def hive_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hooks for Hive 4.0.1, built by Maven."""
-    return build_hooks(tmp_path_factory.mktemp("hive-jar"), find_jdk(17).home)
+    return build_jar("4.0.1", tmp_path_factory.mktemp("hive-jar"), print)
 
 
 @pytest.fixture(scope="session")
 def hiveserver2(
-    metastore_401: RunningMetastore,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    metastore_401: RunningMetastore, hive_jar: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningHiveServer2]:
     """HiveServer2 4.0.1 with Tez's local mode, over the 4.0.1 metastore."""
-    jars = (request.getfixturevalue("hive_jar"),) if (HOOKS / "pom.xml").is_file() else ()
     spec = HiveServer2Spec(
         tmp_path_factory.mktemp("hiveserver2"),
         metastore_401.uri,
         port=0,
-        auxiliary_jars=jars,
+        auxiliary_jars=(hive_jar,),
     )
     with start_hiveserver2(spec) as server:
         yield RunningHiveServer2(server, metastore_401)

@@ -1,0 +1,167 @@
+"""What a hook replaces in a record of the metastore, what it refuses, and the way back."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.errors import UnsupportedTable
+from bridge.metastore._gen import ttypes
+from bridge.metastore.classify import storage_format
+from bridge.metastore.hooks import (
+    HOOKS,
+    PARQUET_HOOK,
+    TEXT_HOOK,
+    Survey,
+    hook,
+    is_hooked,
+    is_marked,
+    obstacle,
+    refuse_unhookable,
+    unhook,
+)
+
+QL = "org.apache.hadoop.hive.ql.io"
+PARQUET = f"{QL}.parquet.MapredParquetInputFormat"
+OLD_PARQUET = "parquet.hive.DeprecatedParquetInputFormat"
+PARQUET_SERDE = f"{QL}.parquet.serde.ParquetHiveSerDe"
+
+
+def descriptor(
+    input_format: str | None = PARQUET, serde: str = PARQUET_SERDE, **changes: object
+) -> ttypes.StorageDescriptor:
+    made = ttypes.StorageDescriptor(
+        location="file:/t",
+        inputFormat=input_format,
+        numBuckets=-1,
+        serdeInfo=ttypes.SerDeInfo(serializationLib=serde),
+    )
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def table(sd: ttypes.StorageDescriptor | None = None, **changes: object) -> ttypes.Table:
+    made = ttypes.Table(
+        dbName="d", tableName="t", tableType="EXTERNAL_TABLE", sd=sd or descriptor(), parameters={}
+    )
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def partition(sd: ttypes.StorageDescriptor | None = None, **parameters: str) -> ttypes.Partition:
+    return ttypes.Partition(
+        dbName="d", tableName="t", values=["1"], sd=sd or descriptor(), parameters=dict(parameters)
+    )
+
+
+@pytest.mark.parametrize("original", list(HOOKS))
+def test_there_and_back(original: str) -> None:
+    record = table(descriptor(original), parameters={"numRows": "7"})
+    before = table(descriptor(original), parameters={"numRows": "7"})
+    assert hook(record) and is_hooked(record.sd) and is_marked(record)
+    assert record.sd.inputFormat == HOOKS[original]
+    assert not hook(record), "a second time"
+    assert unhook(record)
+    assert record == before
+    assert not unhook(record)
+    assert record == before
+
+
+def test_records_without_properties() -> None:
+    record = partition()
+    record.parameters = None
+    assert hook(record) and unhook(record)
+    assert record.sd.inputFormat == PARQUET and record.parameters == {}
+
+
+def test_a_partition_that_inherited_goes_back_to_the_tables_class() -> None:
+    added = partition(descriptor(PARQUET_HOOK))
+    assert unhook(added, OLD_PARQUET)
+    assert added.sd.inputFormat == OLD_PARQUET
+    lost = partition(descriptor(PARQUET_HOOK))
+    assert unhook(lost, None)
+    assert lost.sd.inputFormat == PARQUET
+    # Of another format than what is remembered: that memory is of no use.
+    text = partition(descriptor(TEXT_HOOK))
+    assert unhook(text, PARQUET)
+    assert text.sd.inputFormat == "org.apache.hadoop.mapred.TextInputFormat"
+
+
+def test_a_format_set_by_hand_since_is_not_overwritten() -> None:
+    record = table()
+    hook(record)
+    record.sd.inputFormat = f"{QL}.orc.OrcInputFormat"
+    assert unhook(record)
+    assert record.sd.inputFormat == f"{QL}.orc.OrcInputFormat"
+    assert not is_marked(record)
+
+
+def test_a_hook_of_a_later_version_is_not_guessed_at() -> None:
+    record = table(descriptor("io.skipbridge.hive.BridgeAvroInputFormat"))
+    with pytest.raises(UnsupportedTable, match="BridgeAvroInputFormat"):
+        unhook(record)
+
+
+def test_a_hooked_table_is_of_the_format_that_it_was() -> None:
+    for input_format, serde, kind in (
+        (PARQUET, PARQUET_SERDE, "parquet"),
+        (f"{QL}.orc.OrcInputFormat", f"{QL}.orc.OrcSerde", "orc"),
+        ("org.apache.hadoop.mapred.TextInputFormat", "a.LazySimpleSerDe", "text"),
+        ("org.apache.hadoop.mapred.TextInputFormat", "a.OpenCSVSerde", "csv"),
+        ("org.apache.hadoop.mapred.TextInputFormat", "a.JsonSerDe", "json"),
+    ):
+        record = table(descriptor(input_format, serde))
+        assert storage_format(record.sd) == kind
+        hook(record)
+        assert storage_format(record.sd) == kind
+
+
+REFUSED = {
+    "ACID": table(parameters={"transactional": "true"}),
+    "Iceberg": table(parameters={"table_type": "ICEBERG"}),
+    "Delta": table(parameters={"spark.sql.sources.provider": "delta"}),
+    "Hudi": table(descriptor("org.apache.hudi.hadoop.HoodieParquetInputFormat")),
+    "view": table(tableType="VIRTUAL_VIEW"),
+    "storage handler": table(parameters={"storage_handler": "x.KuduStorageHandler"}),
+    "symbolic links": table(descriptor(f"{QL}.SymlinkTextInputFormat", "x.LazySimpleSerDe")),
+    "directory a value": table(descriptor(storedAsSubDirectories=True)),
+    "bucketed": table(descriptor(numBuckets=8, bucketCols=["k"])),
+    "which no hook extends": table(descriptor("com.acme.MapredParquetInputFormat")),
+    "avro": table(descriptor(f"{QL}.avro.AvroContainerInputFormat", "x.AvroSerDe")),
+    "location": table(descriptor(location="")),
+}
+
+
+@pytest.mark.parametrize("word", list(REFUSED))
+def test_refused(word: str) -> None:
+    with pytest.raises(UnsupportedTable) as error:
+        refuse_unhookable(REFUSED[word])
+    assert word in error.value.message
+    assert error.value.hint
+
+
+def test_partitions_left_as_they_are() -> None:
+    of = table()
+    orc = descriptor(f"{QL}.orc.OrcInputFormat", f"{QL}.orc.OrcSerde")
+    skewed = ttypes.SkewedInfo(skewedColNames=["k"])
+    cases = {
+        "p=1": (partition(), ""),
+        "p=2": (partition(orc), "format orc, the table parquet"),
+        "p=3": (partition(descriptor(numBuckets=4)), "bucketed"),
+        "p=4": (partition(descriptor(skewedInfo=skewed)), "skewed"),
+        "p=5": (partition(is_archived="true"), "archived"),
+        "p=6": (partition(descriptor(None)), "without a storage descriptor"),
+        "p=7": (partition(descriptor(PARQUET_HOOK)), ""),
+    }
+    survey = Survey()
+    for name, (record, reason) in cases.items():
+        assert obstacle(record, of) == reason, name
+        survey.count(name, record, of)
+    assert (survey.plain, survey.hooked, survey.total) == (1, 1, 7)
+    assert survey.left == {reason: 1 for _, reason in cases.values() if reason}
+    total = Survey()
+    for _ in range(5):
+        total.add(survey)
+    assert total.total == 35 and total.left["skewed"] == 5
+    assert total.examples["skewed"] == ["p=4"] * 3
