@@ -17,6 +17,7 @@ _COMMANDS = {
     "explain": ("bridge.cli.explain:explain", "Which files a query would read, and why."),
     "index": ("bridge.cli.index:index", "Build, refresh, show and clean indexes."),
     "table": ("bridge.cli.table:table", "Register files that exist as a table."),
+    "sync": ("bridge.cli.sync:sync", "Make the metastore say what lies on storage."),
     "metastore": ("bridge.cli.metastore:metastore", "A Hive Metastore for trials."),
     "serve": ("bridge.cli.serve:serve", "Start the planner that engines ask."),
     "plugin": ("bridge.cli.plugin:plugin", "Build the Trino connector."),

@@ -18,6 +18,8 @@ ROOT_PROPERTY = "skipbridge.sync.root"
 """Marks a table as one that sync keeps, and says from where."""
 EXTRACTOR_PROPERTY = "skipbridge.sync.extractor"
 STATE_PROPERTY = "skipbridge.sync.state"
+INDEXED_PROPERTY = "skipbridge.sync.indexed"
+"""Digest of the storage that the index was last refreshed for, once all files had settled."""
 _VERSION = 1
 
 

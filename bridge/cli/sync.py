@@ -1,0 +1,232 @@
+"""``skipbridge sync``: storage to metastore, for one table or many, once or again and again."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.config import Config, parse_seconds
+from bridge.errors import InvalidRequest
+from bridge.jobs.compose import metastore_of
+from bridge.jobs.create_table import table_name
+from bridge.jobs.sync_all import INDEXES, Outcome, read_jobs, sync_all
+from bridge.jobs.sync_job import SyncJob, parse_keys, run_job
+from bridge.jobs.sync_request import SyncRequest
+from bridge.jobs.sync_watch import Events, Watch
+from bridge.sync.report import diff_text, summary, warnings
+
+PROBLEMS = 3
+
+
+@click.command()
+@click.argument("name", metavar="[DB.TABLE]", required=False)
+@click.option("--location", help="Directory of the table; later runs know it.")
+@click.option(
+    "--all",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="TOML file of many tables, synced several at once; see docs/sync.md.",
+)
+@click.option(
+    "--extractor",
+    help="How directories spell partitions: hive (key=value), single, multi (a key a level), "
+    "month, day, hour (2024/03/08), none, or one that a package brings. [default: as before; hive]",
+)
+@click.option(
+    "--partition-keys",
+    multiple=True,
+    metavar="NAME[:TYPE],...",
+    help="Keys of a new table, where directories do not name them or their type is to be another.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
+@click.option("--full", is_flag=True, help="Compare every partition, trust no earlier run.")
+@click.option("--adopt", is_flag=True, help="Take over a table that something else has made.")
+@click.option("--move", is_flag=True, help="The table has moved to --location.")
+@click.option(
+    "--relocate",
+    is_flag=True,
+    help="Bring partitions that are registered elsewhere back to their directory here.",
+)
+@click.option(
+    "--hold-wider",
+    is_flag=True,
+    help="Files narrower than the table's types are no error; the table keeps its types.",
+)
+@click.option("--drop-all", is_flag=True, help="An empty location is meant: drop every partition.")
+@click.option(
+    "--spark/--no-spark",
+    default=None,
+    help="List storage with Spark. [default: from sync.spark_from partitions on]",
+)
+@click.option(
+    "--index",
+    is_flag=False,
+    flag_value="local",
+    type=click.Choice(INDEXES),
+    help="Refresh the index at the end, in this process or with Spark. [without a value: local]",
+)
+@click.option(
+    "--hook/--unhook",
+    default=None,
+    help="Let Hive read the table through skipbridge, or no more. [default: as it is]",
+)
+@click.option("--watch", metavar="TIME", help="Stay, and look again that often (30s, 5m).")
+@click.option(
+    "--listen", is_flag=True, help="Stay, and look again when the metastore tells of a change."
+)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings("metastore.uri", "index.root", "sync.batch_partitions", "sync.batch_bytes")
+def sync(
+    config: Config,
+    name: str | None,
+    location: str | None,
+    file: Path | None,
+    extractor: str | None,
+    partition_keys: tuple[str, ...],
+    dry_run: bool,
+    full: bool,
+    adopt: bool,
+    move: bool,
+    relocate: bool,
+    hold_wider: bool,
+    drop_all: bool,
+    spark: bool | None,
+    index: str | None,
+    hook: bool | None,
+    watch: str | None,
+    listen: bool,
+    output: str,
+) -> None:
+    """Make the metastore say what lies on storage: database, table, columns and partitions.
+
+    Directories with data become partitions; those without are dropped (files are never touched);
+    new columns are appended and types widened, in the table and in its partitions. It may be
+    stopped at any point and run again, also twice at once. Directories that are no partition are
+    told and left alone.
+
+    \b
+    skipbridge sync demo.flights --location s3a://lake/flights --index
+    skipbridge sync demo.flights --dry-run              the difference, as a diff
+    skipbridge sync demo.events --location /data/events --extractor day --partition-keys dt:date
+    skipbridge sync --all tables.toml --output json     1,000 tables
+    skipbridge sync demo.flights --watch 5m --listen    stay
+
+    Exit status: 0 in step, 3 in step but for partitions that collide or that the metastore
+    refused, 2 something to mend first, 1 anything else (for --all: a table failed); run again.
+    """
+    if (name is None) == (file is None):
+        raise InvalidRequest("neither or both of DB.TABLE and --all", "give one of the two")
+    if dry_run and (watch or listen):
+        raise InvalidRequest("--dry-run with --watch or --listen", "leave one of them out")
+    if file is not None:
+        given = [location, extractor, *partition_keys, index, hook, spark]
+        if any(g is not None for g in given) or adopt or move or relocate or hold_wider or drop_all:
+            raise InvalidRequest(
+                "options of one table together with --all", f"write them into {file}"
+            )
+        jobs = read_jobs(file, full=full, dry_run=dry_run)
+    else:
+        assert name is not None
+        request = SyncRequest(
+            name=table_name(name),
+            location=location,
+            extractor=extractor,
+            keys=parse_keys(partition_keys),
+            adopt=adopt,
+            full=full,
+            dry_run=dry_run,
+            move=move,
+            relocate=relocate,
+            hold_wider=hold_wider,
+            drop_all=drop_all,
+            spark=spark,
+        )
+        jobs = [SyncJob(request, index, hook)]
+    if watch or listen:
+        _stay(
+            config, jobs, parse_seconds(watch, "--watch", "flag") if watch else None, listen, output
+        )
+    elif file is not None:
+        _many(config, jobs, output)
+    else:
+        _one(config, jobs[0], output)
+
+
+def _one(config: Config, job: SyncJob, output: str) -> None:
+    with progress(f"syncing {job.request.name}") as tick:
+        report = run_job(config, job, progress=tick, say=say)
+    if output == "json":
+        emit_json(report.to_dict())
+    elif job.request.dry_run:
+        emit(diff_text(report))
+        emit(summary(report))
+    else:
+        for line in report.table_changes:
+            emit(line)
+        emit(summary(report))
+    if output == "json" or not job.request.dry_run:
+        for line in warnings(report):
+            say(line)
+    if report.problems:
+        raise SystemExit(PROBLEMS)
+
+
+def _many(config: Config, jobs: Sequence[SyncJob], output: str) -> None:
+    outcomes: list[Outcome] = []
+    with progress(f"syncing {len(jobs)} tables") as tick:
+        for outcome in sync_all(config, jobs, say=say, progress=tick):
+            outcomes.append(outcome)
+            if output == "text":
+                emit(_line(outcome))
+    failed = [o for o in outcomes if o.error is not None]
+    problems = [o for o in outcomes if o.report is not None and o.report.problems]
+    counts = {
+        "tables": len(jobs),
+        "in_step": sum(o.status == "in step" for o in outcomes),
+        "synced": sum(o.status in ("synced", "planned") for o in outcomes),
+        "problems": len(problems),
+        "failed": len(failed),
+    }
+    if output == "json":
+        emit_json({"summary": counts, "tables": [o.to_dict() for o in outcomes]})
+    else:
+        emit(", ".join(f"{n:,} {word.replace('_', ' ')}" for word, n in counts.items()))
+    if failed:
+        raise SystemExit(1)
+    if problems:
+        raise SystemExit(PROBLEMS)
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return f"{outcome.table} failed: {outcome.error.code}: {outcome.error.message}"
+    assert outcome.report is not None
+    return "\n".join([summary(outcome.report), *(f"  {w}" for w in warnings(outcome.report))])
+
+
+def _stay(
+    config: Config, jobs: Sequence[SyncJob], every: float | None, listen: bool, output: str
+) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+    def run(due: Sequence[SyncJob]) -> None:
+        quiet = lambda done, total: None  # noqa: E731
+        for outcome in sync_all(config, due, say=say, progress=quiet, stopped=stop.is_set):
+            if output == "json":
+                emit_json(outcome.to_dict())
+            elif outcome.status != "in step":
+                emit(_line(outcome))
+
+    if not listen:
+        Watch(jobs, run, say, stop, every).loop()
+        return
+    with metastore_of(config) as client:
+        Watch(jobs, run, say, stop, every, Events(client)).loop()

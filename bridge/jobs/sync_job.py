@@ -1,0 +1,157 @@
+"""One table's sync with all that belongs to it: partitions, then Hive's hooks, then the index."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bridge.config import Config
+from bridge.errors import InvalidRequest, UnsupportedType
+from bridge.jobs.compose import metastore_of, storage_of, storage_options
+from bridge.jobs.quiet import quiet_spark
+from bridge.jobs.sync_metastore import read_table
+from bridge.jobs.sync_request import SyncRequest, SyncSettings
+from bridge.jobs.sync_table import Progress, TableSync
+from bridge.metastore.client import MetastoreClient
+from bridge.sync.listing import Directories
+from bridge.sync.report import SyncReport
+from bridge.sync.state import INDEXED_PROPERTY, STATE_PROPERTY, parse_state
+from bridge.table.model import Column
+from bridge.types import UNKNOWN, parse_hive_type
+
+Say = Callable[[str], None]
+# A write of many partitions may take minutes, and goes on in the metastore when given up here.
+CALL_SECONDS = 300.0
+# Files younger than this may still change unseen: an index of them is refreshed once more.
+_SETTLED_SECONDS = 60.0
+_SPARK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncJob:
+    """A table's sync as it stands on a command line, or in the file of many tables.
+
+    Attributes:
+        request: what to bring in step.
+        index: ``local`` or ``spark``: refresh the index at the end; None: leave it.
+        hook: True puts Hive's hooks in, False takes them out, None leaves them.
+    """
+
+    request: SyncRequest
+    index: str | None = None
+    hook: bool | None = None
+
+
+def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> SyncReport:
+    """Brings one table in step, then does what else the job asks for.
+
+    Errors:
+        those of `TableSync.run`, and of the hook and index jobs.
+    """
+    started = time.perf_counter()
+    with metastore_of(config, timeout=CALL_SECONDS) as client:
+
+        def sync() -> SyncReport:
+            return TableSync(
+                client,
+                storage_of(config),
+                job.request,
+                SyncSettings.of(config),
+                lister=lambda root: _list_with_spark(config, root),
+                progress=progress,
+            ).run()
+
+        report = sync()
+        if not job.request.dry_run:
+            if job.hook is not None and _set_hook(config, client, job, progress):
+                sync()  # remembers the table as it is now
+            if job.index is not None:
+                report.index = _index(config, client, job, progress, say)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _list_with_spark(config: Config, root: str) -> Directories:
+    # PySpark is an extra: only those who list with it need it.
+    from bridge.spark.list_directories import list_with_spark
+    from bridge.spark.session import open_session
+
+    with _SPARK:  # a process has one session, and whoever ends it ends it for all
+        with quiet_spark():
+            session = open_session(name="skipbridge sync")
+        try:
+            return list_with_spark(session, root, storage_options(config))
+        finally:
+            session.stop()
+
+
+def _set_hook(config: Config, client: MetastoreClient, job: SyncJob, progress: Progress) -> bool:
+    """Puts hooks in or takes them out; False if the table was that way already."""
+    from bridge.jobs.hive import hook_table, unhook_table
+    from bridge.metastore.hooks import is_hooked
+
+    name = job.request.name
+    if is_hooked(read_table(client, name).record.sd) == job.hook:
+        return False
+    change = hook_table if job.hook else unhook_table
+    change(config, str(name), dry_run=False, progress=progress)
+    return True
+
+
+def _index(
+    config: Config, client: MetastoreClient, job: SyncJob, progress: Progress, say: Say
+) -> dict[str, object] | None:
+    """Refreshes the index; None if it is that of the storage as the sync has just seen it."""
+    from bridge.jobs.index_table import index_table
+
+    name = job.request.name
+    properties = read_table(client, name).properties
+    state = parse_state(properties.get(STATE_PROPERTY))
+    current = state is not None and properties.get(INDEXED_PROPERTY) == state.storage
+    if current and not job.request.full:
+        return None
+    local = job.index == "local"
+    with contextlib.nullcontext() if local else _SPARK:
+        made = index_table(config, str(name), local=local, progress=progress, say=say)
+    if state is not None and time.time() - state.newest / 1e6 > _SETTLED_SECONDS and not current:
+        fresh = client.get_table(name.schema, name.table)
+        fresh.parameters = {**(fresh.parameters or {}), INDEXED_PROPERTY: state.storage}
+        client.alter_table(name.schema, name.table, fresh, {"DO_NOT_UPDATE_STATS": "true"})
+    return made
+
+
+def parse_keys(texts: Sequence[str]) -> tuple[Column, ...]:
+    """Partition keys of ``year:int`` or ``year``, each maybe several with commas between.
+
+    Errors:
+        InvalidRequest: a name is missing, or a type is none of Hive's.
+
+    >>> [c.name for c in parse_keys(["year:int,city"])]
+    ['year', 'city']
+    """
+    keys = []
+    for text in (part.strip() for whole in texts for part in _split(whole)):
+        name, colon, type_ = (part.strip() for part in text.partition(":"))
+        if not name or (colon and not type_):
+            raise InvalidRequest(f"not a partition key: {text!r}", "write name or name:type")
+        try:
+            parsed = parse_hive_type(type_) if type_ else UNKNOWN
+        except UnsupportedType as error:
+            raise InvalidRequest(
+                f"partition key {name!r}: {error.message}", "int, bigint, date, string ..."
+            ) from error
+        if type_ and (parsed is UNKNOWN or parsed.is_nested):
+            raise InvalidRequest(
+                f"partition key {name!r} cannot be {type_!r}", "int, bigint, date, string ..."
+            )
+        keys.append(Column(name.lower(), parsed))
+    return tuple(keys)
+
+
+def _split(text: str) -> list[str]:
+    """At commas, but for those within a type: ``a:decimal(4,2),b``."""
+    return re.split(r",(?![^(]*\))", text)
