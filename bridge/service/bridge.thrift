@@ -9,7 +9,7 @@ exception BridgeFailure {
   3: string message,
   4: string hint,
   5: bool retryable
-}
+} (python.immutable = "false")
 
 struct Health {
   1: string version,          // of skipbridge
@@ -143,7 +143,8 @@ service Planner {
   Health health(),
   list<string> list_schemas() throws (1: BridgeFailure failure),
   list<string> list_tables(1: string schema_name) throws (1: BridgeFailure failure),
-  Table get_table(1: string schema_name, 2: string table_name, 3: string engine) throws (1: BridgeFailure failure),
+  /* with a query_id the table's listing begins: its scans come soon */
+  Table get_table(1: string schema_name, 2: string table_name, 3: string engine, 4: string query_id) throws (1: BridgeFailure failure),
   Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),
   void narrow(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
   SplitBatch next_splits(1: string handle, 2: i64 token, 3: i32 max_splits, 4: i32 max_wait_ms) throws (1: BridgeFailure failure),

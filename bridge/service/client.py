@@ -59,8 +59,10 @@ class PlannerClient:
     def list_tables(self, schema: str) -> list[str]:
         return list(self._call("list_tables", schema))
 
-    def get_table(self, schema: str, table: str, engine: str = "trino") -> ttypes.Table:
-        return self._call("get_table", schema, table, engine)
+    def get_table(
+        self, schema: str, table: str, engine: str = "trino", query_id: str = ""
+    ) -> ttypes.Table:
+        return self._call("get_table", schema, table, engine, query_id)
 
     def plan(
         self,

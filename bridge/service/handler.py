@@ -120,8 +120,13 @@ class PlannerHandler:
         return self._planner.catalog.tables(schema_name)
 
     @_answers_failures
-    def get_table(self, schema_name: str, table_name: str, engine: str) -> ttypes.Table:
-        table = self._planner.table(_name(schema_name, table_name))
+    def get_table(
+        self, schema_name: str, table_name: str, engine: str, query_id: str | None
+    ) -> ttypes.Table:
+        name = _name(schema_name, table_name)
+        table = self._planner.table(name)
+        if query_id:
+            self._planner.look_ahead(query_id, name)
         rows = row_estimate(self._planner.views.view(table))
         return describe_table(table, Estimate(rows), engine)
 

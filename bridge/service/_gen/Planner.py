@@ -34,12 +34,13 @@ class Iface(object):
         """
         pass
 
-    def get_table(self, schema_name, table_name, engine):
+    def get_table(self, schema_name, table_name, engine, query_id):
         """
         Parameters:
          - schema_name
          - table_name
          - engine
+         - query_id
 
         """
         pass
@@ -228,23 +229,25 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_tables failed: unknown result")
 
-    def get_table(self, schema_name, table_name, engine):
+    def get_table(self, schema_name, table_name, engine, query_id):
         """
         Parameters:
          - schema_name
          - table_name
          - engine
+         - query_id
 
         """
-        self.send_get_table(schema_name, table_name, engine)
+        self.send_get_table(schema_name, table_name, engine, query_id)
         return self.recv_get_table()
 
-    def send_get_table(self, schema_name, table_name, engine):
+    def send_get_table(self, schema_name, table_name, engine, query_id):
         self._oprot.writeMessageBegin('get_table', TMessageType.CALL, self._seqid)
         args = get_table_args()
         args.schema_name = schema_name
         args.table_name = table_name
         args.engine = engine
+        args.query_id = query_id
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -740,7 +743,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = get_table_result()
         try:
-            result.success = self._handler.get_table(args.schema_name, args.table_name, args.engine)
+            result.success = self._handler.get_table(args.schema_name, args.table_name, args.engine, args.query_id)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1241,7 +1244,8 @@ class list_schemas_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1407,7 +1411,8 @@ class list_tables_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1467,6 +1472,7 @@ class get_table_args(object):
      - schema_name
      - table_name
      - engine
+     - query_id
 
     """
 
@@ -1474,13 +1480,15 @@ class get_table_args(object):
         'schema_name',
         'table_name',
         'engine',
+        'query_id',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, engine=None,):
+    def __init__(self, schema_name=None, table_name=None, engine=None, query_id=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.engine = engine
+        self.query_id = query_id
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1506,6 +1514,11 @@ class get_table_args(object):
                     self.engine = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.query_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1527,6 +1540,10 @@ class get_table_args(object):
         if self.engine is not None:
             oprot.writeFieldBegin('engine', TType.STRING, 3)
             oprot.writeString(self.engine.encode('utf-8') if sys.version_info[0] == 2 else self.engine)
+            oprot.writeFieldEnd()
+        if self.query_id is not None:
+            oprot.writeFieldBegin('query_id', TType.STRING, 4)
+            oprot.writeString(self.query_id.encode('utf-8') if sys.version_info[0] == 2 else self.query_id)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1557,6 +1574,7 @@ get_table_args.thrift_spec = (
     (1, TType.STRING, 'schema_name', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'table_name', 'UTF8', None, ),  # 2
     (3, TType.STRING, 'engine', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'query_id', 'UTF8', None, ),  # 4
 )
 
 
@@ -1595,7 +1613,8 @@ class get_table_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1755,7 +1774,8 @@ class plan_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -1918,7 +1938,8 @@ class narrow_result(object):
                 break
             if fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2112,7 +2133,8 @@ class next_splits_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2271,7 +2293,8 @@ class explain_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2421,7 +2444,8 @@ class close_plan_result(object):
                 break
             if fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2591,7 +2615,8 @@ class answer_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2751,7 +2776,8 @@ class get_statistics_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2924,7 +2950,8 @@ class open_system_table_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -3109,7 +3136,8 @@ class next_rows_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -3269,7 +3297,8 @@ class select_files_result(object):
                     iprot.skip(ftype)
             elif fid == 1:
                 if ftype == TType.STRUCT:
-                    self.failure = BridgeFailure.read(iprot)
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:

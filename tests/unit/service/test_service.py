@@ -128,7 +128,7 @@ def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerCli
         ("plan", (ttypes.PlanRequest(),)),
         ("next_splits", (None, 0, 1, 1)),
         ("narrow", ("h", None)),
-        ("get_table", (None, "t", "trino")),
+        ("get_table", (None, "t", "trino", "")),
     ):
         with pytest.raises(InvalidRequest):
             client._call(method, *arguments)

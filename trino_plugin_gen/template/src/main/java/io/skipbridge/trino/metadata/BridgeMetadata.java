@@ -175,7 +175,7 @@ public class BridgeMetadata
     {
         try {
             return Optional.of(TableColumns.of(
-                    planners.call(session.getQueryId(), client -> client.getTable(name.getSchemaName(), name.getTableName())),
+                    planners.call(session.getQueryId(), client -> client.getTable(session.getQueryId(), name.getSchemaName(), name.getTableName())),
                     types));
         }
         catch (TrinoException e) {

@@ -48,13 +48,15 @@ public final class PlannerClient
         return call("list_tables", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
     }
 
-    public TableDescription getTable(String schemaName, String tableName)
+    /** Describes a table; the planner begins to list it for the query's scans. */
+    public TableDescription getTable(String queryId, String schemaName, String tableName)
             throws IOException, BridgeFailure
     {
         return call("get_table", writer -> {
             writer.stringField(1, schemaName);
             writer.stringField(2, tableName);
             writer.stringField(3, "trino");
+            writer.stringField(4, queryId);
         }, WireType.STRUCT, TableDescription::read);
     }
 
