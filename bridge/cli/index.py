@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from bridge.cli.kinds import kind_options
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
+from bridge.index.kinds.request import Asked
 from bridge.jobs.index_table import clean_index, describe_index, index_table
 from bridge.report.text import human_bytes
 
@@ -18,9 +20,26 @@ def index() -> None:
     """File-level indexes: min, max, null and NaN counts of every column of every file."""
 
 
-def _build(config: Config, table: str, nan: Nan, local: bool, full: bool, output: str) -> None:
+def _build(
+    config: Config,
+    table: str,
+    nan: Nan,
+    local: bool,
+    full: bool,
+    output: str,
+    asked: Asked | None = None,
+) -> None:
     with progress(f"indexing {table}") as tick:
-        report = index_table(config, table, nan=nan, local=local, full=full, progress=tick, say=say)
+        report = index_table(
+            config,
+            table,
+            nan=nan,
+            local=local,
+            full=full,
+            asked=asked or Asked(),
+            progress=tick,
+            say=say,
+        )
     if output == "json":
         emit_json(report)
         return
@@ -40,11 +59,14 @@ def _build(config: Config, table: str, nan: Nan, local: bool, full: bool, output
     show_default=True,
     help="scan also reads float columns, to count NaN: > and <> on them can then prune.",
 )
+@kind_options
 @click.option("--local", is_flag=True, help="Without Spark, with threads of this process.")
 @click.option("--full", is_flag=True, help="Forget earlier generations' entries, read every file.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
-def build(config: Config, table: str, nan: Nan, local: bool, full: bool, output: str) -> None:
+def build(
+    config: Config, table: str, nan: Nan, local: bool, full: bool, output: str, asked: Asked
+) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 
     The first build reads the footer of every file, a later one only those of new and changed
@@ -52,11 +74,16 @@ def build(config: Config, table: str, nan: Nan, local: bool, full: bool, output:
     otherwise; planners take the new generation within a second, and keep the old one if a build
     fails. Spark needs `pip install 'skipbridge[spark]'` and a JDK 17; --local needs neither.
 
+    Beside min and max of every column an index may hold others, each over columns that are named.
+    They are kept from then on, by this command and by refresh; all come from one read of each file.
+
     \b
     skipbridge index build demo.flights
     skipbridge index build ./warehouse/flights --local
+    skipbridge index build demo.flights --bloom tailnum:fpp=0.001 --values carrier --values dest
+    skipbridge index build demo.flights --mode comment=none --without 'values(dest)'
     """
-    _build(config, table, nan, local, full, output)
+    _build(config, table, nan, local, full, output, asked)
 
 
 @index.command("refresh")

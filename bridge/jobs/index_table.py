@@ -11,6 +11,8 @@ from bridge.config import Config
 from bridge.errors import GenerationNotFound, IndexCorrupt, UnsupportedTable
 from bridge.index.build import build_index
 from bridge.index.collect import Collector, ThreadCollector
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.request import Asked, by_properties
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.quiet import quiet_spark
@@ -19,6 +21,7 @@ from bridge.table.model import Catalog, Partition, Table
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
+NOTHING_NEW = Asked()
 
 
 @contextmanager
@@ -40,6 +43,7 @@ def index_table(
     nan: Literal["footer", "scan"] = "footer",
     local: bool = False,
     full: bool = False,
+    asked: Asked = NOTHING_NEW,
     progress: Progress,
     say: Say,
 ) -> dict[str, Any]:
@@ -49,11 +53,16 @@ def index_table(
         nan: ``footer`` or ``scan``, see `bridge.index.build`.
         local: threads of this process instead of Spark.
         full: read every file again.
+        asked: indexes to add or drop; the table's properties ask for others.
 
     Errors:
+        ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
     with _opened(config, table) as (storage, catalog, found, store):
+        wanted = by_properties(found.properties)
+        for each in (wanted, asked):
+            each.check(found)
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)
@@ -71,6 +80,7 @@ def index_table(
                 progress=progress,
                 recursive=config.flag("planner.recursive"),
                 full=full or broken is not None,
+                settings=lambda held: asked.change(wanted.change(held)),
             )
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {uri}: {reason}")
@@ -145,9 +155,15 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
             "generation": manifest.generation,
             "files": manifest.num_files,
             "shards": len(manifest.shards),
+            "indexes": ["minmax", *(_described(d) for d in manifest.settings.definitions)],
+            "modes": dict(manifest.settings.modes),
             "bytes": sum(blob.size for blob in manifest.blobs()),
             "age_seconds": round(time.time() - manifest.created / 1e6),
         }
+
+
+def _described(definition: Definition) -> str:
+    return definition.signature + ("" if definition.visible else " (invisible)")
 
 
 def clean_index(config: Config, table: str, keep: int) -> int:

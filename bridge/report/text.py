@@ -67,7 +67,7 @@ def funnel(report: PruneReport) -> str:
 
 def _row(stage: Stage) -> tuple[str, str, str, str, str, str]:
     skipped = f"{100 * (stage.total - stage.kept) / stage.total:.1f} %" if stage.total else "-"
-    name = stage.name if stage.index in ("values", "") else f"{stage.name} {stage.index}"
+    name = f"{stage.name} {stage.index}" if stage.name == "files" else stage.name
     size = human_bytes(stage.bytes) if stage.name != "partitions" else "-"
     return (
         name,

@@ -151,6 +151,10 @@ class Kind:
         """Reads an option's text. Errors: InvalidConfiguration."""
         return parse_definition(self.name, text, self.options)
 
+    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+        """The columns of the table that it is over."""
+        return [tuple(definition.on.split("."))]
+
     def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
         """How to gather from a file; None where nothing can be said of it."""
         raise NotImplementedError
