@@ -63,7 +63,14 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "metastore.batch_growth", "2", "int", "how much each call is larger than the one before"
     ),
-    Option("metastore.batch_cap", "100", "int", "most partitions in one call"),
+    Option("metastore.batch_cap", "1000", "int", "most partitions in one call"),
+    Option(
+        "metastore.batch_adapt",
+        "true",
+        "bool",
+        "calls after the first are as large as measured latency advises; false: start, growth, cap",
+    ),
+    Option("metastore.batch_target", "100ms", "time", "how long such a call should last at most"),
     Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
     Option("sync.batch_partitions", "1000", "int", "most partitions in one write to the metastore"),
     Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),

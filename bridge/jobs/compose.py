@@ -72,6 +72,8 @@ def batch_settings(config: Config) -> BatchSettings:
         growth=config.integer("metastore.batch_growth"),
         cap=config.integer("metastore.batch_cap"),
         parallelism=config.integer("metastore.parallelism"),
+        adapt=config.flag("metastore.batch_adapt"),
+        target=config.seconds("metastore.batch_target"),
     )
 
 

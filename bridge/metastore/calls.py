@@ -53,6 +53,10 @@ class _Lost(Exception):
         self.sent = sent
 
 
+class MethodUnknown(MetastoreFailure):
+    """The metastore is too old, or too new, for a method."""
+
+
 class Caller:
     """Calls by name; a context manager that closes its connections.
 
@@ -185,7 +189,7 @@ class Caller:
         self, connection: Connection, method: str, error: TApplicationException
     ) -> MetastoreFailure:
         if error.type == TApplicationException.UNKNOWN_METHOD:
-            return MetastoreFailure(
+            return MethodUnknown(
                 f"the metastore at {connection.address} knows no {method}",
                 "Hive's metastore from 2.3 to 4.0 is supported",
             )

@@ -11,6 +11,7 @@ from bridge.metastore.batches import BatchSettings, BatchStream
 from bridge.metastore.classify import refuse_unsupported, storage_format
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
+from bridge.metastore.pace import Pace
 from bridge.storage.uri import canonical
 from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
 from bridge.table.partition import NULL_MARKER
@@ -34,6 +35,7 @@ class HiveCatalog:
     ) -> None:
         self._client = client
         self._settings = batch_settings if batch_settings is not None else BatchSettings()
+        self._pace = Pace(self._settings.target)
 
     def close(self) -> None:
         self._client.close()
@@ -85,7 +87,7 @@ class HiveCatalog:
         def fetch(batch: Sequence[str], cancellation: Cancellation) -> PartitionBatch:
             if not table.partition_keys:
                 return PartitionBatch((Partition(UNPARTITIONED, (), table.location),))
-            found = self._client.get_partitions_by_names(
+            found = self._client.get_partition_locations(
                 table.name.schema, table.name.table, batch, cancellation
             )
             return PartitionBatch(
@@ -96,7 +98,7 @@ class HiveCatalog:
                 found.missing,
             )
 
-        return BatchStream(fetch, names, self._settings)
+        return BatchStream(fetch, names, self._settings, self._pace)
 
     def _partition(self, table: Table, name: str, found: ttypes.Partition) -> Partition:
         if found.sd is None or not found.sd.location:

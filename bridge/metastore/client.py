@@ -7,6 +7,7 @@ if it is carried out twice.
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,16 @@ from bridge.errors import (
     UnsupportedTable,
 )
 from bridge.metastore._gen import ttypes
-from bridge.metastore.calls import Caller
+from bridge.metastore.calls import Caller, MethodUnknown
 from bridge.metastore.connection import Cancellation
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 
+_LOCATION_FIELDS = [
+    "values",
+    "sd.location",
+    "sd.inputFormat",
+    "sd.serdeInfo.serializationLib",
+]
 _CAPABILITIES = ttypes.ClientCapabilities(values=[ttypes.ClientCapability.INSERT_ONLY_TABLES])
 
 
@@ -46,6 +53,9 @@ class MetastoreClient(Caller):
     ``context`` is what Hive calls the environment context of an alteration: ``CASCADE``,
     ``DO_NOT_UPDATE_STATS`` and the like.
     """
+
+    # Until a metastore says that it knows no get_partitions_with_specs.
+    _projects = True
 
     # databases
 
@@ -238,6 +248,51 @@ class MetastoreClient(Caller):
         except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
             self.get_table(database, table)
             raise self.failure("get_partitions_by_names", error) from error
+        return self._in_order(database, table, wanted, found)
+
+    def get_partition_locations(
+        self,
+        database: str,
+        table: str,
+        names: Sequence[str],
+        cancellation: Cancellation | None = None,
+    ) -> FoundPartitions:
+        """Like `get_partitions_by_names`, with only what a reader of files needs: values, location,
+        input format and SerDe. The rest may be missing, and the partitions must not be altered.
+
+        From 4.0 on, the metastore reads nothing else from its database: 3 to 20 times as fast.
+        """
+        if not self._projects:
+            return self.get_partitions_by_names(database, table, names, cancellation)
+        wanted = {_stored_values(n): n for n in names}
+        if not wanted:
+            return FoundPartitions((), (), ())
+        request = ttypes.GetPartitionsRequest(
+            dbName=database,
+            tblName=table,
+            projectionSpec=ttypes.GetProjectionsSpec(fieldList=_LOCATION_FIELDS),
+            filterSpec=ttypes.GetPartitionsFilterSpec(
+                filterMode=ttypes.PartitionFilterMode.BY_NAMES, filters=list(wanted.values())
+            ),
+        )
+        try:
+            answer = self.call("get_partitions_with_specs", request, cancellation=cancellation)
+        except MethodUnknown:  # before 4.0
+            self._projects = False
+            return self.get_partitions_by_names(database, table, names, cancellation)
+        except (MetastoreFailure, ttypes.NoSuchObjectException):
+            # Also for an unknown table: the older call tells what is wrong.
+            return self.get_partitions_by_names(database, table, names, cancellation)
+        return self._in_order(database, table, wanted, _listed(answer.partitionSpec))
+
+    def _in_order(
+        self,
+        database: str,
+        table: str,
+        wanted: dict[tuple[str, ...], str],
+        found: Sequence[ttypes.Partition],
+    ) -> FoundPartitions:
+        """The partitions found in the order asked for; those left out are told."""
         by_values = {tuple(p.values): p for p in found}
         known = tuple(v for v in wanted if v in by_values)
         if len(known) != len(found):
@@ -377,6 +432,20 @@ class MetastoreClient(Caller):
 
 def _environment(context: Mapping[str, str] | None) -> ttypes.EnvironmentContext | None:
     return None if context is None else ttypes.EnvironmentContext(properties=dict(context))
+
+
+def _listed(specs: Sequence[ttypes.PartitionSpec]) -> list[ttypes.Partition]:
+    """The partitions of an answer: listed, or grouped below a directory that they share."""
+    found: list[ttypes.Partition] = []
+    for spec in specs:
+        if spec.partitionList is not None:
+            found += spec.partitionList.partitions
+        shared = spec.sharedSDPartitionSpec
+        for part in shared.partitions if shared is not None else ():
+            descriptor = copy.copy(shared.sd)
+            descriptor.location = f"{spec.rootPath}{part.relativePath}"
+            found.append(ttypes.Partition(values=part.values, sd=descriptor))
+    return found
 
 
 def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> None:

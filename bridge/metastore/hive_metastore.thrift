@@ -87,6 +87,34 @@ struct AddPartitionsRequest {
 
 struct AddPartitionsResult { 1: optional list<Partition> partitions }
 
+/* Partitions with only the fields that are asked for; since 4.0. */
+struct PartitionWithoutSD { 1: list<string> values, 4: string relativePath, 5: map<string, string> parameters }
+
+struct PartitionSpecWithSharedSD { 1: list<PartitionWithoutSD> partitions, 2: StorageDescriptor sd }
+
+struct PartitionListComposingSpec { 1: list<Partition> partitions }
+
+struct PartitionSpec {
+  3: string rootPath,
+  4: optional PartitionSpecWithSharedSD sharedSDPartitionSpec,
+  5: optional PartitionListComposingSpec partitionList
+}
+
+enum PartitionFilterMode { BY_NAMES, BY_VALUES, BY_EXPR }
+
+struct GetPartitionsFilterSpec { 7: optional PartitionFilterMode filterMode, 8: optional list<string> filters }
+
+struct GetProjectionsSpec { 1: list<string> fieldList }
+
+struct GetPartitionsRequest {
+  2: string dbName,
+  3: string tblName,
+  7: GetProjectionsSpec projectionSpec,
+  8: GetPartitionsFilterSpec filterSpec
+}
+
+struct GetPartitionsResponse { 1: list<PartitionSpec> partitionSpec }
+
 struct EnvironmentContext { 1: map<string, string> properties }
 
 /* A union in Hive, whose other half are serialised expressions; a union with one field set is written like a struct. */
@@ -160,6 +188,7 @@ service ThriftHiveMetastore {
     throws (1: NoSuchObjectException o1, 2: MetaException o2),
   list<Partition> get_partitions_by_names(1: string db_name, 2: string tbl_name, 3: list<string> names)
     throws (1: MetaException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3),
+  GetPartitionsResponse get_partitions_with_specs(1: GetPartitionsRequest request) throws (1: MetaException o1),
   AddPartitionsResult add_partitions_req(1: AddPartitionsRequest request)
     throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3),
   void alter_partitions_with_environment_context(

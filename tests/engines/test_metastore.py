@@ -57,6 +57,7 @@ SPECIAL = [
     (NULL_MARKER, "1"),
     ("plain", NULL_MARKER),
 ]
+LADDER = BatchSettings(cap=100, adapt=False)
 _databases = itertools.count()
 
 
@@ -197,6 +198,16 @@ def test_partitions_with_special_characters(shop: Shop) -> None:
     assert set(names) == {partition_name(["p", "q"], values) for values in wanted}
     assert {tuple(v for _, v in parse_partition_name(n)) for n in names} == wanted
 
+    whole = shop.client.get_partitions_by_names(shop.name, "t", names).partitions
+    for fetch in (shop.client.get_partitions_by_names, shop.client.get_partition_locations):
+        found = fetch(shop.name, "t", [*names[:3], "p=not/q=there", *names[3:]])
+        assert found.names == tuple(names) and found.missing == ("p=not/q=there",)
+        assert [p.sd.location for p in found.partitions] == [p.sd.location for p in whole]
+        assert {p.sd.inputFormat for p in found.partitions} == {PARQUET[0]}
+        assert {p.sd.serdeInfo.serializationLib for p in found.partitions} == {PARQUET[2]}
+        with pytest.raises(TableNotFound):
+            fetch(shop.name, "nowhere", names)
+
     names.reverse()
     batch = next(catalog.partitions(table, names))
     assert [p.name for p in batch.partitions] == names
@@ -281,7 +292,7 @@ def test_two_thousand_partitions_by_the_ladder(shop: Shop) -> None:
     gone = [f"p={i}" for i in range(5000, 5003)]
     asked = [*names[:25], *gone[:2], *names[25:], gone[2]]
     started = time.perf_counter()
-    with fetch_partitions(shop.client, shop.name, "t", asked, BatchSettings()) as stream:
+    with fetch_partitions(shop.client, shop.name, "t", asked, LADDER) as stream:
         batches = [next(stream)]
         first = time.perf_counter() - started
         batches.extend(stream)

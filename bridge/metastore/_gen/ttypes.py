@@ -30,6 +30,13 @@ class ClientCapability(IntEnum):
 
 
 
+class PartitionFilterMode(IntEnum):
+    BY_NAMES = 0
+    BY_VALUES = 1
+    BY_EXPR = 2
+
+
+
 class FieldSchema(object):
     """
     Attributes:
@@ -1643,6 +1650,724 @@ class AddPartitionsResult(object):
         return not (self == other)
 
 
+class PartitionWithoutSD(object):
+    """
+    Attributes:
+     - values
+     - relativePath
+     - parameters
+
+    """
+
+    __slots__ = (
+        'values',
+        'relativePath',
+        'parameters',
+    )
+
+
+    def __init__(self, values=None, relativePath=None, parameters=None,):
+        self.values = values
+        self.relativePath = relativePath
+        self.parameters = parameters
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.values = []
+                    (_etype125, _size122) = iprot.readListBegin()
+                    for _i126 in range(_size122):
+                        _elem127 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.values.append(_elem127)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.relativePath = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.MAP:
+                    self.parameters = {}
+                    (_ktype129, _vtype130, _size128) = iprot.readMapBegin()
+                    for _i132 in range(_size128):
+                        _key133 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val134 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.parameters[_key133] = _val134
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('PartitionWithoutSD')
+        if self.values is not None:
+            oprot.writeFieldBegin('values', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRING, len(self.values))
+            for iter135 in self.values:
+                oprot.writeString(iter135.encode('utf-8') if sys.version_info[0] == 2 else iter135)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.relativePath is not None:
+            oprot.writeFieldBegin('relativePath', TType.STRING, 4)
+            oprot.writeString(self.relativePath.encode('utf-8') if sys.version_info[0] == 2 else self.relativePath)
+            oprot.writeFieldEnd()
+        if self.parameters is not None:
+            oprot.writeFieldBegin('parameters', TType.MAP, 5)
+            oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.parameters))
+            for kiter136, viter137 in self.parameters.items():
+                oprot.writeString(kiter136.encode('utf-8') if sys.version_info[0] == 2 else kiter136)
+                oprot.writeString(viter137.encode('utf-8') if sys.version_info[0] == 2 else viter137)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class PartitionSpecWithSharedSD(object):
+    """
+    Attributes:
+     - partitions
+     - sd
+
+    """
+
+    __slots__ = (
+        'partitions',
+        'sd',
+    )
+
+
+    def __init__(self, partitions=None, sd=None,):
+        self.partitions = partitions
+        self.sd = sd
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.partitions = []
+                    (_etype141, _size138) = iprot.readListBegin()
+                    for _i142 in range(_size138):
+                        _elem143 = PartitionWithoutSD()
+                        _elem143.read(iprot)
+                        self.partitions.append(_elem143)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.sd = StorageDescriptor()
+                    self.sd.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('PartitionSpecWithSharedSD')
+        if self.partitions is not None:
+            oprot.writeFieldBegin('partitions', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.partitions))
+            for iter144 in self.partitions:
+                iter144.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.sd is not None:
+            oprot.writeFieldBegin('sd', TType.STRUCT, 2)
+            self.sd.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class PartitionListComposingSpec(object):
+    """
+    Attributes:
+     - partitions
+
+    """
+
+    __slots__ = (
+        'partitions',
+    )
+
+
+    def __init__(self, partitions=None,):
+        self.partitions = partitions
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.partitions = []
+                    (_etype148, _size145) = iprot.readListBegin()
+                    for _i149 in range(_size145):
+                        _elem150 = Partition()
+                        _elem150.read(iprot)
+                        self.partitions.append(_elem150)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('PartitionListComposingSpec')
+        if self.partitions is not None:
+            oprot.writeFieldBegin('partitions', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.partitions))
+            for iter151 in self.partitions:
+                iter151.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class PartitionSpec(object):
+    """
+    Attributes:
+     - rootPath
+     - sharedSDPartitionSpec
+     - partitionList
+
+    """
+
+    __slots__ = (
+        'rootPath',
+        'sharedSDPartitionSpec',
+        'partitionList',
+    )
+
+
+    def __init__(self, rootPath=None, sharedSDPartitionSpec=None, partitionList=None,):
+        self.rootPath = rootPath
+        self.sharedSDPartitionSpec = sharedSDPartitionSpec
+        self.partitionList = partitionList
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 3:
+                if ftype == TType.STRING:
+                    self.rootPath = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.sharedSDPartitionSpec = PartitionSpecWithSharedSD()
+                    self.sharedSDPartitionSpec.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.partitionList = PartitionListComposingSpec()
+                    self.partitionList.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('PartitionSpec')
+        if self.rootPath is not None:
+            oprot.writeFieldBegin('rootPath', TType.STRING, 3)
+            oprot.writeString(self.rootPath.encode('utf-8') if sys.version_info[0] == 2 else self.rootPath)
+            oprot.writeFieldEnd()
+        if self.sharedSDPartitionSpec is not None:
+            oprot.writeFieldBegin('sharedSDPartitionSpec', TType.STRUCT, 4)
+            self.sharedSDPartitionSpec.write(oprot)
+            oprot.writeFieldEnd()
+        if self.partitionList is not None:
+            oprot.writeFieldBegin('partitionList', TType.STRUCT, 5)
+            self.partitionList.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class GetPartitionsFilterSpec(object):
+    """
+    Attributes:
+     - filterMode
+     - filters
+
+    """
+
+    __slots__ = (
+        'filterMode',
+        'filters',
+    )
+
+
+    def __init__(self, filterMode=None, filters=None,):
+        self.filterMode = filterMode
+        self.filters = filters
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 7:
+                if ftype == TType.I32:
+                    self.filterMode = PartitionFilterMode(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.LIST:
+                    self.filters = []
+                    (_etype155, _size152) = iprot.readListBegin()
+                    for _i156 in range(_size152):
+                        _elem157 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.filters.append(_elem157)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('GetPartitionsFilterSpec')
+        if self.filterMode is not None:
+            oprot.writeFieldBegin('filterMode', TType.I32, 7)
+            oprot.writeI32(PartitionFilterMode[self.filterMode].value)
+            oprot.writeFieldEnd()
+        if self.filters is not None:
+            oprot.writeFieldBegin('filters', TType.LIST, 8)
+            oprot.writeListBegin(TType.STRING, len(self.filters))
+            for iter158 in self.filters:
+                oprot.writeString(iter158.encode('utf-8') if sys.version_info[0] == 2 else iter158)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class GetProjectionsSpec(object):
+    """
+    Attributes:
+     - fieldList
+
+    """
+
+    __slots__ = (
+        'fieldList',
+    )
+
+
+    def __init__(self, fieldList=None,):
+        self.fieldList = fieldList
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.fieldList = []
+                    (_etype162, _size159) = iprot.readListBegin()
+                    for _i163 in range(_size159):
+                        _elem164 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.fieldList.append(_elem164)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('GetProjectionsSpec')
+        if self.fieldList is not None:
+            oprot.writeFieldBegin('fieldList', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRING, len(self.fieldList))
+            for iter165 in self.fieldList:
+                oprot.writeString(iter165.encode('utf-8') if sys.version_info[0] == 2 else iter165)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class GetPartitionsRequest(object):
+    """
+    Attributes:
+     - dbName
+     - tblName
+     - projectionSpec
+     - filterSpec
+
+    """
+
+    __slots__ = (
+        'dbName',
+        'tblName',
+        'projectionSpec',
+        'filterSpec',
+    )
+
+
+    def __init__(self, dbName=None, tblName=None, projectionSpec=None, filterSpec=None,):
+        self.dbName = dbName
+        self.tblName = tblName
+        self.projectionSpec = projectionSpec
+        self.filterSpec = filterSpec
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 2:
+                if ftype == TType.STRING:
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.tblName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRUCT:
+                    self.projectionSpec = GetProjectionsSpec()
+                    self.projectionSpec.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRUCT:
+                    self.filterSpec = GetPartitionsFilterSpec()
+                    self.filterSpec.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('GetPartitionsRequest')
+        if self.dbName is not None:
+            oprot.writeFieldBegin('dbName', TType.STRING, 2)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldEnd()
+        if self.tblName is not None:
+            oprot.writeFieldBegin('tblName', TType.STRING, 3)
+            oprot.writeString(self.tblName.encode('utf-8') if sys.version_info[0] == 2 else self.tblName)
+            oprot.writeFieldEnd()
+        if self.projectionSpec is not None:
+            oprot.writeFieldBegin('projectionSpec', TType.STRUCT, 7)
+            self.projectionSpec.write(oprot)
+            oprot.writeFieldEnd()
+        if self.filterSpec is not None:
+            oprot.writeFieldBegin('filterSpec', TType.STRUCT, 8)
+            self.filterSpec.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class GetPartitionsResponse(object):
+    """
+    Attributes:
+     - partitionSpec
+
+    """
+
+    __slots__ = (
+        'partitionSpec',
+    )
+
+
+    def __init__(self, partitionSpec=None,):
+        self.partitionSpec = partitionSpec
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.partitionSpec = []
+                    (_etype169, _size166) = iprot.readListBegin()
+                    for _i170 in range(_size166):
+                        _elem171 = PartitionSpec()
+                        _elem171.read(iprot)
+                        self.partitionSpec.append(_elem171)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('GetPartitionsResponse')
+        if self.partitionSpec is not None:
+            oprot.writeFieldBegin('partitionSpec', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.partitionSpec))
+            for iter172 in self.partitionSpec:
+                iter172.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class EnvironmentContext(object):
     """
     Attributes:
@@ -1670,11 +2395,11 @@ class EnvironmentContext(object):
             if fid == 1:
                 if ftype == TType.MAP:
                     self.properties = {}
-                    (_ktype123, _vtype124, _size122) = iprot.readMapBegin()
-                    for _i126 in range(_size122):
-                        _key127 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val128 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.properties[_key127] = _val128
+                    (_ktype174, _vtype175, _size173) = iprot.readMapBegin()
+                    for _i177 in range(_size173):
+                        _key178 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val179 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.properties[_key178] = _val179
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -1691,9 +2416,9 @@ class EnvironmentContext(object):
         if self.properties is not None:
             oprot.writeFieldBegin('properties', TType.MAP, 1)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.properties))
-            for kiter129, viter130 in self.properties.items():
-                oprot.writeString(kiter129.encode('utf-8') if sys.version_info[0] == 2 else kiter129)
-                oprot.writeString(viter130.encode('utf-8') if sys.version_info[0] == 2 else viter130)
+            for kiter180, viter181 in self.properties.items():
+                oprot.writeString(kiter180.encode('utf-8') if sys.version_info[0] == 2 else kiter180)
+                oprot.writeString(viter181.encode('utf-8') if sys.version_info[0] == 2 else viter181)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1748,10 +2473,10 @@ class RequestPartsSpec(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.names = []
-                    (_etype134, _size131) = iprot.readListBegin()
-                    for _i135 in range(_size131):
-                        _elem136 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.names.append(_elem136)
+                    (_etype185, _size182) = iprot.readListBegin()
+                    for _i186 in range(_size182):
+                        _elem187 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.names.append(_elem187)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1768,8 +2493,8 @@ class RequestPartsSpec(object):
         if self.names is not None:
             oprot.writeFieldBegin('names', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.names))
-            for iter137 in self.names:
-                oprot.writeString(iter137.encode('utf-8') if sys.version_info[0] == 2 else iter137)
+            for iter188 in self.names:
+                oprot.writeString(iter188.encode('utf-8') if sys.version_info[0] == 2 else iter188)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1972,11 +2697,11 @@ class DropPartitionsResult(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.partitions = []
-                    (_etype141, _size138) = iprot.readListBegin()
-                    for _i142 in range(_size138):
-                        _elem143 = Partition()
-                        _elem143.read(iprot)
-                        self.partitions.append(_elem143)
+                    (_etype192, _size189) = iprot.readListBegin()
+                    for _i193 in range(_size189):
+                        _elem194 = Partition()
+                        _elem194.read(iprot)
+                        self.partitions.append(_elem194)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1993,8 +2718,8 @@ class DropPartitionsResult(object):
         if self.partitions is not None:
             oprot.writeFieldBegin('partitions', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.partitions))
-            for iter144 in self.partitions:
-                iter144.write(oprot)
+            for iter195 in self.partitions:
+                iter195.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2279,11 +3004,11 @@ class NotificationEventResponse(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.events = []
-                    (_etype148, _size145) = iprot.readListBegin()
-                    for _i149 in range(_size145):
-                        _elem150 = NotificationEvent()
-                        _elem150.read(iprot)
-                        self.events.append(_elem150)
+                    (_etype199, _size196) = iprot.readListBegin()
+                    for _i200 in range(_size196):
+                        _elem201 = NotificationEvent()
+                        _elem201.read(iprot)
+                        self.events.append(_elem201)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2300,8 +3025,8 @@ class NotificationEventResponse(object):
         if self.events is not None:
             oprot.writeFieldBegin('events', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.events))
-            for iter151 in self.events:
-                iter151.write(oprot)
+            for iter202 in self.events:
+                iter202.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2938,6 +3663,69 @@ all_structs.append(AddPartitionsResult)
 AddPartitionsResult.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'partitions', (TType.STRUCT, [Partition, None], False), None, ),  # 1
+)
+all_structs.append(PartitionWithoutSD)
+PartitionWithoutSD.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'values', (TType.STRING, 'UTF8', False), None, ),  # 1
+    None,  # 2
+    None,  # 3
+    (4, TType.STRING, 'relativePath', 'UTF8', None, ),  # 4
+    (5, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 5
+)
+all_structs.append(PartitionSpecWithSharedSD)
+PartitionSpecWithSharedSD.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'partitions', (TType.STRUCT, [PartitionWithoutSD, None], False), None, ),  # 1
+    (2, TType.STRUCT, 'sd', [StorageDescriptor, None], None, ),  # 2
+)
+all_structs.append(PartitionListComposingSpec)
+PartitionListComposingSpec.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'partitions', (TType.STRUCT, [Partition, None], False), None, ),  # 1
+)
+all_structs.append(PartitionSpec)
+PartitionSpec.thrift_spec = (
+    None,  # 0
+    None,  # 1
+    None,  # 2
+    (3, TType.STRING, 'rootPath', 'UTF8', None, ),  # 3
+    (4, TType.STRUCT, 'sharedSDPartitionSpec', [PartitionSpecWithSharedSD, None], None, ),  # 4
+    (5, TType.STRUCT, 'partitionList', [PartitionListComposingSpec, None], None, ),  # 5
+)
+all_structs.append(GetPartitionsFilterSpec)
+GetPartitionsFilterSpec.thrift_spec = (
+    None,  # 0
+    None,  # 1
+    None,  # 2
+    None,  # 3
+    None,  # 4
+    None,  # 5
+    None,  # 6
+    (7, TType.I32, 'filterMode', None, None, ),  # 7
+    (8, TType.LIST, 'filters', (TType.STRING, 'UTF8', False), None, ),  # 8
+)
+all_structs.append(GetProjectionsSpec)
+GetProjectionsSpec.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'fieldList', (TType.STRING, 'UTF8', False), None, ),  # 1
+)
+all_structs.append(GetPartitionsRequest)
+GetPartitionsRequest.thrift_spec = (
+    None,  # 0
+    None,  # 1
+    (2, TType.STRING, 'dbName', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tblName', 'UTF8', None, ),  # 3
+    None,  # 4
+    None,  # 5
+    None,  # 6
+    (7, TType.STRUCT, 'projectionSpec', [GetProjectionsSpec, None], None, ),  # 7
+    (8, TType.STRUCT, 'filterSpec', [GetPartitionsFilterSpec, None], None, ),  # 8
+)
+all_structs.append(GetPartitionsResponse)
+GetPartitionsResponse.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'partitionSpec', (TType.STRUCT, [PartitionSpec, None], False), None, ),  # 1
 )
 all_structs.append(EnvironmentContext)
 EnvironmentContext.thrift_spec = (

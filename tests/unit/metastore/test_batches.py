@@ -5,17 +5,19 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidConfiguration, MetastoreFailure
-from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes, batches
+from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 
+LADDER = BatchSettings(cap=100, adapt=False)
 NAMES = [f"p={i}" for i in range(200)]
 
 
@@ -40,18 +42,28 @@ def test_the_ladder() -> None:
     st.floats(1, 5),
     st.integers(0, 100),
     st.integers(1, 5),
+    st.booleans(),
+    st.floats(0.0001, 1),
 )
 def test_every_name_once_and_in_order(
-    count: int, start: int, growth: float, more: int, parallelism: int
+    count: int,
+    start: int,
+    growth: float,
+    more: int,
+    parallelism: int,
+    adapt: bool,
+    target: float,
 ) -> None:
-    settings = BatchSettings(start, growth, start + more, parallelism)
+    settings = BatchSettings(start, growth, start + more, parallelism, adapt, target)
     names = [str(i) for i in range(count)]
-    assert [n for b in batches(names, settings) for n in b] == names
     with BatchStream(lambda b, _: list(b), names, settings) as stream:
         assert [n for answer in stream for n in answer] == names
 
 
-@pytest.mark.parametrize("wrong", [{"start": 0}, {"cap": 5}, {"growth": 0.5}, {"parallelism": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"start": 0}, {"cap": 5}, {"growth": 0.5}, {"parallelism": 0}, {"target": 0.0}],
+)
 def test_no_ladder(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidConfiguration):
         BatchSettings(**wrong)
@@ -65,11 +77,25 @@ def test_the_first_batch_does_not_wait_for_the_next() -> None:
             assert release.wait(5)
         return len(names)
 
-    with BatchStream(fetch, NAMES, BatchSettings(parallelism=3)) as stream:
+    with BatchStream(fetch, NAMES, replace(LADDER, parallelism=3)) as stream:
         assert next(stream) == 10
         release.set()
         assert list(stream) == [20, 40, 80, 50]
     assert no_thread_left()
+
+
+def test_the_first_batch_is_alone_under_way() -> None:
+    asked: list[int] = []
+
+    def fetch(names: Sequence[str], _: Cancellation) -> int:
+        asked.append(len(names))
+        if len(asked) == 1:
+            time.sleep(0.1)
+            assert asked == [10]
+        return len(names)
+
+    with BatchStream(fetch, NAMES, LADDER) as stream:
+        assert list(stream) == [10, 20, 40, 80, 50]
 
 
 def test_order_is_kept_and_no_more_than_parallelism_run_ahead() -> None:
@@ -80,7 +106,7 @@ def test_order_is_kept_and_no_more_than_parallelism_run_ahead() -> None:
         time.sleep(0.02 if len(asked) % 2 else 0)
         return names[0]
 
-    with BatchStream(fetch, NAMES, BatchSettings(5, 1, 5, parallelism=3)) as stream:
+    with BatchStream(fetch, NAMES, BatchSettings(5, 1, 5, 3, adapt=False)) as stream:
         assert asked == []  # lazy
         first = next(stream)
         time.sleep(0.2)
@@ -96,7 +122,7 @@ def test_an_error_comes_in_its_place() -> None:
         time.sleep(0.05)
         return names[0]
 
-    stream = BatchStream(fetch, NAMES, BatchSettings(parallelism=3))
+    stream = BatchStream(fetch, NAMES, replace(LADDER, parallelism=3))
     assert [next(stream), next(stream)] == [NAMES[0], NAMES[10]]
     with pytest.raises(MetastoreFailure, match="third"):
         next(stream)
