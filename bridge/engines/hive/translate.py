@@ -1,4 +1,4 @@
-"""Hive's SearchArgument to an expression.
+"""Hive's filter, or its SearchArgument where there is nothing better, to an expression.
 
 The law: every row that satisfies Hive's predicate satisfies the expression. Hive's own weakening
 (``YES_NO_NULL`` for what a reader cannot know) comes as `Unknown`, like all that is not understood.
@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from bridge.engines.hive.expression_tree import TreeReader
 from bridge.engines.hive.search_argument import (
     Operator,
     PredicateLeaf,
@@ -58,7 +59,12 @@ def translate(json_text: str) -> Translation:
     """
     if not json_text.strip():
         return Translation(AlwaysTrue())
-    argument = SearchArgument.parse(read_document(json_text, "Hive"))
+    document = read_document(json_text, "Hive")
+    if "expression" in document:
+        reader = TreeReader()
+        found = reader.condition(document["expression"])
+        return Translation(found, tuple(dict.fromkeys(reader.dropped)), exact=reader.exact)
+    argument = SearchArgument.parse(document)
     translator = _Translator()
     expression = translator.expression(argument.tree, negated=False)
     return Translation(expression, tuple(dict.fromkeys(translator.dropped)), exact=translator.exact)

@@ -1,0 +1,120 @@
+"""Types and constants of Hive's expressions, as the hooks write them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from bridge.engines.translation import malformed
+from bridge.errors import UnsupportedType
+from bridge.expression.calendar import parse_date, parse_timestamp
+from bridge.expression.literals import domain, parse_decimal, parse_float
+from bridge.expression.nodes import Literal
+from bridge.types import INTEGER_RANGE, UNKNOWN, Kind, Type, parse_hive_type
+
+_FRACTION = re.compile(r"(.*\.)(\d{1,9})")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+def type_named(text: Any) -> Type:
+    """The type that Hive names so; UNKNOWN for one without a counterpart.
+
+    Errors:
+        InvalidPredicate: it is no text.
+    """
+    if not isinstance(text, str):
+        raise malformed("Hive", f"a type {str(text)[:100]!r}")
+    try:
+        return parse_hive_type(text)
+    except UnsupportedType:  # void, intervals
+        return UNKNOWN
+
+
+def constant(value: Any, type: Type) -> Literal | None:
+    """A constant; None for one that has no exact counterpart.
+
+    Errors:
+        InvalidPredicate: the value is none of its type.
+    """
+    if value is None:
+        return Literal(None, type)
+    match type.kind:
+        case Kind.BOOLEAN if isinstance(value, bool):
+            return Literal(value, type)
+        case Kind.TINYINT | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
+            least, greatest = domain(type) or (0, -1)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if whole and least <= value <= greatest:
+                return Literal(value, type)
+        case Kind.FLOAT | Kind.DOUBLE if isinstance(value, str):
+            return _floating(value, type)
+        case Kind.DECIMAL if isinstance(value, str) and _NUMBER.fullmatch(value):
+            return parse_decimal(value)
+        case Kind.STRING | Kind.VARCHAR | Kind.CHAR if isinstance(value, str):
+            return _utf8(value, type)
+        case Kind.BINARY if isinstance(value, str):
+            return _base64(value, type)
+        case Kind.DATE if isinstance(value, str):
+            days = parse_date(value)
+            return None if days is None else Literal(days, type)
+        case Kind.TIMESTAMP if isinstance(value, str):
+            return _timestamp(value, type)
+        case Kind.TIMESTAMP_TZ | Kind.UNKNOWN | Kind.ARRAY | Kind.MAP | Kind.STRUCT:
+            return None
+    raise malformed("Hive", f"{str(value)[:100]!r} is no {type}")
+
+
+def _floating(text: str, type: Type) -> Literal | None:
+    try:
+        return Literal(parse_float(text, single=type.kind is Kind.FLOAT), type)
+    except ValueError:
+        raise malformed("Hive", f"{text[:100]!r} is no {type}") from None
+
+
+def _utf8(text: str, type: Type) -> Literal | None:
+    try:
+        return Literal(text.encode(), type)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return None
+
+
+def _base64(text: str, type: Type) -> Literal:
+    try:
+        return Literal(base64.b64decode(text, validate=True), type)
+    except binascii.Error:
+        raise malformed("Hive", f"{text[:100]!r} is no {type}") from None
+
+
+def _timestamp(text: str, type: Type) -> Literal | None:
+    """Microseconds; a timestamp finer than that equals no value of a file, and is dropped."""
+    match = _FRACTION.fullmatch(text)
+    if match is not None:
+        if match[2][6:].strip("0"):
+            return None
+        text = match[1] + match[2][:6]
+    micros = parse_timestamp(text)
+    return None if micros is None else Literal(micros, type)
+
+
+def keeps_order(source: Type, target: Type) -> bool:
+    """Whether Hive's cast loses no value and no order, so that it may be left out (rule 8)."""
+    if source == target:
+        return not source.is_nested
+    if source.is_integer:
+        greatest: int = INTEGER_RANGE[source.kind][1]
+        if target.is_integer:
+            return greatest <= INTEGER_RANGE[target.kind][1]
+        if target.kind is Kind.DECIMAL:
+            return bool(greatest < 10 ** (target.precision - target.scale))
+        return greatest <= {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}.get(target.kind, 0)
+    match source.kind, target.kind:
+        case Kind.DECIMAL, Kind.DECIMAL:
+            whole = target.precision - target.scale >= source.precision - source.scale
+            return whole and target.scale >= source.scale
+        case (Kind.FLOAT, Kind.DOUBLE) | (Kind.VARCHAR, Kind.STRING) | (Kind.DATE, Kind.TIMESTAMP):
+            return True
+        case Kind.VARCHAR, Kind.VARCHAR:
+            return target.length >= source.length
+    return False
