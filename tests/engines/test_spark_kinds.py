@@ -1,0 +1,108 @@
+"""Index kinds built by a real Spark: what threads gather, over files that Spark wrote."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from bridge.expression.nodes import BoundPredicate, BoundReference, Op
+from bridge.index.registry import kind
+from bridge.spark.build_index import SparkCollector
+from bridge.spark.session import open_session
+from bridge.types import BIGINT, DATE, INTEGER, STRING, TRINO, Type, Value, decimal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
+from index_lake import Lake
+
+pytestmark = pytest.mark.engine
+SQL = """
+select cast(pmod(hash(id), 100000) as int) as h, id, concat('User ', pmod(hash(id), 1000)) as name,
+       cast(pmod(id, 3) * 1.5 as decimal(20, 3)) as m,
+       date_add(date '2024-01-01', cast(id as int)) as day
+from range({}, {}, 1, 1)
+"""
+DEFINITIONS = [("bloom", "h"), ("bloom", "name"), ("bloom", "m"), ("bloom", "day"), ("values", "m")]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    pytest.importorskip("pyspark")
+    session = open_session("local[2]", name="skipbridge-kinds")
+    yield session
+    session.stop()
+
+
+def never(lake: Lake, name: str, type: Type, *values: Value, op: Op = Op.EQ) -> list[bool]:
+    serving = lake.serving()
+    (column, *_) = name.partition(":")
+    found = [k for k in serving.kinds if k.definition.on == column]
+    predicate = BoundPredicate(op, BoundReference((column,), type), values)
+    result = np.zeros(serving.num_files, np.bool_)
+    for opened in found:
+        answer = opened.never(predicate, np.arange(serving.num_files), TRINO)
+        assert opened.problem is None
+        result |= False if answer is None else answer
+    return result.tolist()
+
+
+def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    session.conf.set("parquet.bloom.filter.enabled#h", "false")
+    for i in range(6):
+        writer = session.sql(SQL.format(i * 50, i * 50 + 50)).write.mode("append")
+        if i % 2:  # filters of parquet-mr, to be lifted
+            writer = writer.option("parquet.bloom.filter.enabled#name", "true")
+            writer = writer.option("parquet.bloom.filter.expected.ndv#name", "50")
+        writer.parquet(lake.location)
+    for path in lake.path("").glob("*.parquet"):
+        lake.age(path)
+    definitions = [kind(name).define(column) for name, column in DEFINITIONS]
+    report = lake.build(
+        collector=SparkCollector(session), settings=lambda held: held.adding(definitions)
+    )
+    assert (report.files, report.read, report.failed) == (6, 6, ())
+    by_spark = {k.name: k.payload() for k in lake.serving().kinds}
+    lake.build(full=True)
+    by_threads = {k.name: k.payload() for k in lake.serving().kinds}
+    for name, payload in by_spark.items():
+        other = by_threads[name]
+        assert payload is not None and other is not None
+        assert payload.rows.drop_columns(_places(payload.rows)).equals(
+            other.rows.drop_columns(_places(other.rows))
+        ), name
+    written = session.read.parquet(lake.location)
+    rows = written.selectExpr("*", "input_file_name() as file").collect()
+    files = sorted({row["file"] for row in rows})
+    asked: list[tuple[str, Type]] = [("h", INTEGER), ("name", STRING), ("day", DATE)]
+    skipped = 0
+    for row in rows[::10]:
+        holders = {name: {r["file"] for r in rows if r[name] == row[name]} for name, _ in asked}
+        for name, type in asked:
+            value = row[name]
+            if name == "day":
+                value = value.toordinal() - 719_163
+            answers = never(lake, name, type, value.encode() if name == "name" else value)
+            for file, answer in zip(files, answers, strict=True):
+                assert not (answer and file in holders[name]), (name, row)
+            skipped += sum(answers)
+    assert skipped > 200
+    # The long decimals are 9 bytes wide in Spark's files, and 1.5, 3.0 and 0.0 in each of them.
+    assert never(lake, "m", decimal(20, 3), 1500) == [False] * 6
+    assert never(lake, "m", decimal(20, 3), 1600) == [True] * 6
+    assert never(lake, "m", decimal(22, 3), 0, 1500, 3000, op=Op.NOT_IN) == [True] * 6
+    lifted = by_spark["bloom(name)"]
+    assert lifted is not None
+    assert sorted(lifted.rows["longest"].to_pylist())[:3] == [-1, -1, -1]
+    assert never(lake, "id", BIGINT, 5) == [False] * 6
+
+
+def _places(rows: object) -> list[str]:
+    return [n for n in rows.column_names if n in ("body_offset", "body_row")]  # type: ignore[attr-defined]
