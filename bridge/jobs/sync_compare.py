@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
 from bridge.jobs.sync_metastore import (
     RegisteredTable,
@@ -261,7 +263,7 @@ class Comparison:
         chosen = thinned(rows, self._settings.schema_sample)
         files = [
             (f"{plan.directories.uri(row['path'])}/{row['sample']}", row["sample_bytes"])
-            for row in samples.take(chosen).to_pylist()
+            for row in samples.take(pa.array(chosen, pa.int64())).to_pylist()
         ]
         found = read_schemas(self._storage.storage, files, threads=self._settings.threads)
         self._report.unreadable = list(found.unreadable)

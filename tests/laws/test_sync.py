@@ -1,0 +1,167 @@
+"""Random histories of directories, syncs, and other people's hands in the metastore: after each
+sync, the metastore says what lies on storage.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sync_lake import JUNK, MUTATIONS, SCHEMAS, VALUES, Lake, Meddle, Remove, Step, Write
+
+from bridge.errors import InvalidRequest, TableNotFound
+from bridge.table.partition import escape, partition_name
+
+_SOME = settings(max_examples=max(20, settings.default.max_examples // 5))
+_FEW = settings(max_examples=max(10, settings.default.max_examples // 15))
+
+
+def _spelled(values: tuple[str | None, str | None]) -> st.SearchStrategy[str]:
+    """The directory as writers escape it, and as some do not."""
+    proper = partition_name(("p", "q"), values)
+    loose = "/".join(
+        f"{k}={escape(v or '__HIVE_DEFAULT_PARTITION__').replace('%20', ' ')}"
+        if v != "a b"
+        else f"{k}=a%20b"
+        for k, v in zip("pq", values, strict=True)
+    )
+    return st.sampled_from(sorted({proper, loose}))
+
+
+_VALUES = st.tuples(st.sampled_from(VALUES), st.sampled_from(VALUES[:4]))
+_DIRECTORIES = st.one_of(_VALUES.flatmap(_spelled), st.sampled_from(JUNK))
+_STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.builds(
+        Write,
+        _DIRECTORIES,
+        st.sampled_from(sorted(SCHEMAS)),
+        st.sampled_from(["f.parquet", "g.parquet", "_hidden", ".hidden"]),
+    ),
+    st.builds(Remove, _DIRECTORIES, st.booleans()),
+    st.builds(
+        Meddle,
+        st.sampled_from(["forget", "columns", "elsewhere", "nowhere", "outside"]),
+        _VALUES,
+    ),
+)
+_HISTORIES = st.lists(st.lists(_STEPS, max_size=6), min_size=1, max_size=4)
+
+
+def _sync(lake: Lake, **options: object) -> bool:
+    """False where there is nothing yet that could be a table."""
+    try:
+        lake.sync(**options)
+    except (InvalidRequest, TableNotFound):  # no directory with data is a partition
+        assert not any(lake.expected())
+        return False
+    return True
+
+
+def _begun(directory: str) -> Lake:
+    lake = Lake(Path(directory))
+    lake.take(Write("p=1/q=1", "first"))
+    return lake
+
+
+@given(_HISTORIES)
+@_SOME
+def test_the_metastore_says_what_lies_on_storage(history: list[list[Step]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        lake = _begun(directory)
+        for steps in history:
+            for step in steps:
+                lake.take(step)
+            # Whoever alters single partitions behind the state's back is found by a full run.
+            full = any(isinstance(s, Meddle) and s.what != "forget" for s in steps)
+            if not _sync(lake, full=full):
+                continue
+            lake.check()
+            before = lake.metastore.contents()
+            assert lake.sync().outcome == "in step"
+            assert lake.sync(full=True).outcome == "in step"
+            assert lake.metastore.contents() == before
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@given(_HISTORIES, st.data())
+@_FEW
+def test_a_killed_sync_is_completed_by_the_next(
+    history: list[list[Step]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        lake = _begun(directory)
+        for number, steps in enumerate(history):
+            for step in steps:
+                lake.take(step)
+            if number < len(history) - 1:
+                _sync(lake, full=True)
+        start = lake.metastore
+        lake.metastore = start.copy()
+        writes: list[str] = []
+        lake.metastore.interfere = lambda method, moment: (
+            writes.append(method) if method in MUTATIONS and moment == "before" else None
+        )
+        if not _sync(lake, full=True):
+            return
+        uninterrupted = lake.metastore.contents()
+        for k in range(len(writes)):
+            moment = data.draw(st.sampled_from(["before", "after"]))
+            lake.metastore = start.copy()
+            left = [k]
+
+            def kill(method: str, now: str, moment: str = moment, left: list[int] = left) -> None:
+                if method in MUTATIONS and now == moment:
+                    left[0] -= 1
+                    if left[0] < 0:
+                        raise Killed
+
+            lake.metastore.interfere = kill
+            with pytest.raises(Killed):
+                lake.sync(full=True)
+            lake.metastore.interfere = lambda method, moment: None
+            lake.sync()
+            assert lake.metastore.contents() == uninterrupted
+            lake.check()
+
+
+@given(_HISTORIES, st.lists(_STEPS, max_size=4), st.integers(0, 30))
+@_SOME
+def test_two_syncs_at_once_come_to_what_lies_on_storage(
+    history: list[list[Step]], between: list[Step], at: int
+) -> None:
+    """The second runs, whole, within the first, before its n-th call; files change in between."""
+    with tempfile.TemporaryDirectory() as directory:
+        lake = _begun(directory)
+        for steps in history:
+            for step in steps:
+                lake.take(step)
+        if not _sync(lake, full=True):
+            return
+        for step in between:
+            if isinstance(step, Meddle):
+                lake.take(step)
+        calls = [0]
+        moved = [s for s in between if not isinstance(s, Meddle)]
+
+        def interleave(method: str, moment: str) -> None:
+            if moment == "before":
+                calls[0] += 1
+                if calls[0] == at + 1:
+                    lake.metastore.interfere = lambda method, moment: None
+                    for step in moved:
+                        lake.take(step)
+                    _sync(lake, full=True)
+
+        lake.metastore.interfere = interleave
+        if not _sync(lake, full=True):
+            return
+        lake.metastore.interfere = lambda method, moment: None
+        if calls[0] <= at:
+            return  # the first ended before
+        lake.check()
