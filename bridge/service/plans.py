@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 from bridge import telemetry
@@ -39,6 +41,9 @@ class OpenPlans:
         self._plans: dict[str, _Open] = {}
         self._reserved = 0
         self._lock = threading.Lock()
+        # Handles cannot be guessed; asking the system for each one would give the interpreter away.
+        self._secret = secrets.token_bytes(32)
+        self._numbers = itertools.count()
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -65,7 +70,8 @@ class OpenPlans:
                 self._reserved -= 1
 
     def add(self, source: Opened) -> str:
-        handle = f"{self._process}/{secrets.token_hex(12)}"
+        number = next(self._numbers).to_bytes(8, "big")
+        handle = f"{self._process}/{blake2b(number, key=self._secret, digest_size=12).hexdigest()}"
         with self._lock:
             self._plans[handle] = _Open(source, time.monotonic())
             telemetry.OPEN_PLANS.set(len(self._plans))

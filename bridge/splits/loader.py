@@ -4,6 +4,9 @@ States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is 
 end is announced. A step that finds the queue full gives its thread back (the reader schedules the
 next), so that slow readers never hold the pool. What is queued are surviving files; splits are cut
 when they are handed out, so that a late `narrow` still holds.
+
+A plan that waits for nothing but the processor (`ScanPlan.prompt`) is begun by its reader: to hand
+a millisecond's work to another thread and back costs as much as the work.
 """
 
 from __future__ import annotations
@@ -49,12 +52,14 @@ class SplitLoader:
         self._state = LoaderState.INITIAL
         self._failure: BaseException | None = None
         self._running = False
+        self._begun = False
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Begins to load; returns at once."""
+        """Begins to load, or leaves that to the first `take` of a prompt plan; returns at once."""
         with self._changed:
-            self._schedule()
+            if not self._plan.prompt:
+                self._schedule()
 
     @property
     def state(self) -> LoaderState:
@@ -68,6 +73,7 @@ class SplitLoader:
             PlanClosed: the loader was closed.
             whatever made loading fail, as soon as what was loaded before it is drained.
         """
+        self._begin_here()
         with self._changed:
             if not self._queue and self._state is LoaderState.INITIAL:
                 self._changed.wait_for(
@@ -115,13 +121,25 @@ class SplitLoader:
                 self._running = False
                 self._fail(e)
 
-    def _run(self) -> None:
+    def _begin_here(self) -> None:
+        """The first batch of a prompt plan, and whether that was all."""
+        with self._changed:
+            if self._begun or not self._plan.prompt or self._state is not LoaderState.INITIAL:
+                return
+            self._begun = self._running = True
+        self._run(most=2)
+        with self._changed:
+            self._schedule()
+
+    def _run(self, most: int | None = None) -> None:
         try:
             while True:
                 with self._changed:
-                    if self._state is not LoaderState.INITIAL or self._full():
+                    if self._state is not LoaderState.INITIAL or self._full() or most == 0:
                         self._running = False
                         return
+                if most is not None:
+                    most -= 1
                 batch = next(self._source, None)
                 with self._changed:
                     if self._state is not LoaderState.INITIAL:

@@ -25,6 +25,13 @@ from bridge.table.model import FileList, Partition
 PARTITION = (Partition("", (), "file:///t"),)
 
 
+@pytest.fixture(params=[False, True], ids=["background", "prompt"], autouse=True)
+def prompt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Everything holds whoever begins to load."""
+    monkeypatch.setattr(Plan, "prompt", request.param)
+    return bool(request.param)
+
+
 def batch_of(first: int, count: int) -> FileBatch:
     files = FileList(
         pa.array([f"file:///t/{i}" for i in range(first, first + count)], pa.large_string()),
@@ -35,18 +42,25 @@ def batch_of(first: int, count: int) -> FileBatch:
     return FileBatch(files, np.full(count, -1, np.int64), PARTITION)
 
 
+def no_pause() -> None:
+    """A plan that waits for something is not prompt."""
+
+
 class Plan:
     """A plan of given batches; what it raises, and how slow it is, is up to the test."""
+
+    prompt = False
 
     def __init__(
         self,
         counts: list[int],
         failure: BaseException | None = None,
-        pause: Callable[[], None] = lambda: None,
+        pause: Callable[[], None] = no_pause,
     ) -> None:
         self._counts = counts
         self._failure = failure
         self._pause = pause
+        self.prompt = self.prompt and pause is no_pause
         self.closed = False
         self.view = SimpleNamespace(serving=None)
         self.running: set[int] = set()
