@@ -8,8 +8,10 @@ import click
 from rich.console import Console
 
 from bridge.cli.output import emit_json, settings
+from bridge.clients.hive import AUTHENTICATIONS
 from bridge.config import Config
 from bridge.jobs.doctor import examine
+from bridge.jobs.doctor_hive import HiveAddress
 
 _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}
 
@@ -17,14 +19,32 @@ _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "
 @click.command()
 @click.argument("table", required=False)
 @click.option("--trino", metavar="HOST:PORT", help="Also look at this Trino.")
+@click.option("--hive", metavar="HOST:PORT", help="Also look at this HiveServer2.")
+@click.option(
+    "--hive-authentication",
+    type=click.Choice(AUTHENTICATIONS),
+    default="NONE",
+    show_default=True,
+    help="What hive.server2.authentication says there.",
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri", "service.host", "service.port", "index.root")
-def doctor(config: Config, table: str | None, trino: str | None, output: str) -> None:
-    """Check JDKs, Maven, metastore, planner, Trino, and whether the index of TABLE is fresh.
+def doctor(
+    config: Config,
+    table: str | None,
+    trino: str | None,
+    hive: str | None,
+    hive_authentication: str,
+    output: str,
+) -> None:
+    """Check JDKs, Maven, metastore, planner, Trino, Hive, whether the index of TABLE is fresh and
+    all its partitions have Hive's hook.
 
     Nothing is changed. Exit status 1 if something that was asked for is broken.
     """
-    findings = list(examine(config, table, trino))
+    findings = list(
+        examine(config, table, trino, HiveAddress(hive, hive_authentication) if hive else None)
+    )
     if output == "json":
         emit_json([asdict(f) for f in findings])
     else:

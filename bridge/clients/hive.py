@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from thrift.transport.TTransport import TTransportException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import (
+    TBufferedTransport,
+    TSaslClientTransport,
+    TTransportBase,
+    TTransportException,
+)
 
 from bridge.errors import EnvironmentMissing, ExternalError, InvalidRequest
 
-AUTHENTICATIONS = ("NOSASL", "NONE")
+# NONE, Hive's default, is SASL with a user's name that nobody checks.
+AUTHENTICATIONS = ("NONE", "NOSASL")
+_USER = "skipbridge"
+# Two sides that authenticate in different ways may wait for each other without end.
+_OPEN_TIMEOUT_MS = 20_000
 
 
 class HiveUnavailable(ExternalError):
@@ -37,7 +47,7 @@ class HiveSession:
     def __init__(
         self,
         address: str,
-        authentication: str = "NOSASL",
+        authentication: str = "NONE",
         settings: Mapping[str, str] | None = None,
     ) -> None:
         host, _, port = address.rpartition(":")
@@ -51,19 +61,22 @@ class HiveSession:
             raise EnvironmentMissing(
                 "the Python package pyhive is not installed", "pip install 'skipbridge[hive]'"
             ) from error
+        socket = TSocket(host, int(port))
+        socket.setTimeout(_OPEN_TIMEOUT_MS)
         try:
             self._connection = hive.connect(
-                host=host,
-                port=int(port),
-                username="skipbridge",
-                auth=authentication,
+                username=_USER,
                 configuration=dict(settings or {}),
+                thrift_transport=_transport(socket, host, authentication),
             )
         except (TTransportException, OSError, EOFError) as error:
+            socket.close()
             raise HiveUnavailable(
-                f"no HiveServer2 answers at {address} ({authentication}): {error}",
+                f"no HiveServer2 answers at {address} with authentication {authentication}: "
+                f"{getattr(error, 'message', None) or error}",
                 "is the address right, and hive.server2.authentication there the same?",
             ) from error
+        socket.setTimeout(None)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement to its end; its rows, or none if it has no result.
@@ -86,3 +99,9 @@ class HiveSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _transport(socket: TSocket, host: str, authentication: str) -> TTransportBase:
+    if authentication == "NOSASL":
+        return TBufferedTransport(socket)
+    return TSaslClientTransport(socket, host, "hive", "PLAIN", username=_USER, password=_USER)

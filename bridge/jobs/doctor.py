@@ -5,42 +5,33 @@ it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from bridge import __version__
 from bridge.config import Config
-from bridge.errors import BridgeError
 from bridge.expression.nodes import AlwaysTrue
 from bridge.jobs.compose import (
+    is_location,
     metastore_of,
     planner_of,
     resolve,
     split_settings,
     storage_of,
 )
+from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.explain import explain
+from bridge.jobs.finding import Finding, guarded
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check; ``status`` is ok, warning (a part will not work) or error (asked for and
-    broken).
-    """
-
-    check: str
-    status: str
-    detail: str
-    mend: str = ""
-
-
-def examine(config: Config, table: str | None, trino: str | None) -> Iterator[Finding]:
+def examine(
+    config: Config, table: str | None, trino: str | None, hive: HiveAddress | None = None
+) -> Iterator[Finding]:
     """Runs every check; none of them changes anything."""
     yield Finding("skipbridge", "ok", f"version {__version__}")
     for package, use in (
@@ -50,7 +41,7 @@ def examine(config: Config, table: str | None, trino: str | None) -> Iterator[Fi
     ):
         yield _package(package, use)
     for release, use in ((17, "Spark and the metastore"), (25, "Trino and its connector")):
-        yield _guarded(f"JDK {release}", partial(_jdk, release, use))
+        yield guarded(f"JDK {release}", partial(_jdk, release, use))
     maven = shutil.which("mvn")
     if maven is None:
         yield Finding(
@@ -61,21 +52,16 @@ def examine(config: Config, table: str | None, trino: str | None) -> Iterator[Fi
         )
     else:
         yield Finding("Maven", "ok", "found")
-    yield _guarded("metastore", lambda: _metastore(config), "error" if table else "warning")
-    yield _guarded("planner", lambda: _planner(config))
+    yield guarded("metastore", lambda: _metastore(config), "error" if table else "warning")
+    yield guarded("planner", lambda: _planner(config))
     if trino is not None:
-        yield _guarded("Trino", lambda: _trino(trino), "error")
+        yield guarded("Trino", lambda: _trino(trino), "error")
+    if hive is not None:
+        yield from examine_hive(hive)
     if table is not None:
-        yield _guarded(f"index of {table}", lambda: _index(config, table), "error")
-
-
-def _guarded(check: str, run: Callable[[], Finding], status: str = "warning") -> Finding:
-    try:
-        return run()
-    except BridgeError as e:
-        return Finding(check, status, e.message, e.hint)
-    except Exception as e:  # a check that fails in an unforeseen way is a finding too
-        return Finding(check, status, f"{type(e).__name__}: {e}")
+        yield guarded(f"index of {table}", lambda: _index(config, table), "error")
+        if not is_location(table):
+            yield from examine_hooks(config, table, hive is not None)
 
 
 def _package(name: str, use: str) -> Finding:

@@ -15,7 +15,18 @@ struct FieldSchema { 1: string name, 2: string type, 3: string comment }
 
 struct Order { 1: string col, 2: i32 order }
 
-struct SerDeInfo { 1: string name, 2: string serializationLib, 3: map<string, string> parameters }
+enum SerdeType { HIVE = 1, SCHEMA_REGISTRY = 2 }
+
+/* From the fourth on 4.0 alone knows them. */
+struct SerDeInfo {
+  1: string name,
+  2: string serializationLib,
+  3: map<string, string> parameters,
+  4: optional string description,
+  5: optional string serializerClass,
+  6: optional string deserializerClass,
+  7: optional SerdeType serdeType
+}
 
 /* Its third field, a map with lists as keys, cannot be read by Python: skewed tables are read, and never altered. */
 struct SkewedInfo { 1: list<string> skewedColNames, 2: list<list<string>> skewedColValues }
@@ -58,7 +69,8 @@ struct Table {
   11: string viewExpandedText,
   12: string tableType,
   14: optional bool temporary = false,
-  15: optional bool rewriteEnabled
+  15: optional bool rewriteEnabled,
+  18: optional PrincipalType ownerType // 4.0; left out, it becomes a user again
 }
 
 struct Partition {

@@ -138,7 +138,6 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         "hive.metastore.uris": spec.metastore_uri,
         "hive.server2.thrift.bind.host": LOOPBACK,
         "hive.server2.thrift.port": str(port),
-        "hive.server2.authentication": "NOSASL",
         "hive.server2.enable.doAs": "false",
         "hive.server2.webui.port": "0",
         "hive.server2.tez.initialize.default.sessions": "false",

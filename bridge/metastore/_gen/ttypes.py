@@ -30,6 +30,12 @@ class ClientCapability(IntEnum):
 
 
 
+class SerdeType(IntEnum):
+    HIVE = 1
+    SCHEMA_REGISTRY = 2
+
+
+
 class PartitionFilterMode(IntEnum):
     BY_NAMES = 0
     BY_VALUES = 1
@@ -215,6 +221,10 @@ class SerDeInfo(object):
      - name
      - serializationLib
      - parameters
+     - description
+     - serializerClass
+     - deserializerClass
+     - serdeType
 
     """
 
@@ -222,13 +232,21 @@ class SerDeInfo(object):
         'name',
         'serializationLib',
         'parameters',
+        'description',
+        'serializerClass',
+        'deserializerClass',
+        'serdeType',
     )
 
 
-    def __init__(self, name=None, serializationLib=None, parameters=None,):
+    def __init__(self, name=None, serializationLib=None, parameters=None, description=None, serializerClass=None, deserializerClass=None, serdeType=None,):
         self.name = name
         self.serializationLib = serializationLib
         self.parameters = parameters
+        self.description = description
+        self.serializerClass = serializerClass
+        self.deserializerClass = deserializerClass
+        self.serdeType = serdeType
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -260,6 +278,26 @@ class SerDeInfo(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.description = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.serializerClass = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.deserializerClass = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I32:
+                    self.serdeType = SerdeType(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -285,6 +323,22 @@ class SerDeInfo(object):
                 oprot.writeString(kiter7.encode('utf-8') if sys.version_info[0] == 2 else kiter7)
                 oprot.writeString(viter8.encode('utf-8') if sys.version_info[0] == 2 else viter8)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.description is not None:
+            oprot.writeFieldBegin('description', TType.STRING, 4)
+            oprot.writeString(self.description.encode('utf-8') if sys.version_info[0] == 2 else self.description)
+            oprot.writeFieldEnd()
+        if self.serializerClass is not None:
+            oprot.writeFieldBegin('serializerClass', TType.STRING, 5)
+            oprot.writeString(self.serializerClass.encode('utf-8') if sys.version_info[0] == 2 else self.serializerClass)
+            oprot.writeFieldEnd()
+        if self.deserializerClass is not None:
+            oprot.writeFieldBegin('deserializerClass', TType.STRING, 6)
+            oprot.writeString(self.deserializerClass.encode('utf-8') if sys.version_info[0] == 2 else self.deserializerClass)
+            oprot.writeFieldEnd()
+        if self.serdeType is not None:
+            oprot.writeFieldBegin('serdeType', TType.I32, 7)
+            oprot.writeI32(SerdeType[self.serdeType].value)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -808,6 +862,7 @@ class Table(object):
      - tableType
      - temporary
      - rewriteEnabled
+     - ownerType
 
     """
 
@@ -826,10 +881,11 @@ class Table(object):
         'tableType',
         'temporary',
         'rewriteEnabled',
+        'ownerType',
     )
 
 
-    def __init__(self, tableName=None, dbName=None, owner=None, createTime=None, lastAccessTime=None, retention=None, sd=None, partitionKeys=None, parameters=None, viewOriginalText=None, viewExpandedText=None, tableType=None, temporary=False, rewriteEnabled=None,):
+    def __init__(self, tableName=None, dbName=None, owner=None, createTime=None, lastAccessTime=None, retention=None, sd=None, partitionKeys=None, parameters=None, viewOriginalText=None, viewExpandedText=None, tableType=None, temporary=False, rewriteEnabled=None, ownerType=None,):
         self.tableName = tableName
         self.dbName = dbName
         self.owner = owner
@@ -844,6 +900,7 @@ class Table(object):
         self.tableType = tableType
         self.temporary = temporary
         self.rewriteEnabled = rewriteEnabled
+        self.ownerType = ownerType
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -937,6 +994,11 @@ class Table(object):
                     self.rewriteEnabled = iprot.readBool()
                 else:
                     iprot.skip(ftype)
+            elif fid == 18:
+                if ftype == TType.I32:
+                    self.ownerType = PrincipalType(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1009,6 +1071,10 @@ class Table(object):
         if self.rewriteEnabled is not None:
             oprot.writeFieldBegin('rewriteEnabled', TType.BOOL, 15)
             oprot.writeBool(self.rewriteEnabled)
+            oprot.writeFieldEnd()
+        if self.ownerType is not None:
+            oprot.writeFieldBegin('ownerType', TType.I32, 18)
+            oprot.writeI32(PrincipalType[self.ownerType].value)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3569,6 +3635,10 @@ SerDeInfo.thrift_spec = (
     (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'serializationLib', 'UTF8', None, ),  # 2
     (3, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.STRING, 'description', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'serializerClass', 'UTF8', None, ),  # 5
+    (6, TType.STRING, 'deserializerClass', 'UTF8', None, ),  # 6
+    (7, TType.I32, 'serdeType', None, None, ),  # 7
 )
 all_structs.append(SkewedInfo)
 SkewedInfo.thrift_spec = (
@@ -3621,6 +3691,9 @@ Table.thrift_spec = (
     None,  # 13
     (14, TType.BOOL, 'temporary', None, False, ),  # 14
     (15, TType.BOOL, 'rewriteEnabled', None, None, ),  # 15
+    None,  # 16
+    None,  # 17
+    (18, TType.I32, 'ownerType', None, None, ),  # 18
 )
 all_structs.append(Partition)
 Partition.thrift_spec = (

@@ -1,0 +1,164 @@
+"""What ``doctor`` knows of Hive: its hooks' jar and settings, and partitions without the hook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bridge.clients.hive import HiveSession
+from bridge.config import Config
+from bridge.errors import BridgeError, UnsupportedTable
+from bridge.jobs.compose import metastore_of
+from bridge.jobs.finding import Finding, guarded
+from bridge.jobs.hive import HookedTable, open_hooked
+from bridge.jobs.hive_jar import hive_versions
+from bridge.metastore.hooks import is_hooked, is_marked, refuse_unhookable
+
+_FILTER = "hive.optimize.index.filter"
+_FILTER_MEND = f"set {_FILTER}=true in its hive-site.xml, and restart it"
+_JAR = re.compile(r"skipbridge-hive-(\d[\w.]*?)\.jar")
+_CLASS_PATH = "SELECT reflect('java.lang.System', 'getProperty', 'java.class.path')"
+
+
+@dataclass(frozen=True, slots=True)
+class HiveAddress:
+    """A HiveServer2: ``host:port``, and how it authenticates."""
+
+    address: str
+    authentication: str
+
+
+def examine_hive(hive: HiveAddress) -> Iterator[Finding]:
+    """The jar on a HiveServer2's class path, and whether it hands filters over."""
+    try:
+        session = HiveSession(hive.address, hive.authentication)
+    except Exception as error:
+        raised = error
+        yield guarded("Hive", lambda: _raise(raised), "error")
+        return
+    with session:
+        yield guarded("Hive", lambda: _jar(session, hive.address), "error")
+        yield guarded("Hive filters", lambda: _filters(session))
+
+
+def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Finding]:
+    """Whether Hive reads all partitions of a table through the hook.
+
+    Args:
+        asked_hive: a HiveServer2 was looked at, so that its settings need not be guessed.
+    """
+    check = f"Hive hooks of {table}"
+    try:
+        with metastore_of(config) as client:
+            of = open_hooked(client, config, table if "." in table else f"default.{table}")
+            yield guarded(check, lambda: _hooks(check, of), "error")
+            version = client.get_version()
+    except BridgeError as error:
+        yield Finding(check, "error", error.message, error.hint)
+        return
+    if is_hooked(of.table.sd) and not asked_hive and version.startswith(("2.", "3.")):
+        yield Finding(
+            "Hive filters",
+            "warning",
+            f"Hive {version} tells input formats a query's filter only with {_FILTER}=true, which "
+            "is not its default",
+            f"{_FILTER_MEND}; `skipbridge doctor --hive HOST:PORT` looks whether it is set",
+        )
+
+
+def _hooks(check: str, of: HookedTable) -> Finding:
+    name, survey = of.name, of.survey()
+    hooked = is_hooked(of.table.sd)
+    if not hooked and not survey.hooked and not is_marked(of.table):
+        return Finding(check, "ok", "not hooked: Hive reads every file")
+    try:
+        refuse_unhookable(of.table)
+    except UnsupportedTable as error:
+        # Hooked once, altered since: Hive may read wrong rows.
+        return Finding(check, "error", error.message, f"skipbridge hive unhook {name}")
+    if not hooked:
+        return Finding(
+            check,
+            "warning",
+            f"the table is not hooked, {survey.hooked} of {survey.total} partitions are: an unhook "
+            "that was interrupted, or a table altered by hand",
+            f"skipbridge hive unhook {name}",
+        )
+    if survey.plain:
+        examples = ", ".join(survey.examples["plain"])
+        return Finding(
+            check,
+            "warning",
+            f"Hive reads {survey.plain} of {survey.total} partitions whole, such as {examples}",
+            f"skipbridge hive hook {name}",
+        )
+    left = "".join(f"; {count} left as they are, {why}" for why, count in survey.left.items())
+    partitions = f", {survey.hooked} partitions" if of.table.partitionKeys else ""
+    return Finding(check, "ok", f"the table{partitions}{left}")
+
+
+def _jar(session: HiveSession, address: str) -> Finding:
+    ((running,),) = session.query("SELECT version()")
+    version = str(running).split()[0]
+    found = f"{address} runs Hive {version}"
+    mend = (
+        "put the jar of `skipbridge hive jar` into its lib/ and restart it; without it, queries of "
+        "hooked tables fail"
+    )
+    try:
+        ((class_path,),) = session.query(_CLASS_PATH)
+    except Exception as error:  # whatever PyHive raises: some forbid reflect()
+        return Finding("Hive", "warning", f"{found}; its class path cannot be seen: {error}", mend)
+    jars = sorted(set(_JAR.findall(str(class_path))))
+    if not jars:
+        return Finding("Hive", "warning", f"{found}, without the hooks' jar", mend)
+    if len(jars) > 1:
+        return Finding(
+            "Hive", "warning", f"{found}, with several jars of hooks: {', '.join(jars)}", "keep one"
+        )
+    if _release(jars[0]) != _release(version):
+        return Finding(
+            "Hive",
+            "error",
+            f"{found}, with hooks for Hive {jars[0]}",
+            f"replace them: skipbridge hive jar --hive-version {_nearest(version)}",
+        )
+    planner = _setting(session, "skipbridge.planner") or "127.0.0.1:9527, the default"
+    return Finding("Hive", "ok", f"{found}, with hooks for {jars[0]}; its planner is {planner}")
+
+
+def _filters(session: HiveSession) -> Finding:
+    value = _setting(session, _FILTER)
+    if (value or "").lower() != "true":
+        return Finding(
+            "Hive filters",
+            "warning",
+            f"{_FILTER} is {value or 'not set'}: Hive tells input formats no filter, and every "
+            "file is read",
+            _FILTER_MEND,
+        )
+    return Finding("Hive filters", "ok", f"{_FILTER} is true")
+
+
+def _setting(session: HiveSession, key: str) -> str | None:
+    """A setting's value; None if it is not set."""
+    ((shown,),) = session.query(f"SET {key}")
+    name, found, value = str(shown).partition("=")
+    return value if found and name == key else None
+
+
+def _release(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _nearest(version: str) -> str:
+    known = hive_versions()
+    major = version.split(".")[0]
+    fitting = [k for k in known if _release(k) == _release(version)]
+    fitting += [k for k in known if k.split(".")[0] == major]
+    return (fitting or known)[0]
+
+
+def _raise(error: Exception) -> Finding:
+    raise error
