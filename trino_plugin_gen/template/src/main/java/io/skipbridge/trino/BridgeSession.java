@@ -14,6 +14,11 @@ public final class BridgeSession
 {
     private static final String PRUNING_ENABLED = "pruning_enabled";
     private static final String DYNAMIC_FILTER_WAIT = "dynamic_filter_wait";
+    private static final String LIMIT_PRUNING_ENABLED = "limit_pruning_enabled";
+    private static final String TOP_N_PRUNING_ENABLED = "top_n_pruning_enabled";
+    private static final String METADATA_ANSWERS_ENABLED = "metadata_answers_enabled";
+    private static final String METADATA_WAIT = "metadata_wait";
+    private static final String STATISTICS_ENABLED = "statistics_enabled";
 
     private BridgeSession() {}
 
@@ -21,12 +26,42 @@ public final class BridgeSession
     {
         return List.of(
                 booleanProperty(PRUNING_ENABLED, "Skip files that the planner proves empty for the query", config.pruningEnabled(), false),
-                durationProperty(DYNAMIC_FILTER_WAIT, "Longest wait for join filters before files are planned", config.dynamicFilterWait(), false));
+                durationProperty(DYNAMIC_FILTER_WAIT, "Longest wait for join filters before files are planned", config.dynamicFilterWait(), false),
+                booleanProperty(LIMIT_PRUNING_ENABLED, "LIMIT reads only files that are known to suffice", true, false),
+                booleanProperty(TOP_N_PRUNING_ENABLED, "ORDER BY with LIMIT reads only files that may hold one of the first rows", true, false),
+                booleanProperty(METADATA_ANSWERS_ENABLED, "Answer count, min and max, and drop filters, where statistics are exact", true, false),
+                durationProperty(METADATA_WAIT, "Longest wait for the planner's statistics while a query is planned", Duration.valueOf("2s"), false),
+                booleanProperty(STATISTICS_ENABLED, "Give the optimiser table and column statistics", true, false));
     }
 
     public static boolean pruningEnabled(ConnectorSession session)
     {
         return session.getProperty(PRUNING_ENABLED, Boolean.class);
+    }
+
+    public static boolean limitPruningEnabled(ConnectorSession session)
+    {
+        return pruningEnabled(session) && session.getProperty(LIMIT_PRUNING_ENABLED, Boolean.class);
+    }
+
+    public static boolean topNPruningEnabled(ConnectorSession session)
+    {
+        return pruningEnabled(session) && session.getProperty(TOP_N_PRUNING_ENABLED, Boolean.class);
+    }
+
+    public static boolean metadataAnswersEnabled(ConnectorSession session)
+    {
+        return pruningEnabled(session) && session.getProperty(METADATA_ANSWERS_ENABLED, Boolean.class);
+    }
+
+    public static int metadataWaitMillis(ConnectorSession session)
+    {
+        return (int) Math.min(60_000, session.getProperty(METADATA_WAIT, Duration.class).toMillis());
+    }
+
+    public static boolean statisticsEnabled(ConnectorSession session)
+    {
+        return session.getProperty(STATISTICS_ENABLED, Boolean.class);
     }
 
     public static long dynamicFilterWaitMillis(ConnectorSession session)

@@ -9,8 +9,10 @@ import io.trino.spi.TrinoException;
 import java.io.Closeable;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** The planner processes of a catalog: one is chosen per query, and its endpoint is kept for the plan it opened. */
@@ -53,10 +55,20 @@ public final class Planners
     /** Calls the query's process, and the others in turn if nobody answers there. */
     public <T> T call(String queryId, Call<T> call)
     {
+        return call(queryId, Optional.empty(), call);
+    }
+
+    /** Calls the process that already answered for the query, if one did; then as without. */
+    public <T> T call(String queryId, Optional<String> endpoint, Call<T> call)
+    {
         int first = Math.floorMod(queryId.hashCode(), addresses.size());
-        Exception problem = null;
+        List<PlannerClient> clients = new ArrayList<>();
         for (int i = 0; i < addresses.size(); i++) {
-            PlannerClient client = client(addresses.get((first + i) % addresses.size()));
+            clients.add(client(addresses.get((first + i) % addresses.size())));
+        }
+        endpoint.ifPresent(known -> clients.addFirst(endpoint(known, clients.getFirst())));
+        Exception problem = null;
+        for (PlannerClient client : clients) {
             try {
                 return call.on(client);
             }

@@ -24,6 +24,12 @@ public record BridgeColumnHandle(String name, Type type, ColumnKind kind, int or
         requireNonNull(kind, "kind is null");
     }
 
+    /** A column of an answer: it has no values in files. */
+    static BridgeColumnHandle computed(String name, Type type)
+    {
+        return new BridgeColumnHandle(name, type, ColumnKind.DATA, 0);
+    }
+
     public boolean isData()
     {
         return kind == ColumnKind.DATA;

@@ -1,8 +1,10 @@
 package io.skipbridge.trino.metadata;
 
+import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
-import io.skipbridge.trino.predicate.ExpressionWriter;
 import io.trino.spi.TrinoException;
+import io.trino.spi.connector.AggregateFunction;
+import io.trino.spi.connector.AggregationApplicationResult;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ColumnMetadata;
 import io.trino.spi.connector.ConnectorMetadata;
@@ -15,8 +17,11 @@ import io.trino.spi.connector.ConstraintApplicationResult;
 import io.trino.spi.connector.LimitApplicationResult;
 import io.trino.spi.connector.RelationColumnsMetadata;
 import io.trino.spi.connector.SchemaTableName;
+import io.trino.spi.connector.SortItem;
+import io.trino.spi.connector.SystemTable;
 import io.trino.spi.connector.TableNotFoundException;
-import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.connector.TopNApplicationResult;
+import io.trino.spi.statistics.Estimate;
 import io.trino.spi.statistics.TableStatistics;
 import io.trino.spi.type.TypeManager;
 
@@ -27,7 +32,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
 
@@ -39,12 +43,16 @@ public class BridgeMetadata
 {
     private final Planners planners;
     private final TypeManager types;
+    private final PlannerAnswers answers;
+    private final Pushdown pushdown;
     private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
 
     public BridgeMetadata(Planners planners, TypeManager types)
     {
         this.planners = planners;
         this.types = types;
+        this.answers = new PlannerAnswers(planners);
+        this.pushdown = new Pushdown(answers);
     }
 
     @Override
@@ -128,36 +136,54 @@ public class BridgeMetadata
     @Override
     public TableStatistics getTableStatistics(ConnectorSession session, ConnectorTableHandle handle)
     {
-        return TableStatisticsReader.read(table(session, handle));
+        BridgeTableHandle table = (BridgeTableHandle) handle;
+        if (table.answer().isPresent()) {
+            return TableStatistics.builder().setRowCount(Estimate.of(table.answer().get().rowCount())).build();
+        }
+        if (!BridgeSession.statisticsEnabled(session)) {
+            return TableStatistics.empty();
+        }
+        return answers.estimate(session, table.name(), table.filter().and(table.hint()))
+                .map(estimate -> TableStatisticsReader.read(estimate, table(session, handle).handles()))
+                .orElseGet(TableStatistics::empty);
     }
 
-    /** Conjoins; asks nobody. Everything stays with the engine too, so that a repeated call changes nothing and ends the engine's loop. */
+    @Override
+    public Optional<SystemTable> getSystemTable(ConnectorSession session, SchemaTableName name)
+    {
+        return SystemTableKind.of(name)
+                .filter(kind -> table(session, kind.base(name)).isPresent())
+                .map(kind -> new BridgeSystemTable(planners, name, kind));
+    }
+
     @Override
     public Optional<ConstraintApplicationResult<ConnectorTableHandle>> applyFilter(ConnectorSession session, ConnectorTableHandle handle, Constraint constraint)
     {
-        BridgeTableHandle table = (BridgeTableHandle) handle;
-        TupleDomain<BridgeColumnHandle> predicate = table.predicate().intersect(constraint.getSummary().transformKeys(BridgeColumnHandle.class::cast));
-        TreeSet<String> conjuncts = new TreeSet<>(table.conjuncts());
-        conjuncts.addAll(ExpressionWriter.conjuncts(constraint.getExpression(), constraint.getAssignments()));
-        if (predicate.equals(table.predicate()) && conjuncts.size() == table.conjuncts().size()) {
-            return Optional.empty();
-        }
-        return Optional.of(new ConstraintApplicationResult<>(
-                table.withPredicate(predicate, List.copyOf(conjuncts)),
-                constraint.getSummary(),
-                constraint.getExpression(),
-                false));
+        return pushdown.filter(session, (BridgeTableHandle) handle, constraint);
     }
 
-    /** A hint: the planner may stop early, the engine still counts. */
     @Override
     public Optional<LimitApplicationResult<ConnectorTableHandle>> applyLimit(ConnectorSession session, ConnectorTableHandle handle, long limit)
     {
-        BridgeTableHandle table = (BridgeTableHandle) handle;
-        if (!table.unfiltered() || (table.limit().isPresent() && table.limit().getAsLong() <= limit)) {
-            return Optional.empty();
-        }
-        return Optional.of(new LimitApplicationResult<>(table.withLimit(limit), false, false));
+        return pushdown.limit(session, (BridgeTableHandle) handle, limit);
+    }
+
+    @Override
+    public Optional<TopNApplicationResult<ConnectorTableHandle>> applyTopN(
+            ConnectorSession session, ConnectorTableHandle handle, long topNCount, List<SortItem> sortItems, Map<String, ColumnHandle> assignments)
+    {
+        return pushdown.topN(session, (BridgeTableHandle) handle, topNCount, sortItems, assignments);
+    }
+
+    @Override
+    public Optional<AggregationApplicationResult<ConnectorTableHandle>> applyAggregation(
+            ConnectorSession session,
+            ConnectorTableHandle handle,
+            List<AggregateFunction> aggregates,
+            Map<String, ColumnHandle> assignments,
+            List<List<ColumnHandle>> groupingSets)
+    {
+        return pushdown.aggregation(session, (BridgeTableHandle) handle, aggregates, assignments, groupingSets);
     }
 
     private TableColumns table(ConnectorSession session, ConnectorTableHandle handle)

@@ -1,38 +1,54 @@
 package io.skipbridge.trino.metadata;
 
+import io.skipbridge.trino.wire.SortKey;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.predicate.TupleDomain;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 
 import static java.util.Objects.requireNonNull;
 
 /**
- * A table and what is known of the query's predicate on it: a conjunction of {@code predicate} and of {@code conjuncts}, which are
- * expressions in their wire form. The engine keeps the whole predicate; this one only leaves out files and row groups.
+ * A table and what is known of the query's use of it.
+ *
+ * <p>{@code filter} is either a hint, with the whole predicate kept by the engine, or {@code enforced}: every row of every file planned
+ * satisfies it, and the engine has dropped it. What comes after a filter was enforced is a hint again.
+ *
+ * @param limit so many rows suffice, of a scan that nothing else filters; with {@code order} the first of them
+ * @param planner the process that holds the file set the query was answered for
+ * @param answer rows that need no file at all
  */
 public record BridgeTableHandle(
         String schemaName,
         String tableName,
-        TupleDomain<BridgeColumnHandle> predicate,
-        List<String> conjuncts,
-        OptionalLong limit)
+        ScanFilter filter,
+        boolean enforced,
+        ScanFilter hint,
+        OptionalLong limit,
+        List<SortKey> order,
+        Optional<String> planner,
+        Optional<KnownRows> answer)
         implements ConnectorTableHandle
 {
     public BridgeTableHandle
     {
         requireNonNull(schemaName, "schemaName is null");
         requireNonNull(tableName, "tableName is null");
-        requireNonNull(predicate, "predicate is null");
-        conjuncts = List.copyOf(conjuncts);
+        requireNonNull(filter, "filter is null");
+        requireNonNull(hint, "hint is null");
         requireNonNull(limit, "limit is null");
+        order = List.copyOf(order);
+        requireNonNull(planner, "planner is null");
+        requireNonNull(answer, "answer is null");
     }
 
     static BridgeTableHandle all(SchemaTableName name)
     {
-        return new BridgeTableHandle(name.getSchemaName(), name.getTableName(), TupleDomain.all(), List.of(), OptionalLong.empty());
+        return new BridgeTableHandle(
+                name.getSchemaName(), name.getTableName(), ScanFilter.ALL, false, ScanFilter.ALL, OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty());
     }
 
     SchemaTableName name()
@@ -40,32 +56,61 @@ public record BridgeTableHandle(
         return new SchemaTableName(schemaName, tableName);
     }
 
-    public boolean unfiltered()
+    /** All that is known of the rows wanted. */
+    public TupleDomain<BridgeColumnHandle> predicate()
     {
-        return predicate.isAll() && conjuncts.isEmpty();
+        return filter.domains().intersect(hint.domains());
     }
 
-    BridgeTableHandle withPredicate(TupleDomain<BridgeColumnHandle> newPredicate, List<String> newConjuncts)
+    /** Whether the engine filters none of the rows that the scan gives it. */
+    public boolean whole()
     {
-        return new BridgeTableHandle(schemaName, tableName, newPredicate, newConjuncts, limit);
+        return hint.isAll() && (enforced || filter.isAll());
     }
 
-    BridgeTableHandle withLimit(long newLimit)
+    /** Whether the scan gives more than rows of files as they are. */
+    public boolean reduced()
     {
-        return new BridgeTableHandle(schemaName, tableName, predicate, conjuncts, OptionalLong.of(newLimit));
+        return limit.isPresent() || answer.isPresent();
+    }
+
+    BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
+    {
+        return new BridgeTableHandle(schemaName, tableName, newFilter, newEnforced, hint, limit, order, newPlanner.or(() -> planner), answer);
+    }
+
+    BridgeTableHandle withHint(ScanFilter newHint)
+    {
+        return new BridgeTableHandle(schemaName, tableName, filter, enforced, newHint, limit, order, planner, answer);
+    }
+
+    BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
+    {
+        return new BridgeTableHandle(schemaName, tableName, filter, enforced, hint, OptionalLong.of(newLimit), newOrder, planner, answer);
+    }
+
+    BridgeTableHandle withAnswer(KnownRows newAnswer)
+    {
+        return new BridgeTableHandle(schemaName, tableName, filter, enforced, hint, limit, order, planner, Optional.of(newAnswer));
     }
 
     @Override
     public String toString()
     {
         StringBuilder text = new StringBuilder(schemaName).append('.').append(tableName);
-        if (!predicate.isAll()) {
-            text.append(" constraint on ").append(predicate.getDomains().map(domains -> domains.keySet().stream().map(BridgeColumnHandle::name).toList().toString()).orElse("[none]"));
+        if (!filter.isAll()) {
+            text.append(enforced ? " enforced constraint on " : " constraint on ").append(filter);
         }
-        if (!conjuncts.isEmpty()) {
-            text.append(" and ").append(conjuncts.size()).append(" expressions");
+        if (!hint.isAll()) {
+            text.append(" constraint on ").append(hint);
         }
-        limit.ifPresent(value -> text.append(" limit ").append(value));
+        if (limit.isPresent() && order.isEmpty()) {
+            text.append(" limit ").append(limit.getAsLong());
+        }
+        else if (limit.isPresent()) {
+            text.append(" first ").append(limit.getAsLong()).append(" by ").append(String.join(", ", order.stream().map(SortKey::toString).toList()));
+        }
+        answer.ifPresent(known -> text.append(" answered from statistics: ").append(known.text()));
         return text.toString();
     }
 }

@@ -1,11 +1,13 @@
 package io.skipbridge.trino.metadata;
 
 import io.skipbridge.trino.wire.ColumnDescription;
+import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.statistics.ColumnStatistics;
 import io.trino.spi.statistics.DoubleRange;
 import io.trino.spi.statistics.Estimate;
 import io.trino.spi.statistics.TableStatistics;
 
+import java.util.Map;
 import java.util.OptionalDouble;
 
 /** The planner's numbers for the optimiser; a number that makes no sense is unknown. */
@@ -13,15 +15,15 @@ final class TableStatisticsReader
 {
     private TableStatisticsReader() {}
 
-    static TableStatistics read(TableColumns table)
+    static TableStatistics read(TableDescription table, Map<String, BridgeColumnHandle> handles)
     {
-        OptionalDouble rows = table.description().rowCount();
+        OptionalDouble rows = table.rowCount();
         if (rows.isEmpty() || !(rows.getAsDouble() >= 0)) {
             return TableStatistics.empty();
         }
         TableStatistics.Builder statistics = TableStatistics.builder().setRowCount(Estimate.of(rows.getAsDouble()));
-        for (ColumnDescription column : table.description().columns()) {
-            statistics.setColumnStatistics(table.handles().get(column.name()), column(column));
+        for (ColumnDescription column : table.columns()) {
+            statistics.setColumnStatistics(handles.get(column.name()), column(column));
         }
         return statistics.build();
     }

@@ -10,7 +10,7 @@ import io.trino.spi.type.Type;
 
 import java.util.List;
 
-/** One column's domain. More than {@link #MAX_RANGES} ranges become their span: a superset, which prunes less and loses nothing. */
+/** One column's domain. More than {@link #MAX_RANGES} ranges become their span: a superset, which prunes less and loses nothing, but enforces nothing. */
 final class DomainWriter
 {
     static final int MAX_RANGES = 10_000;
@@ -46,6 +46,12 @@ final class DomainWriter
             throw new NotWritable("values of type " + type.getDisplayName());
         }
         return json.close('}').toString();
+    }
+
+    /** Whether less is written than the domain says. */
+    static boolean weakened(Domain domain)
+    {
+        return domain.getValues() instanceof SortedRangeSet set && !set.isAll() && set.getRangeCount() > MAX_RANGES;
     }
 
     private static void ranges(JsonText json, Type type, SortedRangeSet set)

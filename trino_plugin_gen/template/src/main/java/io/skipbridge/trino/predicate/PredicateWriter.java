@@ -28,6 +28,9 @@ public final class PredicateWriter
         byName.forEach((name, entry) -> {
             try {
                 written.add(DomainWriter.write(entry.getKey(), entry.getValue()));
+                if (DomainWriter.weakened(entry.getValue())) {
+                    dropped.add(name + ": more ranges than are sent, their span instead");
+                }
             }
             catch (NotWritable e) {
                 dropped.add(name + ": " + e.getMessage());

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read;
 
+import io.skipbridge.trino.metadata.AnswerPages;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.split.BridgeSplit;
@@ -35,6 +36,9 @@ final class PageSources
             List<ColumnHandle> columns,
             Supplier<TupleDomain<ColumnHandle>> joinFilter)
     {
+        if (table.answer().isPresent()) {
+            return AnswerPages.source(table.answer().get(), columns);
+        }
         List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
         Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), joinFilter);
         if (predicate.get().isNone()) {

@@ -30,6 +30,12 @@ public final class BridgeSplit
         this.weightThousandths = columns.weightThousandths(ordinal);
     }
 
+    /** A split without files, for a table whose rows the handle itself holds. */
+    static BridgeSplit empty()
+    {
+        return new BridgeSplit(PackedFiles.none(), 1000);
+    }
+
     @JsonCreator
     public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("weight") int weightThousandths)
     {

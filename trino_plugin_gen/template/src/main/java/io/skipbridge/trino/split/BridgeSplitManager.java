@@ -3,7 +3,6 @@ package io.skipbridge.trino.split;
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
-import io.skipbridge.trino.wire.PlanRequest;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorSplitManager;
@@ -12,6 +11,7 @@ import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTransactionHandle;
 import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.DynamicFilter;
+import io.trino.spi.connector.FixedSplitSource;
 
 import java.time.Duration;
 
@@ -38,7 +38,11 @@ public class BridgeSplitManager
             DynamicFilter dynamicFilter,
             Constraint constraint)
     {
-        PlanRequest request = ScanRequest.of(context, session, (BridgeTableHandle) table, constraint);
+        BridgeTableHandle handle = (BridgeTableHandle) table;
+        if (handle.answer().isPresent()) {
+            return new FixedSplitSource(BridgeSplit.empty());
+        }
+        ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilter.getColumnsCovered().isEmpty());
         Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
         SplitLoader loader = new SplitLoader(planners, request, new JoinFilter(dynamicFilter, wait), queue);

@@ -23,6 +23,12 @@ final class PackedFiles
 {
     private PackedFiles() {}
 
+    /** No partition, no file. */
+    static byte[] none()
+    {
+        return new byte[2 * Integer.BYTES];
+    }
+
     static byte[] pack(SplitColumns columns, int firstFile, int endFile)
     {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream(64 + 48 * (endFile - firstFile));

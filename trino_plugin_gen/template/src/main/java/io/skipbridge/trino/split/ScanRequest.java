@@ -2,8 +2,6 @@ package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
-import io.skipbridge.trino.predicate.ExpressionWriter;
-import io.skipbridge.trino.predicate.PredicateWriter;
 import io.skipbridge.trino.wire.PlanRequest;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
@@ -11,28 +9,34 @@ import io.trino.spi.connector.Constraint;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.TreeSet;
 
-/** What one scan asks of the planner: the table, all that is known of the predicate, and how wide the cluster is. */
-final class ScanRequest
+/**
+ * What one scan asks of the planner: the table, all that is known of the predicate, and how wide the cluster is.
+ *
+ * @param hint a predicate beside the one that the planner enforces; it narrows the plan
+ * @param planner the process that answered for this query before
+ */
+record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
 {
-    private ScanRequest() {}
-
-    static PlanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint)
+    /** @param joined whether joins may filter the scan: then no number of its rows suffices */
+    static ScanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint, boolean joined)
     {
-        TreeSet<String> conjuncts = new TreeSet<>(table.conjuncts());
-        conjuncts.addAll(ExpressionWriter.conjuncts(constraint.getExpression(), constraint.getAssignments()));
-        return new PlanRequest(
+        boolean stops = table.whole() && !joined;
+        PlanRequest plan = new PlanRequest(
                 table.schemaName(),
                 table.tableName(),
                 session.getQueryId(),
                 context.getSpiVersion(),
-                PredicateWriter.write(table.predicate(), List.copyOf(conjuncts)),
+                (table.enforced() ? table.filter() : table.filter().and(constraint)).written(),
                 List.of(),
-                table.unfiltered() ? table.limit() : OptionalLong.empty(),
+                stops ? table.limit() : OptionalLong.empty(),
                 Map.of(
                         "pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)),
-                        "workers", Integer.toString(context.getNodeManager().getWorkerNodes().size())));
+                        "workers", Integer.toString(context.getNodeManager().getWorkerNodes().size())),
+                stops ? table.order() : List.of(),
+                table.enforced());
+        return new ScanRequest(plan, table.enforced() ? table.hint().and(constraint).written() : "", table.planner());
     }
 }

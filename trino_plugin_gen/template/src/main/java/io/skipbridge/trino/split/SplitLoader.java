@@ -7,7 +7,6 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.predicate.PredicateWriter;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.Plan;
-import io.skipbridge.trino.wire.PlanRequest;
 import io.skipbridge.trino.wire.PlannerClient;
 import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.SplitBatch;
@@ -34,7 +33,7 @@ final class SplitLoader
     private static final int RETRY_MILLIS = 200;
 
     private final Planners planners;
-    private final PlanRequest request;
+    private final ScanRequest request;
     private final JoinFilter joinFilter;
     private final SplitQueue queue;
 
@@ -44,7 +43,7 @@ final class SplitLoader
     private TupleDomain<BridgeColumnHandle> narrowed = TupleDomain.all();
     private volatile Optional<String> report = Optional.empty();
 
-    SplitLoader(Planners planners, PlanRequest request, JoinFilter joinFilter, SplitQueue queue)
+    SplitLoader(Planners planners, ScanRequest request, JoinFilter joinFilter, SplitQueue queue)
     {
         this.planners = planners;
         this.request = request;
@@ -117,12 +116,15 @@ final class SplitLoader
 
     private void open()
     {
-        plan = planners.call(request.queryId(), asked -> {
-            Plan opened = asked.plan(request);
+        plan = planners.call(request.plan().queryId(), request.planner(), asked -> {
+            Plan opened = asked.plan(request.plan());
             client = planners.endpoint(opened.endpoint(), asked);
+            if (!request.hint().isEmpty()) {
+                client.narrow(opened.handle(), request.hint());
+            }
             return opened;
         });
-        log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
+        log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
     }
 
     /** Sends what joins are known to keep, when it became more than was sent before. */

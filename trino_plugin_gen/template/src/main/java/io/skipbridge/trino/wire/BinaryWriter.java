@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 
 /**
  * Writes one call of Thrift's strict binary protocol as one frame: length, message header, argument struct.
@@ -77,6 +78,23 @@ final class BinaryWriter
     {
         field(WireType.I64, id);
         i64(value);
+    }
+
+    void boolField(int id, boolean value)
+    {
+        field(WireType.BOOL, id);
+        ensure(1);
+        buffer[length++] = (byte) (value ? 1 : 0);
+    }
+
+    /** A list of structs; each is written to its end, its stop included. */
+    <T> void structListField(int id, List<T> values, Consumer<T> write)
+    {
+        field(WireType.LIST, id);
+        ensure(1);
+        buffer[length++] = WireType.STRUCT;
+        i32(values.size());
+        values.forEach(write);
     }
 
     void stringListField(int id, List<String> values)

@@ -4,7 +4,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 
-/** What a scan asks of the planner. */
+/**
+ * What a scan asks of the planner.
+ *
+ * @param order with a limit: the first rows in this order are wanted, not any
+ * @param enforced the engine dropped its own filter, as the planner's answer allowed
+ */
 public record PlanRequest(
         String schemaName,
         String tableName,
@@ -13,8 +18,23 @@ public record PlanRequest(
         String predicate,
         List<String> projectedColumns,
         OptionalLong limit,
-        Map<String, String> options)
+        Map<String, String> options,
+        List<SortKey> order,
+        boolean enforced)
 {
+    public PlanRequest(
+            String schemaName,
+            String tableName,
+            String queryId,
+            String engineVersion,
+            String predicate,
+            List<String> projectedColumns,
+            OptionalLong limit,
+            Map<String, String> options)
+    {
+        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false);
+    }
+
     void write(BinaryWriter writer)
     {
         writer.stringField(1, schemaName);
@@ -28,6 +48,8 @@ public record PlanRequest(
             writer.i64Field(8, limit.getAsLong());
         }
         writer.stringMapField(9, options);
+        writer.structListField(10, order, key -> key.write(writer));
+        writer.boolField(11, enforced);
         writer.stop();
     }
 }

@@ -89,6 +89,47 @@ public final class PlannerClient
         }, WireType.STRUCT, SplitBatch::read);
     }
 
+    public Answer answer(PlanRequest request, Question question)
+            throws IOException, BridgeFailure
+    {
+        return call("answer", writer -> {
+            writer.field(WireType.STRUCT, 1);
+            request.write(writer);
+            writer.field(WireType.STRUCT, 2);
+            question.write(writer);
+        }, WireType.STRUCT, Answer::read);
+    }
+
+    /** The table with estimates for the rows that the request's predicate leaves. */
+    public TableDescription getStatistics(PlanRequest request)
+            throws IOException, BridgeFailure
+    {
+        return call("get_statistics", writer -> {
+            writer.field(WireType.STRUCT, 1);
+            request.write(writer);
+        }, WireType.STRUCT, TableDescription::read);
+    }
+
+    public Plan openSystemTable(PlanRequest request, String kind)
+            throws IOException, BridgeFailure
+    {
+        return call("open_system_table", writer -> {
+            writer.field(WireType.STRUCT, 1);
+            request.write(writer);
+            writer.stringField(2, kind);
+        }, WireType.STRUCT, Plan::read);
+    }
+
+    public SystemPage nextRows(String handle, long token, int maxRows)
+            throws IOException, BridgeFailure
+    {
+        return call("next_rows", writer -> {
+            writer.stringField(1, handle);
+            writer.i64Field(2, token);
+            writer.i32Field(3, maxRows);
+        }, WireType.STRUCT, SystemPage::read);
+    }
+
     public void closePlan(String handle)
             throws IOException, BridgeFailure
     {

@@ -3,7 +3,6 @@ package io.skipbridge.trino.split;
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
-import io.skipbridge.trino.wire.PlanRequest;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
@@ -12,6 +11,7 @@ import io.trino.spi.connector.ConnectorSplitSource;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTransactionHandle;
 import io.trino.spi.connector.Constraint;
+import io.trino.spi.connector.FixedSplitSource;
 
 import java.util.Set;
 
@@ -38,7 +38,11 @@ public class BridgeSplitManager
             Set<ColumnHandle> dynamicFilterColumns,
             Constraint constraint)
     {
-        PlanRequest request = ScanRequest.of(context, session, (BridgeTableHandle) table, constraint);
+        BridgeTableHandle handle = (BridgeTableHandle) table;
+        if (handle.answer().isPresent()) {
+            return new FixedSplitSource(BridgeSplit.empty());
+        }
+        ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilterColumns.isEmpty());
         long waitMillis = dynamicFilterColumns.isEmpty() ? 0 : BridgeSession.dynamicFilterWaitMillis(session);
         JoinFilter joinFilter = new JoinFilter();
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);

@@ -1,0 +1,22 @@
+package io.skipbridge.trino.metadata;
+
+import java.util.List;
+
+import static java.util.Objects.requireNonNull;
+
+/**
+ * The rows of an aggregation, as statistics gave them.
+ *
+ * @param columns what each value of a row is: grouping columns, then aggregates
+ * @param rows JSON, {@code [[…], …]}, with values as in docs/predicates.md
+ * @param text for EXPLAIN
+ */
+public record KnownRows(List<BridgeColumnHandle> columns, String rows, int rowCount, String text)
+{
+    public KnownRows
+    {
+        columns = List.copyOf(columns);
+        requireNonNull(rows, "rows is null");
+        requireNonNull(text, "text is null");
+    }
+}

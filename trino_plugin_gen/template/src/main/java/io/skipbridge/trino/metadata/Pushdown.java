@@ -1,0 +1,166 @@
+package io.skipbridge.trino.metadata;
+
+import io.skipbridge.trino.BridgeSession;
+import io.skipbridge.trino.predicate.ValueReader;
+import io.skipbridge.trino.wire.Answer;
+import io.skipbridge.trino.wire.Question.Aggregate;
+import io.skipbridge.trino.wire.SortKey;
+import io.trino.spi.connector.AggregateFunction;
+import io.trino.spi.connector.AggregationApplicationResult;
+import io.trino.spi.connector.Assignment;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorTableHandle;
+import io.trino.spi.connector.Constraint;
+import io.trino.spi.connector.ConstraintApplicationResult;
+import io.trino.spi.connector.LimitApplicationResult;
+import io.trino.spi.connector.SortItem;
+import io.trino.spi.connector.TopNApplicationResult;
+import io.trino.spi.expression.ConnectorExpression;
+import io.trino.spi.expression.Constant;
+import io.trino.spi.expression.Variable;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * What the scan takes over from the plan above it.
+ *
+ * <p>Limits and top-N are hints: the engine still counts and sorts. Filters are hints too, unless the planner says that every file left
+ * matches as a whole; aggregations are taken over only with their exact answer in hand.
+ */
+final class Pushdown
+{
+    private final PlannerAnswers answers;
+
+    Pushdown(PlannerAnswers answers)
+    {
+        this.answers = answers;
+    }
+
+    /** Conjoins; a repeated call changes nothing and ends the engine's loop. */
+    Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, BridgeTableHandle table, Constraint constraint)
+    {
+        if (table.reduced()) {
+            return Optional.empty();
+        }
+        ScanFilter filter = table.filter().and(constraint);
+        if (filter.equals(table.filter())) {
+            return Optional.empty();
+        }
+        if (BridgeSession.metadataAnswersEnabled(session) && table.hint().isAll() && !filter.domains().isNone()) {
+            Answer answer = answers.enforces(session, table.name(), filter);
+            if (answer.enforced()) {
+                return Optional.of(new ConstraintApplicationResult<>(
+                        table.withFilter(filter, true, Optional.of(answer.endpoint())), TupleDomain.all(), Constant.TRUE, false));
+            }
+        }
+        if (table.enforced()) {
+            ScanFilter hint = table.hint().and(constraint);
+            return hint.equals(table.hint()) ? Optional.empty() : Optional.of(kept(table.withHint(hint), constraint));
+        }
+        return Optional.of(kept(table.withFilter(filter, false, Optional.empty()), constraint));
+    }
+
+    private static ConstraintApplicationResult<ConnectorTableHandle> kept(BridgeTableHandle table, Constraint constraint)
+    {
+        return new ConstraintApplicationResult<>(table, constraint.getSummary(), constraint.getExpression(), false);
+    }
+
+    Optional<LimitApplicationResult<ConnectorTableHandle>> limit(ConnectorSession session, BridgeTableHandle table, long limit)
+    {
+        boolean less = table.limit().isPresent() && table.limit().getAsLong() <= limit;
+        if (!BridgeSession.limitPruningEnabled(session) || !table.whole() || table.answer().isPresent() || !table.order().isEmpty() || less) {
+            return Optional.empty();
+        }
+        return Optional.of(new LimitApplicationResult<>(table.withLimit(limit, List.of()), false, false));
+    }
+
+    Optional<TopNApplicationResult<ConnectorTableHandle>> topN(
+            ConnectorSession session, BridgeTableHandle table, long count, List<SortItem> items, Map<String, ColumnHandle> assignments)
+    {
+        if (!BridgeSession.topNPruningEnabled(session) || !table.whole() || table.reduced()) {
+            return Optional.empty();
+        }
+        List<SortKey> order = new ArrayList<>();
+        for (SortItem item : items) {
+            if (!(assignments.get(item.getName()) instanceof BridgeColumnHandle column)) {
+                break;
+            }
+            order.add(new SortKey(column.name(), !item.getSortOrder().isAscending(), item.getSortOrder().isNullsFirst()));
+        }
+        if (order.isEmpty()) {
+            return Optional.empty();
+        }
+        return Optional.of(new TopNApplicationResult<>(table.withLimit(count, order), false, false));
+    }
+
+    Optional<AggregationApplicationResult<ConnectorTableHandle>> aggregation(
+            ConnectorSession session,
+            BridgeTableHandle table,
+            List<AggregateFunction> functions,
+            Map<String, ColumnHandle> assignments,
+            List<List<ColumnHandle>> groupingSets)
+    {
+        if (!BridgeSession.metadataAnswersEnabled(session) || !table.whole() || table.reduced() || groupingSets.size() != 1) {
+            return Optional.empty();
+        }
+        List<BridgeColumnHandle> groups = groupingSets.getFirst().stream().map(BridgeColumnHandle.class::cast).toList();
+        if (groups.stream().anyMatch(group -> group.kind() != ColumnKind.PARTITION_KEY && group.kind() != ColumnKind.PARTITION)) {
+            return Optional.empty();
+        }
+        List<Aggregate> aggregates = new ArrayList<>();
+        for (AggregateFunction function : functions) {
+            Optional<Aggregate> aggregate = aggregate(function, assignments);
+            if (aggregate.isEmpty()) {
+                return Optional.empty();
+            }
+            aggregates.add(aggregate.get());
+        }
+        Answer answer = answers.ask(session, table.name(), table.filter(), List.copyOf(aggregates), groups.stream().map(BridgeColumnHandle::name).toList());
+        return answer.answered() ? Optional.of(answered(table, functions, aggregates, groups, answer)) : Optional.empty();
+    }
+
+    private static AggregationApplicationResult<ConnectorTableHandle> answered(
+            BridgeTableHandle table, List<AggregateFunction> functions, List<Aggregate> aggregates, List<BridgeColumnHandle> groups, Answer answer)
+    {
+        List<BridgeColumnHandle> columns = new ArrayList<>(groups);
+        List<ConnectorExpression> projections = new ArrayList<>();
+        List<Assignment> assignments = new ArrayList<>();
+        for (int i = 0; i < aggregates.size(); i++) {
+            AggregateFunction function = functions.get(i);
+            String name = "$%d %s".formatted(i, aggregates.get(i));
+            BridgeColumnHandle column = BridgeColumnHandle.computed(name, function.getOutputType());
+            columns.add(column);
+            projections.add(new Variable(name, function.getOutputType()));
+            assignments.add(new Assignment(name, column, function.getOutputType()));
+        }
+        List<String> words = new ArrayList<>(aggregates.stream().map(Aggregate::toString).toList());
+        words.addAll(groups.stream().map(BridgeColumnHandle::name).toList());
+        String text = "%s of %d files".formatted(String.join(", ", words), answer.files());
+        KnownRows known = new KnownRows(columns, answer.rows(), AnswerPages.count(answer.rows()), text);
+        return new AggregationApplicationResult<>(table.withAnswer(known), projections, assignments, Map.of(), false);
+    }
+
+    private static Optional<Aggregate> aggregate(AggregateFunction function, Map<String, ColumnHandle> assignments)
+    {
+        if (function.isDistinct() || function.getFilter().isPresent() || !function.getSortItems().isEmpty() || !ValueReader.readable(function.getOutputType())) {
+            return Optional.empty();
+        }
+        String name = function.getFunctionName();
+        List<ConnectorExpression> arguments = function.getArguments();
+        if (name.equals("count") && arguments.isEmpty()) {
+            return Optional.of(new Aggregate(name, ""));
+        }
+        boolean known = name.equals("count") || name.equals("min") || name.equals("max");
+        if (!known || arguments.size() != 1 || !(arguments.getFirst() instanceof Variable variable)
+                || !(assignments.get(variable.getName()) instanceof BridgeColumnHandle column)) {
+            return Optional.empty();
+        }
+        boolean same = name.equals("count") || column.type().equals(function.getOutputType());
+        return same ? Optional.of(new Aggregate(name, column.name())) : Optional.empty();
+    }
+}

@@ -1,0 +1,85 @@
+package io.skipbridge.trino.metadata;
+
+import io.trino.spi.connector.ColumnMetadata;
+import io.trino.spi.connector.SchemaTableName;
+import io.trino.spi.type.Type;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.type.BooleanType.BOOLEAN;
+import static io.trino.spi.type.TimestampWithTimeZoneType.TIMESTAMP_TZ_MILLIS;
+import static io.trino.spi.type.VarcharType.VARCHAR;
+
+/** The tables behind a table: {@code "name$files"} and so on; columns as the planner sends them. */
+enum SystemTableKind
+{
+    FILES(
+            column("path", VARCHAR),
+            column("partition", VARCHAR),
+            column("size", BIGINT),
+            column("modified", TIMESTAMP_TZ_MILLIS),
+            column("rows", BIGINT),
+            column("indexed", BOOLEAN),
+            column("bounds", VARCHAR)),
+    PARTITIONS(
+            column("partition", VARCHAR),
+            column("location", VARCHAR),
+            column("files", BIGINT),
+            column("size", BIGINT),
+            column("rows", BIGINT),
+            column("indexed_files", BIGINT),
+            column("modified", TIMESTAMP_TZ_MILLIS)),
+    INDEXES(
+            column("kind", VARCHAR),
+            column("name", VARCHAR),
+            column("column", VARCHAR),
+            column("generation", BIGINT),
+            column("created", TIMESTAMP_TZ_MILLIS),
+            column("files", BIGINT),
+            column("files_known", BIGINT),
+            column("files_exact", BIGINT),
+            column("problem", VARCHAR));
+
+    private final List<ColumnMetadata> columns;
+
+    SystemTableKind(ColumnMetadata... columns)
+    {
+        this.columns = List.of(columns);
+    }
+
+    List<ColumnMetadata> columns()
+    {
+        return columns;
+    }
+
+    /** As the planner calls it. */
+    String word()
+    {
+        return name().toLowerCase(Locale.ENGLISH);
+    }
+
+    /** The kind that a name ends in, if it does. */
+    static Optional<SystemTableKind> of(SchemaTableName name)
+    {
+        for (SystemTableKind kind : values()) {
+            String suffix = "$" + kind.word();
+            if (name.getTableName().endsWith(suffix) && name.getTableName().length() > suffix.length()) {
+                return Optional.of(kind);
+            }
+        }
+        return Optional.empty();
+    }
+
+    SchemaTableName base(SchemaTableName name)
+    {
+        return new SchemaTableName(name.getSchemaName(), name.getTableName().substring(0, name.getTableName().length() - word().length() - 1));
+    }
+
+    private static ColumnMetadata column(String name, Type type)
+    {
+        return new ColumnMetadata(name, type);
+    }
+}

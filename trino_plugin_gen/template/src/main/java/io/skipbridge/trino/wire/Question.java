@@ -1,0 +1,32 @@
+package io.skipbridge.trino.wire;
+
+import java.util.List;
+
+/** What is asked of the planner's statistics; without aggregates and groups only whether they enforce the predicate. */
+public record Question(List<Aggregate> aggregates, List<String> groupBy, int maxWaitMillis)
+{
+    /** {@code count}, {@code min} or {@code max} of a column; count of the empty name counts rows. */
+    public record Aggregate(String function, String column)
+    {
+        void write(BinaryWriter writer)
+        {
+            writer.stringField(1, function);
+            writer.stringField(2, column);
+            writer.stop();
+        }
+
+        @Override
+        public String toString()
+        {
+            return function + "(" + (column.isEmpty() ? "*" : column) + ")";
+        }
+    }
+
+    void write(BinaryWriter writer)
+    {
+        writer.structListField(1, aggregates, aggregate -> aggregate.write(writer));
+        writer.stringListField(2, groupBy);
+        writer.i32Field(3, maxWaitMillis);
+        writer.stop();
+    }
+}
