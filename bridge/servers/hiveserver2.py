@@ -163,6 +163,10 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         **spec.properties,
     }
     (directory / "hive-site.xml").write_text(site(properties), "utf-8")
+    # The hooks tell there what each scan reads.
+    logging = LOGGING.format(level=spec.log_level) + (
+        "logger.skipbridge.name = io.skipbridge\nlogger.skipbridge.level = info\n"
+    )
     for name in ("log4j2.properties", "hive-log4j2.properties"):
-        (directory / name).write_text(LOGGING.format(level=spec.log_level), "utf-8")
+        (directory / name).write_text(logging, "utf-8")
     return directory

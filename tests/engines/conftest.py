@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,21 @@ class RunningHiveServer2:
 
     server: Server
     metastore: RunningMetastore
+    _sessions: dict[frozenset[tuple[str, str]], HiveSession] = field(default_factory=dict)
 
     def query(self, sql: str, settings: Mapping[str, str] | None = None) -> list[tuple[Any, ...]]:
-        """Runs one statement in a session of its own, with these settings."""
-        with HiveSession(f"{LOOPBACK}:{self.server.port}", settings=settings) as session:
-            return session.query(sql)
+        """Runs one statement in a session with these settings.
+
+        Sessions are kept: the first query of each waits seconds for its Tez.
+        """
+        key = frozenset((settings or {}).items())
+        if key not in self._sessions:
+            self._sessions[key] = HiveSession(f"{LOOPBACK}:{self.server.port}", settings=settings)
+        return self._sessions[key].query(sql)
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
 
     @property
     def log(self) -> str:
@@ -107,9 +117,12 @@ def hiveserver2(
         metastore_401.uri,
         port=0,
         auxiliary_jars=(hive_jar,),
+        jvm_options=("-XX:TieredStopAtLevel=1",),
     )
     with start_hiveserver2(spec) as server:
-        yield RunningHiveServer2(server, metastore_401)
+        running = RunningHiveServer2(server, metastore_401)
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")
