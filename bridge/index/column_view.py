@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from bridge.errors import BridgeError
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn, Loaded
+from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
+from bridge.index.pack import Loaded
 from bridge.index.stored import INT_MAX, INT_MIN
 from bridge.types import Field, Semantics, Type, Value
 
@@ -97,8 +98,18 @@ class ColumnView:
             return list(dict.fromkeys(path for path, _, _ in self._cache))
 
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
-        """Brings columns to this machine, together. Errors: as `Compiled.fetch`."""
-        wanted = [column for path in paths for column in self._by_path.get(_folded(path), [])]
+        """Brings columns to this machine, together, that are not held ready.
+
+        Errors: as `Compiled.fetch`.
+        """
+        with self._lock:
+            ready = {path for path, _, _ in self._cache}
+        wanted = [
+            column
+            for path in map(_folded, paths)
+            if path not in ready
+            for column in self._by_path.get(path, [])
+        ]
         self.compiled.fetch(wanted)
 
     def _join(
@@ -124,13 +135,12 @@ class ColumnView:
         self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> ColumnStatistics | None:
         """All files have the column, in one type: arrays as they lie, if that is the table's."""
-        batch, every = loaded.batch, loaded.every
-        flags = batch.column("flags").to_numpy()
+        flags, every = loaded.flags, loaded.every
         lower_known = None if every & LOWER else (flags & LOWER) != 0
         upper_known = None if every & UPPER else (flags & UPPER) != 0
         exact = None if every & EXACT else (flags & EXACT) != 0
-        converted = self._bounds(variant, batch, target, semantics)
-        counts = self._counts(variant, batch, target, converted)
+        converted = self._bounds(variant, loaded, target, semantics)
+        counts = self._counts(variant, loaded, target, converted)
         if converted is None:
             converted = _unknown(target, self.num_files)
             lower_known = upper_known = exact = np.zeros(self.num_files, np.bool_)
@@ -165,12 +175,13 @@ class ColumnView:
         )
 
     def _bounds(
-        self, variant: CompiledColumn, batch: pa.RecordBatch, target: Type, semantics: Semantics
+        self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> Converted | None:
         stored = variant.column.type
         if stored.holds == "none":
             return None
-        lower, upper = batch.column("lower"), batch.column("upper")
+        lower, upper = loaded.lower, loaded.upper
+        assert lower is not None and upper is not None  # what holds something has bounds
         if stored.holds in ("int", "float"):
             lower, upper = lower.to_numpy(), upper.to_numpy()
         return convert(stored, target, semantics, lower, upper)
@@ -178,19 +189,19 @@ class ColumnView:
     def _counts(
         self,
         variant: CompiledColumn,
-        batch: pa.RecordBatch,
+        loaded: Loaded,
         target: Type,
         converted: Converted | None,
     ) -> tuple[Counts, Counts]:
         """Counts of NULL and NaN as the engine reads the column; -1 where they may differ."""
         stored = variant.column.type
-        nulls = batch.column("nulls").to_numpy()
+        nulls = loaded.nulls
         if not target.is_floating:
             nans = np.zeros(self.num_files, np.int64)
         elif not stored.is_floating:
             nans = np.full(self.num_files, -1, np.int64)
         else:
-            nans = batch.column("nans").to_numpy()
+            nans = loaded.nans
         changed: Mask | None = None
         if not keeps_nulls(stored, target):  # some engines read as NULL what does not convert
             changed = np.ones(self.num_files, np.bool_)
@@ -212,16 +223,16 @@ class ColumnView:
         joined = _Joined(target, count)
         seen = np.zeros(count, np.int32)
         for variant in variants:
-            batch = self.compiled.load(variant).batch
-            flags = batch.column("flags").to_numpy()
+            loaded = self.compiled.load(variant)
+            flags = loaded.flags
             present = (flags & PRESENT) != 0
             seen += present
-            converted = self._bounds(variant, batch, target, semantics)
-            counts = self._counts(variant, batch, target, converted)
+            converted = self._bounds(variant, loaded, target, semantics)
+            counts = self._counts(variant, loaded, target, converted)
             joined.put(present, flags, converted, counts)
         doubtful = seen > 1
         for column in conflicts:
-            flags = self.compiled.load(column).batch.column("flags").to_numpy()
+            flags = self.compiled.load(column).flags
             doubtful |= (flags & PRESENT) != 0
         absent = (seen == 0) & ~doubtful & self.trusted & (self.rows >= 0)
         if not variants and not absent.any():

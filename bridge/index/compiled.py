@@ -4,8 +4,7 @@
 
     <cache>/<checksum of the manifest>/meta.json     what there is
     <cache>/<checksum>/files.arrow                   live files, sorted by path
-    <cache>/<checksum>/<id>.json                     a pack: which columns, in which files
-    <cache>/<checksum>/<id>-int.arrow …              a batch a column, by the form of its bounds
+    <cache>/<checksum>/<id>.json, <id>-….arrow       packs of columns, see `bridge.index.pack`
 
 Columns are taken from storage when they are first asked for, some together as one pack: a planner
 holds what its queries use, not what the table has. Arrays of a column have one slot a live file, in
@@ -21,10 +20,11 @@ import os
 import shutil
 import tempfile
 import threading
-import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,21 @@ from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
 from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import Entries, live_entries, one_chunk
 from bridge.index.manifest import Manifest
+from bridge.index.pack import (
+    Loaded,
+    Mapped,
+    PackWriter,
+    Place,
+    pack_files,
+    read_pack,
+)
 from bridge.index.store import IndexStore
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
 
-LAYOUT = 2
+LAYOUT = 3
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
-_READERS = 16
+_OPEN_FILES = 64
 _ROWS_AT_ONCE = 4_000_000
 
 
@@ -70,18 +78,6 @@ class CompiledColumn:
 
     column: StoredColumn
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A column's arrays: lower, upper, flags (uint8), nulls and nans (-1 unknown), by file.
-
-    Attributes:
-        every: bits set in all flags.
-    """
-
-    batch: pa.RecordBatch
-    every: int
 
 
 class Source:
@@ -121,12 +117,12 @@ class Compiled:
         self.limits = limits
         self._source = source
         self._lock = threading.Lock()
-        self._places: dict[str, tuple[str, int, int]] = {}
-        self._readers: OrderedDict[str, Any] = OrderedDict()
+        self._places: dict[str, Place] = {}
+        self._mapped: OrderedDict[str, Mapped] = OrderedDict()
         self._slots: list[npt.NDArray[np.int64]] | None = None
         for path in sorted(directory.glob("*.json")):
             if path.name != "meta.json":
-                self._adopt(path)
+                self._places |= read_pack(path)
 
     def load(self, column: CompiledColumn) -> Loaded:
         """Arrays of a column, from storage if this machine has not had them yet.
@@ -134,15 +130,26 @@ class Compiled:
         Errors:
             IndexCorrupt, StorageFailure, StorageFull.
         """
-        with self._lock:
-            found = self._held(column.key)
-        if found is None:
-            self.fetch([column])
-            with self._lock:
-                found = self._held(column.key)
-        if found is None:
-            raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
+        (found,) = self.load_all([column])
         return found
+
+    def load_all(self, columns: Sequence[CompiledColumn]) -> list[Loaded]:
+        """Arrays of several columns, brought or read together. Errors: as `load`."""
+        self.fetch(columns)
+        with self._lock:
+            held = [self._held(column.key) for column in columns]
+            if None in held:  # trimmed by another process meanwhile
+                held = []
+        if not held:
+            self.fetch(columns)
+            with self._lock:
+                held = [self._held(column.key) for column in columns]
+        places = [place for place in held if place is not None]
+        if len(places) < len(columns):
+            raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
+        for place, mapped in places:
+            mapped.advise(place)
+        return [mapped.read(place) for place, mapped in places]
 
     def fetch(self, columns: Iterable[CompiledColumn]) -> None:
         """Brings columns that are not here yet, together. Errors: as `load`."""
@@ -150,43 +157,50 @@ class Compiled:
             missing = [c for c in columns if c.key not in self._places]
         if not missing:
             return
-        per_column = max(self.files.num_rows, 1)
-        step = max(1, _ROWS_AT_ONCE // per_column)
+        step = max(1, _ROWS_AT_ONCE // max(self.files.num_rows, 1))
         with _as_storage(self.directory):
             for i in range(0, len(missing), step):
                 pack = self._write(missing[i : i + step])
                 with self._lock:
-                    self._adopt(pack)
+                    self._places |= read_pack(pack)
             _trim(self.directory, self.limits.disk)
 
-    def _held(self, key: str) -> Loaded | None:
+    def scan(self) -> Iterator[Loaded]:
+        """All columns, in the order in which they lie; those not here are brought.
+
+        Errors: as `load`.
+        """
+        self.fetch(self.columns)
+        with self._lock:
+            places = [self._places[c.key] for c in self.columns if c.key in self._places]
+        places.sort(key=lambda place: (place.file, place.offset))
+        files = [(file, list(inside)) for file, inside in groupby(places, lambda place: place.file)]
+        with _as_storage(self.directory), ThreadPoolExecutor(1) as ahead:
+            reading = [ahead.submit(_whole, file) for file, _ in files[:1]]
+            for number, (_, inside) in enumerate(files):
+                if number + 1 < len(files):
+                    reading.append(ahead.submit(_whole, files[number + 1][0]))
+                whole = reading[number].result()
+                reading[number] = reading[-1]  # lets go of the bytes when the caller does
+                for place in inside:
+                    yield Loaded(place, whole)
+
+    def _held(self, key: str) -> tuple[Place, Mapped] | None:
         place = self._places.get(key)
         if place is None:
             return None
-        name, position, every = place
-        reader = self._readers.get(name)
-        if reader is None:
+        mapped = self._mapped.get(place.file)
+        if mapped is None:
             try:
-                reader = pa.ipc.open_file(pa.memory_map(str(self.directory / name)))
-            except (OSError, pa.ArrowException):  # trimmed by another process, or damaged
-                self._places = {k: p for k, p in self._places.items() if p[0] != name}
+                mapped = Mapped(place.file)
+            except (OSError, ValueError):
+                self._places = {k: p for k, p in self._places.items() if p.file != place.file}
                 return None
-            self._readers[name] = reader
-            while len(self._readers) > _READERS:
-                self._readers.popitem(last=False)
-        self._readers.move_to_end(name)
-        return Loaded(reader.get_batch(position), every)
-
-    def _adopt(self, pack: Path) -> None:
-        try:
-            found = json.loads(pack.read_bytes())
-            for name, size in found["sizes"].items():
-                if (self.directory / name).stat().st_size != size:
-                    return
-            columns = {key: (name, int(i), int(every)) for key, name, i, every in found["columns"]}
-        except (OSError, ValueError, KeyError, TypeError):
-            return
-        self._places |= columns
+            self._mapped[place.file] = mapped
+            while len(self._mapped) > _OPEN_FILES:
+                self._mapped.popitem(last=False)
+        self._mapped.move_to_end(place.file)
+        return place, mapped
 
     def _shards(self) -> list[tuple[ColumnFile, npt.NDArray[np.int64]]]:
         """Each shard's columns, and the slot of each of its ordinals, -1 where it is dead."""
@@ -207,37 +221,17 @@ class Compiled:
         count = self.files.num_rows
         keys = [column.key for column in columns]
         parts = [(file.read(keys), slots) for file, slots in self._shards()]
-        name = uuid.uuid4().hex
         self.directory.mkdir(mode=0o700, exist_ok=True)  # evicted by another process, perhaps
-        places: list[list[Any]] = []
-        with contextlib.ExitStack() as stack:
-            writers: dict[str, list[Any]] = {}
+        with PackWriter(self.directory) as pack:
             for column in columns:
-                stored = column.column.type
                 rows = [_part(t[column.key], slots) for t, slots in parts if column.key in t]
+                slot, found = np.empty(0, np.int64), no_rows()  # of dead files only
                 if rows:
                     slot = np.concatenate([s for s, _ in rows])
-                    batch, every = _column(
-                        stored, slot, pa.concat_tables([t for _, t in rows]), count
-                    )
-                else:  # of dead files only
-                    nothing = np.empty(0, np.int64)
-                    batch, every = _column(stored, nothing, no_rows(), count)
-                # Wide decimals differ in scale, and a file of batches has one schema.
-                form = f"{name}-{stored.holds}{stored.scale if stored.holds == 'wide' else ''}"
-                if form not in writers:
-                    path = self.directory / f"{form}.arrow"
-                    sink = stack.enter_context(pa.OSFile(str(path), "wb"))
-                    writers[form] = [
-                        stack.enter_context(pa.ipc.new_file(sink, batch.schema)), 0
-                    ]  # fmt: skip
-                writers[form][0].write_batch(batch)
-                places.append([column.key, f"{form}.arrow", writers[form][1], every])
-                writers[form][1] += 1
-        sizes = {p[1]: (self.directory / p[1]).stat().st_size for p in places}
-        aside = self.directory / f".{name}.tmp"
-        aside.write_text(json.dumps({"sizes": sizes, "columns": places}))
-        return aside.rename(self.directory / f"{name}.json")
+                    found = pa.concat_tables([t for _, t in rows])
+                arrays, every = _column(column.column.type, slot, found, count)
+                pack.add(column.key, arrays, every, count)
+            return pack.finish()
 
 
 def compile_index(
@@ -272,6 +266,10 @@ def compile_index(
     if found is None:
         raise StorageFailure(f"{directory} vanished while it was opened", "try again")
     return found
+
+
+def _whole(path: str) -> pa.Buffer:
+    return pa.py_buffer(Path(path).read_bytes())
 
 
 @contextlib.contextmanager
@@ -312,13 +310,13 @@ def _trim(directory: Path, limit: int) -> None:
     for pack in directory.glob("*.json"):
         if pack.name != "meta.json":
             with contextlib.suppress(OSError):
-                parts = list(directory.glob(f"{pack.stem}-*"))
-                held.append((pack.stat().st_mtime, sum(p.stat().st_size for p in parts), pack))
+                size = sum(path.stat().st_size for path in pack_files(pack))
+                held.append((pack.stat().st_mtime, size, pack))
     total = sum(size for _, size, _ in held)
     for _, size, pack in sorted(held)[:-1]:
         if total <= limit:
             break
-        for path in [pack, *directory.glob(f"{pack.stem}-*")]:
+        for path in pack_files(pack):
             path.unlink(missing_ok=True)  # maps held here and elsewhere stay valid
         total -= size
 
@@ -388,7 +386,7 @@ def _part(rows: pa.Table, slots: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.
 
 def _column(
     stored: StoredType, slot: npt.NDArray[np.int64], rows: pa.Table, count: int
-) -> tuple[pa.RecordBatch, int]:
+) -> tuple[dict[str, pa.Array], int]:
     flags = np.zeros(count, np.uint8)
     mine = np.full(len(slot), PRESENT, np.uint8)
     arrays: dict[str, Any] = {}
@@ -416,7 +414,7 @@ def _column(
         arrays[name] = pa.array(numbers)
     arrays["flags"] = pa.array(flags)
     every = int(np.bitwise_and.reduce(flags)) if count else 0
-    return pa.record_batch(arrays), every
+    return arrays, every
 
 
 def _greater(holds: str, left: Any, right: Any) -> npt.NDArray[np.bool_]:

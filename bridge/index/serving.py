@@ -36,6 +36,7 @@ class ServingIndex:
         sizes, modified, rows: by ordinal; rows -1 where not known.
         partition: index into ``partition_names``.
         trusted: files whose entry tells of the file as listed.
+        local: the arrays as they lie on this machine.
         kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
             asked for.
     """
@@ -55,6 +56,7 @@ class ServingIndex:
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
         self._row_groups: pa.Array = files.column("row_groups")
         self._all_trusted = compiled.all_trusted
+        self.local = compiled
         self._columns = ColumnView(compiled)
         self.kinds: tuple[OpenedKind, ...] = ()
 

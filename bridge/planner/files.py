@@ -8,6 +8,7 @@ NEVER; files that the index does not know, or knows in another state, are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.errors import BridgeError
 from bridge.expression.nodes import (
     BoundAnd,
     BoundExpression,
@@ -143,6 +145,11 @@ class FilePruner:
             return None
         if isinstance(predicate, BoundFalse):
             return np.ones(self._statistics.num_files, np.bool_)
+        serving = self._view.serving
+        asked = [r.path for r in references(predicate) if not r.partition]
+        if serving is not None and len(asked) > 1:
+            with suppress(BridgeError):  # what cannot be brought is unknown, and told by column
+                serving.prefetch(asked)
         return prune(predicate, self._statistics, self._semantics).never
 
     def keep(

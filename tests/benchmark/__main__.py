@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import click
 
-from tests.benchmark import build, planning, service, trino
+from tests.benchmark import build, planning, rfc27, service, trino
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
 
 WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "planning": ("Planner.plan in process", planning.run),
     "million": ("1,000,000 files, synthetic index", million),
+    "rfc27": ("RFC-27: 1,288 files x 2,078 columns, beside SQLite, LMDB, Parquet", rfc27.run),
     "wire": ("Splits over loopback", service.wire),
     "clients": ("Many clients at once", service.clients),
     "memory": ("Memory", service.memory),

@@ -17,37 +17,15 @@ from bridge.planner.index_view import IndexViews
 from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.storage.port import FileListing
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.planning import OneTable
+from tests.benchmark.synthetic import Listed
 
 COUNT = 1_000_000
-
-
-class _Listed:
-    """Lists a million files that do not exist; everything else goes to the real storage."""
-
-    def __init__(self, location: str) -> None:
-        names = [f"{location}/part-{n:07d}.parquet" for n in range(COUNT)]
-        self._location = location
-        self._storage = open_storage()
-        self._listing = FileListing(
-            pa.array(names, pa.large_string()),
-            np.full(COUNT, 4096, np.int64),
-            np.full(COUNT, 1_600_000_000_000_000, np.int64),
-        )
-
-    def list_all(self, prefix: str, **options: object) -> FileListing:
-        if prefix == self._location:
-            return self._listing
-        return self._storage.list_all(prefix, **options)  # type: ignore[arg-type]
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._storage, name)
 
 
 class _Synthetic:
@@ -77,7 +55,7 @@ def _footer() -> Footer:
 def run() -> list[Figure]:
     location = "file:///synthetic/million"
     table = Table(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
-    storage = _Listed(location)
+    storage = Listed(location, COUNT)
     store = IndexStore(open_storage(), f"file://{root()}/index-million")
     if store.latest() is None:
         build_index(

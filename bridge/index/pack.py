@@ -1,0 +1,212 @@
+"""Packs: columns of an index on local disk, as Arrow messages one behind the other.
+
+::
+
+    <id>.json           where each column lies, and what of it is the same in all files
+    <id>-<form>.arrow   record batches as encapsulated IPC messages, one a column
+
+A form is a set of arrays of certain types; what is constant over all files is no array but a number
+in the JSON. A column is found by offset: nothing is read of the file but its bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import mmap
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64 = npt.NDArray[np.int64]
+_ALIGNED = 64
+_INT32_MAX = 2**31 - 1
+_DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a column lies.
+
+    Attributes:
+        constants: ``flags``, ``nulls`` and ``nans`` where they are the same in all files.
+    """
+
+    file: str
+    schema: pa.Schema
+    offset: int
+    length: int
+    count: int
+    every: int
+    constants: Mapping[str, int]
+
+
+class Loaded:
+    """A column's arrays, by file; each is made when it is asked for.
+
+    Attributes:
+        batch: what is stored of it as arrays.
+        count: files.
+        every: bits set in all flags.
+    """
+
+    __slots__ = ("_place", "batch", "count", "every")
+
+    def __init__(self, place: Place, file: pa.Buffer) -> None:
+        """``file``: the bytes of the pack's file, mapped or not; the arrays keep it alive."""
+        message = file.slice(place.offset, place.length)
+        self.batch = pa.ipc.read_record_batch(message, place.schema)
+        self.count, self.every, self._place = place.count, place.every, place
+
+    @property
+    def lower(self) -> pa.Array | None:
+        """int64, float64, decimal128 or large_binary; None where the type has no bounds."""
+        return self._bound("lower")
+
+    @property
+    def upper(self) -> pa.Array | None:
+        return self._bound("upper")
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """See `bridge.index.compiled`."""
+        flags: npt.NDArray[np.uint8] = self._numbers("flags", 0)
+        return flags
+
+    @property
+    def nulls(self) -> Int64:
+        """-1 where unknown."""
+        nulls: Int64 = self._numbers("nulls", -1)
+        return nulls
+
+    @property
+    def nans(self) -> Int64:
+        """-1 where unknown; of no meaning where the type has no NaN."""
+        nans: Int64 = self._numbers("nans", -1)
+        return nans
+
+    def _bound(self, name: str) -> pa.Array | None:
+        at = self._place.schema.get_field_index(name)
+        if at < 0:
+            return None
+        array = self.batch.column(at)
+        return array.cast(pa.large_binary()) if array.type == pa.binary() else array
+
+    def _numbers(self, name: str, unknown: int) -> Any:
+        at = self._place.schema.get_field_index(name)
+        if at < 0:
+            return _constant(name, self._place.constants.get(name, unknown), self.count)
+        array = self.batch.column(at).to_numpy()
+        return array if array.dtype == _DTYPES[name] else array.astype(_DTYPES[name])
+
+
+@lru_cache(256)
+def _constant(name: str, value: int, count: int) -> Any:
+    """A view of one number, as long as a column."""
+    return np.broadcast_to(np.array(value, _DTYPES[name]), count)
+
+
+class PackWriter:
+    """Writes one pack; it is seen by readers once `finish` has returned."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._name = uuid.uuid4().hex
+        self._stack = contextlib.ExitStack()
+        self._files: dict[str, Any] = {}
+        self._schemas: dict[str, str] = {}
+        self._columns: list[list[Any]] = []
+
+    def __enter__(self) -> PackWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, key: str, arrays: Mapping[str, pa.Array], every: int, count: int) -> None:
+        """Adds a column: ``lower`` and ``upper`` where it has bounds, ``flags``, counts."""
+        kept: dict[str, pa.Array] = {}
+        constants: dict[str, int] = {}
+        for name, array in arrays.items():
+            if name in _DTYPES:
+                low, high = pc.min_max(array).as_py().values() if count else (0, 0)
+                if low == high:
+                    constants[name] = low
+                    continue
+                if high <= _INT32_MAX and name != "flags":
+                    array = array.cast(pa.int32())
+            elif array.type == pa.large_binary() and array.nbytes < _INT32_MAX:
+                array = array.cast(pa.binary())
+            kept[name] = array
+        batch = pa.record_batch(kept)
+        form = "-".join([self._name, *(f"{f.name[0]}{f.type}" for f in batch.schema)])
+        form = "".join(c if c.isalnum() or c == "-" else "_" for c in form) + ".arrow"
+        if form not in self._files:
+            path = self._directory / form
+            self._files[form] = self._stack.enter_context(path.open("wb"))
+            self._schemas[form] = base64.b64encode(batch.schema.serialize()).decode()
+        file = self._files[form]
+        offset = file.tell()
+        raw = batch.serialize()
+        file.write(raw)
+        file.write(bytes(-raw.size % _ALIGNED))
+        self._columns.append([key, form, offset, raw.size, count, every, constants])
+
+    def finish(self) -> Path:
+        """Makes the pack visible; its JSON."""
+        self._stack.close()
+        sizes = {form: (self._directory / form).stat().st_size for form in self._schemas}
+        aside = self._directory / f".{self._name}.tmp"
+        body = {"sizes": sizes, "schemas": self._schemas, "columns": self._columns}
+        aside.write_text(json.dumps(body))
+        return aside.rename(self._directory / f"{self._name}.json")
+
+
+def read_pack(path: Path) -> dict[str, Place]:
+    """What a pack holds, by key; nothing if a file of it is gone or has another size."""
+    try:
+        body = json.loads(path.read_bytes())
+        schemas = {}
+        for form, size in body["sizes"].items():
+            if (path.parent / form).stat().st_size != size:
+                return {}
+            schema = pa.py_buffer(base64.b64decode(body["schemas"][form]))
+            schemas[form] = pa.ipc.read_schema(schema)
+        return {
+            key: Place(str(path.parent / form), schemas[form], *numbers)
+            for key, form, *numbers in body["columns"]
+        }
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return {}
+
+
+def pack_files(path: Path) -> list[Path]:
+    """All files of a pack, the JSON first."""
+    return [path, *path.parent.glob(f"{path.stem}-*")]
+
+
+class Mapped:
+    """A pack's file in memory; only what is looked at is ever read."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self._map.madvise(mmap.MADV_RANDOM)  # `advise` knows what is next; the kernel does not
+        self._buffer = pa.py_buffer(self._map)
+
+    def advise(self, place: Place) -> None:
+        """Begins to read a column, all of it at once; does not wait."""
+        start = place.offset - place.offset % mmap.PAGESIZE
+        self._map.madvise(mmap.MADV_WILLNEED, start, place.offset + place.length - start)
+
+    def read(self, place: Place) -> Loaded:
+        return Loaded(place, self._buffer)
