@@ -24,9 +24,11 @@ from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
     And,
+    BoundCall,
     BoundExpression,
     BoundPredicate,
     BoundReference,
+    Call,
     Expression,
     Literal,
     Op,
@@ -35,6 +37,7 @@ from bridge.expression.nodes import (
     Reference,
 )
 from bridge.expression.rewrite import normalise
+from bridge.expression.terms import bound_call
 from bridge.types import Field, Kind, NanOrder, Semantics, Value
 
 
@@ -133,9 +136,26 @@ class _Binder:
                 return conjunction([self.bind(c) for c in children])
             case Or(children):
                 return disjunction([self.bind(c) for c in children])
+            case Predicate(op, Call() as call, literals):
+                found = self._call(call)
+                return KEPT if found is None else self._predicate(op, found, literals)
             case Predicate(op, reference, literals):
                 return self._predicate(op, self.scope.resolve(reference), literals)
         return KEPT  # Unknown; NOT has gone to the leaves
+
+    def _call(self, call: Call) -> BoundCall | None:
+        arguments: list[BoundReference | Literal] = []
+        for argument in call.arguments:
+            if isinstance(argument, Call):
+                inner = self._call(argument)
+                if inner is None:
+                    return None
+                arguments.append(inner)
+            elif isinstance(argument, Reference):
+                arguments.append(self.scope.resolve(argument))
+            else:
+                arguments.append(argument)
+        return bound_call(call, arguments)
 
     def _predicate(
         self, op: Op, reference: BoundReference, literals: tuple[Literal, ...]

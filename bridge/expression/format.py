@@ -16,18 +16,22 @@ from bridge.expression.nodes import (
     AlwaysTrue,
     And,
     BoundAnd,
+    BoundCall,
     BoundExpression,
     BoundFalse,
     BoundOr,
     BoundPredicate,
     BoundTrue,
+    Call,
     Expression,
     Literal,
     Not,
     Op,
     Or,
     Predicate,
+    Reference,
     Unknown,
+    spelled,
 )
 from bridge.types import Kind, Type, Value
 
@@ -65,7 +69,7 @@ def _grouped(child: Expression) -> str:
 
 
 def _predicate(predicate: Predicate) -> str:
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in predicate.reference.path)
+    name = _reference(predicate.reference)
     values = [_literal(v) for v in predicate.literals]
     match predicate.op:
         case Op.IN | Op.NOT_IN:
@@ -81,6 +85,20 @@ def _predicate(predicate: Predicate) -> str:
         case Op.NOT_STARTS_WITH:
             return f"NOT starts_with({name}, {values[0]})"
     return f"{name} {predicate.op.value} {values[0]}"
+
+
+def _reference(reference: Reference) -> str:
+    if isinstance(reference, Call):
+        shown = [
+            _reference(a) if isinstance(a, Reference) else _literal(a) for a in reference.arguments
+        ]
+        if reference.function == "date_trunc":
+            shown.reverse()
+        sign = {"add": "+", "subtract": "-", "multiply": "*", "modulus": "%"}
+        if reference.function in sign:
+            return f"({shown[0]} {sign[reference.function]} {shown[1]})"
+        return f"{reference.function}({', '.join(shown)})"
+    return ".".join('"' + part.replace('"', '""') + '"' for part in reference.path)
 
 
 def _literal(literal: Literal) -> str:
@@ -198,7 +216,10 @@ def _grouped_bound(child: BoundExpression, max_values: int) -> str:
 
 def _bound_predicate(predicate: BoundPredicate, max_values: int) -> str:
     op, values, type = predicate.op, predicate.values, predicate.reference.type
-    name = ".".join(_name(part) for part in predicate.reference.path)
+    if isinstance(predicate.reference, BoundCall):
+        name = spelled(predicate.reference)
+    else:
+        name = ".".join(_name(part) for part in predicate.reference.path)
     if op in (Op.IN, Op.NOT_IN):
         if len(values) > max_values:
             return f"{name} {op.value} ({len(values)} values)"

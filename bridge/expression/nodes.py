@@ -43,6 +43,22 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Call(Reference):
+    """A function of columns and constants where a column may stand; see `bridge.expression.terms`.
+
+    ``path`` is an empty name, that no column has, and the call in one spelling, which tells equal
+    calls by equal text.
+    """
+
+    function: str
+    arguments: tuple[Reference | Literal, ...]
+
+    @property
+    def text(self) -> str:
+        return self.path[1]
+
+
+@dataclass(frozen=True, slots=True)
 class Literal:
     """A canonical value with the type it had where it came from; ``value`` None is SQL NULL."""
 
@@ -144,6 +160,19 @@ class BoundReference:
     path: tuple[str, ...]
     type: Type
     partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall(BoundReference):
+    """A function of resolved columns; ``path`` as in `Call`, ``type`` of its values."""
+
+    function: str = ""
+    arguments: tuple[BoundReference | Literal, ...] = ()
+
+
+def spelled(reference: BoundReference) -> str:
+    """A column's dotted name, or a call's text, as reports and settings have it."""
+    return reference.path[1] if isinstance(reference, BoundCall) else ".".join(reference.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
     And,
+    Call,
     Expression,
     Literal,
     Not,
@@ -44,6 +45,7 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.rewrite import NEGATED
+from bridge.expression.terms import call
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -92,8 +94,8 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
     Errors:
         InvalidPredicate: the text does not parse; with the place and the words there.
 
-    >>> parse_where("upper(name) = 'X' AND day < 5")[1]
-    ("UPPER(name) = 'X'",)
+    >>> parse_where("reverse(name) = 'X' AND day < 5")[1]
+    ("REVERSE(name) = 'X'",)
     """
     if dialect not in DIALECTS:
         raise InvalidPredicate(f"no dialect {dialect!r}", f"one of {', '.join(DIALECTS)}")
@@ -107,6 +109,19 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
     except RecursionError:
         raise InvalidPredicate("the condition is nested too deeply", "simplify it") from None
     return expression, tuple(dict.fromkeys(parser.dropped))
+
+
+def parse_call(text: str) -> Call | None:
+    """A function of columns in Trino's dialect, if it is one that an index can hold values of.
+
+    Errors:
+        InvalidPredicate: the text does not parse.
+
+    >>> parse_call("Lower( Name )").text
+    'lower(name)'
+    """
+    found = _Parser("trino")._reference(_tree(text, "trino"))
+    return found if isinstance(found, Call) else None
 
 
 def _tree(text: str, dialect: str) -> exp.Expression:
@@ -274,7 +289,32 @@ class _Parser:
                 head = self._reference(node.this)
                 if head is not None and isinstance(node.expression, exp.Identifier):
                     return Reference((*head.path, node.expression.name))
+            case _:
+                return self._call(node)
         return None
+
+    def _call(self, node: exp.Expression) -> Reference | None:
+        """A function that an index may hold values of."""
+        name = _FUNCTIONS.get(type(node))
+        if isinstance(node, exp.Anonymous):
+            name = node.name
+            parts = list(node.expressions)
+        elif isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+            unit = node.args["unit"]
+            parts = [exp.Literal.string(unit.name), node.this]
+        elif isinstance(node, exp.Year | exp.Month | exp.Day | exp.DayOfMonth):
+            inner = node.this  # the other dialects take text here as well
+            parts = [inner.this if isinstance(inner, exp.TsOrDsToDate) else inner]
+        else:
+            parts = [
+                node.args[k] for k in ("this", "expression", "start", "length") if k in node.args
+            ]
+            parts = [part for part in parts if part is not None]
+        if name is None or not all(isinstance(part, exp.Expression) for part in parts):
+            return None
+        arguments = [self._literal(p) or self._reference(p) for p in parts]
+        known = [a for a in arguments if a is not None]
+        return call(name, known) if len(known) == len(arguments) else None
 
     def _literal(self, node: exp.Expression) -> Literal | None:
         if not _understood(node):
@@ -302,6 +342,24 @@ class _Parser:
         return None
 
 
+_FUNCTIONS: dict[type[Any], str] = {
+    exp.Lower: "lower",
+    exp.Upper: "upper",
+    exp.Substring: "substring",
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.DateTrunc: "date_trunc",
+    exp.TimestampTrunc: "date_trunc",
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Mod: "modulus",
+}
 # What a node may carry; sqlglot also marks negation and variants on the node itself, and whatever
 # this module does not know about must not be overlooked.
 _ARGUMENTS: dict[type[Any], frozenset[str]] = {
@@ -313,6 +371,9 @@ _ARGUMENTS: dict[type[Any], frozenset[str]] = {
     exp.Anonymous: frozenset({"this", "expressions"}),
     exp.Column: frozenset({"this", "table", "db", "catalog"}),
     exp.Literal: frozenset({"this", "is_string"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.DateTrunc: frozenset({"this", "unit"}),
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
 }
 _PLAIN = frozenset({"this", "expression"})
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import BridgeError
-from bridge.expression.nodes import BoundReference
+from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
@@ -57,7 +57,7 @@ class ColumnView:
         return _Statistics(self, semantics)
 
     def column(self, reference: BoundReference, semantics: Semantics) -> ColumnStatistics | None:
-        if reference.partition:
+        if reference.partition or isinstance(reference, BoundCall):
             return None
         key = (_folded(reference.path), reference.type, semantics.raw_timestamps)
         with self._lock:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+import functions
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -28,15 +28,17 @@ from bridge.expression.nodes import (
     And,
     BoundExpression,
     BoundPredicate,
+    Call,
     Expression,
     Not,
     Or,
     Predicate,
+    Reference,
     Unknown,
 )
 from bridge.expression.prune import prune
+from bridge.index.build import Change
 from bridge.index.kinds import chain
-from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.opened import OpenedKind
 from bridge.index.serving import ServingIndex
 from bridge.types import Kind, Semantics, Type
@@ -92,10 +94,20 @@ class RowsOracle:
                 return np.zeros(self._rows, np.int8)
             case Predicate():
                 path = expression.reference.path
-                said = [self._judge.truth(expression, {path: v}) for v in self._values[path]]
+                if isinstance(expression.reference, Call):
+                    path = functions._column(expression.reference)
+                said = [self._leaf(expression, path, v) for v in self._values[path]]
                 coded = np.array([-1 if t is None else int(t) for t in said] or [0], np.int8)
                 return coded[self._codes[path]]
         raise AssertionError(expression)
+
+    def _leaf(self, leaf: Predicate, path: tuple[str, ...], value: Any) -> bool | None:
+        """What a predicate says of one value of a column, or of a function of it."""
+        if not isinstance(leaf.reference, Call):
+            return self._judge.truth(leaf, {path: value})
+        found, kind = functions.apply(leaf.reference, value, self._judge.types[path])
+        plain = Predicate(leaf.op, Reference(("f",)), leaf.literals)
+        return Oracle(self._judge.semantics, {("f",): kind}).truth(plain, {("f",): found})
 
 
 def _and(one: Truths, other: Truths) -> Truths:
@@ -181,13 +193,13 @@ class Asked:
         directory: Path,
         case: Case,
         data: Table,
-        definitions: Sequence[Definition],
+        settings: Change,
         counts: Counter[str],
         **options: Any,
     ) -> Asked:
         lake = Lake(directory)
         write(lake, data, case.rng())
-        report = lake.build(settings=lambda held: held.adding(definitions), **options)
+        report = lake.build(settings=settings, **options)
         assert not report.failed, report.failed
         judge = Oracle(case.semantics, data.paths)
         oracle = RowsOracle(data, judge)

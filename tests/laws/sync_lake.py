@@ -271,11 +271,12 @@ class Lake:
             case "columns" if known is not None:
                 known.sd = copy.deepcopy(known.sd)
                 known.sd.cols = known.sd.cols[:1]
-            case "elsewhere" | "nowhere" | "outside":
+            case "elsewhere" | "nowhere" | "outside" | "void":
                 place = {
                     "elsewhere": self.root / "odd",
                     "nowhere": self.root / "p=1" / "never",
                     "outside": self.base / "outside",
+                    "void": self.base / "void",
                 }[step.what]
                 if step.what == "outside":
                     place.mkdir(exist_ok=True)
@@ -308,9 +309,27 @@ class Lake:
         single = {v: d[0] for v, d in claims.items() if len(d) == 1}
         return single, {v for v, d in claims.items() if len(d) > 1}
 
-    def check(self) -> None:
-        """The law: the metastore says what lies on storage."""
+    def places(self) -> dict[tuple[str, ...], Path]:
+        """Where each partition is registered."""
+        partitions = self.metastore.partitions.items()
+        return {
+            v: Path(p.sd.location.removeprefix("file://").removeprefix("file:"))
+            for v, p in partitions
+        }
+
+    def check(self, before: Mapping[tuple[str, ...], Path] | None = None) -> None:
+        """The law: the metastore says what lies on storage.
+
+        Args:
+            before: `places` before the sync.
+        """
         wanted, colliding = self.expected()
+        places = self.places()
+        for values, place in (before or {}).items():
+            if values in colliding or (self.root not in place.parents and values not in wanted):
+                assert places.get(values) == place, f"{values} was left to somebody else"
+        if before is not None:
+            assert not (colliding & set(places)) - set(before), "one of several was chosen"
         record = self.metastore.record
         if record is None:
             assert not wanted
@@ -319,7 +338,7 @@ class Lake:
         held = dict(columns)
         occupied = [self.root / d for d in self.data_directories()]
         for values, partition in self.metastore.partitions.items():
-            place = Path(partition.sd.location.removeprefix("file://").removeprefix("file:"))
+            place = places[values]
             assert [(c.name, c.type) for c in partition.sd.cols] == columns
             own = wanted.get(values)
             if own is not None and place == self.root / own:

@@ -12,15 +12,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from functions import random_call, random_predicate
 from kinds_law import Asked, leaf_names
-from strategies import TYPES, Case, expression, table
+from strategies import TYPES, Case, Table, expression, table
 
+from bridge.expression.nodes import And, Call, Expression, Not, Or
+from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.registry import kind
-from bridge.types import DOUBLE, HIVE, STRING, TRINO
+from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
 
 FILES, PREDICATES = 300, 70
 TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
 COLUMNS = ("values", "bloom")
+_MODES = ("none", "counts", "truncate(1)", "truncate(2)", "full")
 asked: Counter[str] = Counter()
 
 
@@ -35,26 +39,61 @@ def test_every_kind_keeps_the_law(number: int, tmp_path: Path) -> None:
         for name in COLUMNS
         for column, _ in leaf_names(data)
     ]
-    known = Asked.build(
-        tmp_path, case, data, definitions, asked, nan=rng.choice(("footer", "scan"))
-    )
+    known = _built(tmp_path, case, data, definitions)
     for _ in range(PREDICATES):
         known.ask(expression(rng, data, depth=rng.choice((0, 0, 1, 2))))
 
 
 def _options(name: str, column: str, rng: random.Random) -> str:
-    match name:
-        case "values":
-            return f"{column}:limit={rng.choice((1, 2, 64))}"
-        case "bloom":
-            return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
-    return column
+    if name == "values":
+        return f"{column}:limit={rng.choice((1, 2, 64))}"
+    return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
+
+
+def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -> Asked:
+    rng = case.rng()
+    modes = {column: rng.choice(_MODES) for column, _ in leaf_names(data)}
+
+    def settings(held: IndexSettings) -> IndexSettings:
+        return held.adding(definitions).with_modes(modes if case.seed % 3 else {})
+
+    return Asked.build(path, case, data, settings, asked, nan=rng.choice(("footer", "scan")))
+
+
+@pytest.mark.parametrize("number", range(TABLES))
+def test_functions_keep_the_law(number: int, tmp_path: Path) -> None:
+    rng = random.Random(1000 + number)
+    types = tuple(rng.choice((STRING, DATE, TIMESTAMP, INTEGER, *TYPES)) for _ in range(2))
+    types = (*types, rng.choice((STRING, DATE, TIMESTAMP, INTEGER)))
+    case = Case(types, (TRINO, HIVE)[number % 2], number)
+    data = table(rng, types, FILES)
+    calls: dict[Call, Type] = {}
+    for path, type in data.paths.items():
+        for _ in range(3):
+            found = random_call(rng, path, type)
+            if found is not None:
+                calls[found] = type
+    definitions = [kind("expression").define(call.text) for call in calls if rng.random() < 0.9]
+    known = _built(tmp_path, case, data, definitions)
+    for _ in range(PREDICATES):
+        known.ask(_mixed(rng, data, calls, rng.choice((0, 0, 1, 2))))
+
+
+def _mixed(rng: random.Random, data: Table, calls: dict[Call, Type], depth: int) -> Expression:
+    if not depth:
+        if rng.random() < 0.15:
+            return expression(rng, data, depth=0)
+        return random_predicate(rng, data, calls)
+    if rng.random() < 0.2:
+        return Not(_mixed(rng, data, calls, depth - 1))
+    parts = tuple(_mixed(rng, data, calls, depth - 1) for _ in range(2))
+    return rng.choice((And, Or))(parts)
 
 
 def test_it_was_asked_often_and_pruning_did_happen() -> None:
     if not asked:
         pytest.skip("the law was not asked in this run")
-    for name in ("minmax", *COLUMNS, "together"):
+    for name in ("minmax", *COLUMNS, "expression", "together"):
         assert asked[f"{name} pairs"] >= 200_000, asked
         assert asked[f"{name} never"] > asked[f"{name} pairs"] // 50, asked
     assert asked["together never"] > asked["minmax never"], asked

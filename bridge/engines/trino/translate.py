@@ -33,6 +33,7 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
+from bridge.expression.terms import call
 from bridge.types import BOOLEAN, INTEGER_RANGE, Kind, Type, Value
 
 _COMPARISONS = {
@@ -44,6 +45,27 @@ _COMPARISONS = {
     "$greater_than_or_equal": Op.GE,
     "$is_distinct_from": Op.NULL_SAFE_NE,
     "$identical": Op.NULL_SAFE_EQ,
+}
+_FUNCTIONS = {
+    "lower": "lower",
+    "upper": "upper",
+    "substring": "substring",
+    "substr": "substring",
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "day": "day",
+    "day_of_month": "day",
+    "hour": "hour",
+    "minute": "minute",
+    "date_trunc": "date_trunc",
+    "$add": "add",
+    "$subtract": "subtract",
+    "$multiply": "multiply",
+    "$modulo": "modulus",
+    "$modulus": "modulus",
+    "mod": "modulus",
+    "great_circle_distance": "great_circle_distance",
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
@@ -229,6 +251,13 @@ class _Reader:
             if decoded.beyond:
                 raise NotTranslatable(describe(whole or node))
             return decoded.literal
+        name = _FUNCTIONS.get(node.get("call", ""))
+        if name is not None:
+            arguments = [self._operand(a, depth + 1, whole or node) for a in _arguments(node)]
+            made = call(name, arguments)
+            if made is None:
+                raise NotTranslatable(describe(whole or node))
+            return made
         if node.get("call") == "$cast" and len(_arguments(node)) == 1:
             (inner,) = _arguments(node)
             found = self._operand(inner, depth + 1)

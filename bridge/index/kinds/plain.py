@@ -19,7 +19,7 @@ from bridge.index.stored import StoredType
 from bridge.types import Kind, Semantics, Type, Value
 
 _INTEGER = {"INT32": np.int32, "INT64": np.int64}
-_BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 _DAYS_1900 = -25_567
 _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 
@@ -79,7 +79,7 @@ def spellings(
 
     None where a row that equals the value may be spelled otherwise.
     """
-    if not hashable(stored) or not _alike(stored, target, semantics):
+    if not hashable(stored) or not alike(stored, target, semantics):
         return None
     if isinstance(value, bytes):
         return (value,)
@@ -91,7 +91,7 @@ def spellings(
             bits = stored.width - (stored.logical == "uint")
             least = 0 if stored.logical == "uint" else -(2 ** (stored.width - 1))
             greatest = 2**bits - 1 if stored.logical == "uint" else 2 ** (stored.width - 1) - 1
-            if stored.width > _BITS[target.kind] or not least <= number <= greatest:
+            if stored.width > BITS[target.kind] or not least <= number <= greatest:
                 return None
         case "timestamp":
             if stored.unit == "ms":
@@ -128,7 +128,7 @@ def _floats(stored: StoredType, value: float) -> tuple[bytes, ...] | None:
     return (struct.pack(layout, value),)
 
 
-def _alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
+def alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
     """Whether engines read the file's values as those of the table's type, one to one."""
     if target.kind is Kind.CHAR:
         return False

@@ -1,0 +1,339 @@
+"""Bounds of a function of a column: ``lower(name)``, ``year(day)``, ``id % 10``.
+
+They are compared with a query's own expression, which must be the same function of the same column
+and constants, however it was spelled. What a function means is in `bridge.expression.terms`, and
+its version in the manifest: a file with a value that engines might disagree about has no bounds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.errors import InvalidConfiguration
+from bridge.expression.nodes import (
+    BoundCall,
+    BoundExpression,
+    BoundPredicate,
+    BoundReference,
+    Call,
+    Literal,
+    Reference,
+    spelled,
+)
+from bridge.expression.prune import prune
+from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.terms import FUNCTIONS, agreed, columns_of
+from bridge.expression.text import parse_call
+from bridge.index.convert import holds
+from bridge.index.kinds.canonical import canonical, packed, unpacked
+from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, predicates
+from bridge.index.kinds.payload import Payload
+from bridge.index.kinds.plain import BITS, alike
+from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, parse_key
+from bridge.types import Kind as TypeKind
+from bridge.types import Semantics, Type, Value
+
+_DAY = 86_400_000_000
+_NUMBER = StoredType("INT64", "int", 64)
+_TEXT = StoredType("BYTE_ARRAY", "string")
+
+
+class ExpressionBounds(Kind):
+    """See the module."""
+
+    name = "expression"
+    cost = 3.0
+    help = "Bounds of a function of a column: 'lower(name)', 'year(day)', 'id % 10'."
+    options = {"semantics": "1"}
+    schema = pa.schema(
+        [
+            pa.field("stored", pa.dictionary(pa.int32(), pa.large_string())),
+            pa.field("lower", pa.large_binary()),
+            pa.field("upper", pa.large_binary()),
+            pa.field("nulls", pa.int64(), nullable=False),
+            pa.field("rows", pa.int64(), nullable=False),
+            pa.field("longest", pa.int32(), nullable=False),  # bytes of a text
+        ]
+    )
+
+    def define(self, text: str) -> Definition:
+        found = super().define(text)
+        call = parse_call(found.on)
+        if call is None or any(FUNCTIONS[name].apply is None for name in _names(call)):
+            known = ", ".join(name for name, f in FUNCTIONS.items() if f.apply is not None)
+            raise InvalidConfiguration(
+                f"{found.on!r} is no function of a column that engines compute alike",
+                f"there are {known}",
+            )
+        return Definition(found.kind, call.text, found.options)
+
+    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+        return [_column(_parsed(definition.on))]
+
+    def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
+        call = _parsed(definition.on)
+        leaf = file.leaf(_column(call))
+        if leaf is None or not _takes(call, file.leaves[leaf].type):
+            return None
+        return _Gathering(leaf, file.leaves[leaf], call, file.legacy)
+
+    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+        return any(_is(p.reference, definition.on) for p in predicates(expression))
+
+    def open(self, definition: Definition, payload: Payload) -> Bounds:
+        return Bounds(payload, definition.on)
+
+
+@lru_cache(256)
+def _parsed(text: str) -> Call:
+    call = parse_call(text)
+    if call is None:
+        raise InvalidConfiguration(f"{text!r} is no function of a column", "drop the index")
+    return call
+
+
+def _is(reference: BoundReference, text: str) -> bool:
+    return isinstance(reference, BoundCall) and spelled(reference) == text
+
+
+def _names(call: Call) -> list[str]:
+    inner = call.arguments[0]
+    return [call.function, *(_names(inner) if isinstance(inner, Call) else [])]
+
+
+def _column(call: Call) -> tuple[str, ...]:
+    inner = call.arguments[0]
+    assert isinstance(inner, Reference)
+    return _column(inner) if isinstance(inner, Call) else inner.path
+
+
+def _takes(call: Call, stored: StoredType) -> bool:
+    """Whether the innermost function is defined for what a file stores."""
+    while isinstance(call.arguments[0], Call):
+        call = call.arguments[0]
+    takes = FUNCTIONS[call.function].takes
+    if TypeKind.STRING in takes:
+        return stored.holds == "bytes"
+    if TypeKind.TIMESTAMP in takes:
+        zoned = stored.logical == "timestamp" and stored.physical == "INT64" and stored.unit != "ns"
+        return zoned or (stored.logical == "date" and TypeKind.DATE in takes)
+    return stored.logical == "int"
+
+
+def evaluate(call: Call, stored: StoredType, values: Any) -> tuple[Any, StoredType] | None:
+    """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
+
+    Dates are in days and times in microseconds, before and after.
+    """
+    inner = call.arguments[0]
+    if isinstance(inner, Call):
+        found = evaluate(inner, stored, values)
+        if found is None:
+            return None
+        values, stored = found
+    function = FUNCTIONS[call.function]
+    assert function.apply is not None
+    constants = [a.value for a in call.arguments if isinstance(a, Literal)]
+    if not function.constants(constants):
+        return None
+    if TypeKind.STRING in function.takes:
+        if stored.holds != "bytes":
+            return None
+        try:
+            texts = values.cast(pa.large_string())
+        except pa.ArrowInvalid:  # no UTF-8
+            return None
+        changed = function.apply(texts, constants)
+        return None if changed is None else (changed.cast(pa.large_binary()), _TEXT)
+    if not isinstance(values, np.ndarray):
+        return None
+    if not function.dates:
+        if stored.logical != "int":
+            return None
+        numbers = function.apply(values, constants)
+        return None if numbers is None or not _fits(numbers, stored) else (numbers, _NUMBER)
+    days = stored.logical == "date"
+    if not days and stored.logical != "timestamp":
+        return None
+    if len(values) and days and np.abs(values).max() > 10**7:
+        return None
+    micros = values * _DAY if days else values
+    if not agreed(True, micros):
+        return None
+    numbers = function.apply(micros, constants)
+    if call.function != "date_trunc":
+        return numbers, _NUMBER
+    return (numbers // _DAY if days else numbers), stored
+
+
+def _fits(numbers: npt.NDArray[np.int64], stored: StoredType) -> bool:
+    """Whether results stay within the column's own width: beyond it Hive wraps, Trino fails."""
+    if not len(numbers):
+        return True
+    limit = 2 ** (stored.width - 1)
+    return bool(numbers.min() >= -limit and numbers.max() < limit)
+
+
+class _Gathering:
+    def __init__(self, leaf: int, column: StoredColumn, call: Call, legacy: bool) -> None:
+        self.leaves = (leaf,)
+        self._column, self._call, self._legacy = column, call, legacy
+        self._bounds: Any = None
+        self._held: StoredType | None = None
+        self._nulls = self._rows = self._longest = 0
+        self._over = False
+
+    def update(self, arrays: Arrays) -> None:
+        if self._over:
+            return
+        (leaf,) = self.leaves
+        self._rows += len(arrays[leaf])
+        self._nulls += arrays[leaf].null_count
+        stored = self._column.type
+        values = canonical(stored, pa.chunked_array([arrays.distinct(leaf)]), legacy=self._legacy)
+        found = None if values is None else evaluate(self._call, stored, values)
+        if found is None:
+            self._over = True
+            return
+        results, self._held = found
+        if not len(results):
+            return
+        if isinstance(values, pa.Array):
+            longest = pa.compute.max(pa.compute.binary_length(values)).as_py()
+            self._longest = max(self._longest, longest)
+        if isinstance(results, np.ndarray):
+            ends = np.array([results.min(), results.max()])
+        else:
+            found = pa.compute.min_max(results).as_py()
+            ends = pa.array([found["min"], found["max"]], pa.large_binary())
+        self._bounds = ends if self._bounds is None else _wider(self._bounds, ends)
+
+    def finish(self) -> Iterable[Row]:
+        if self._over:
+            return
+        ends = [None, None] if self._bounds is None else packed(self._bounds).to_pylist()
+        yield {
+            "stored": self._column.key(),
+            "lower": ends[0],
+            "upper": ends[1],
+            "nulls": self._nulls,
+            "rows": self._rows,
+            "longest": self._longest,
+        }
+
+
+def _wider(held: Any, ends: Any) -> Any:
+    if isinstance(held, np.ndarray):
+        return np.array([min(held[0], ends[0]), max(held[1], ends[1])])
+    one, other = held.to_pylist(), ends.to_pylist()
+    return pa.array([min(one[0], other[0]), max(one[1], other[1])], pa.large_binary())
+
+
+class Bounds:
+    """The bounds of one function over all files; see `KindStatistics`."""
+
+    def __init__(self, payload: Payload, text: str) -> None:
+        self._payload, self._text = payload, text
+        self._known: dict[tuple[tuple[Type, ...], bool], ColumnStatistics | None] = {}
+        self._lock = threading.Lock()
+
+    def never(
+        self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
+    ) -> Mask | None:
+        if not isinstance(expression, BoundPredicate) or not _is(expression.reference, self._text):
+            return None
+        columns = tuple(c.type for c in columns_of(expression.reference))
+        key = columns, semantics.raw_timestamps
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._column(expression.reference, semantics)
+            column = self._known[key]
+        if column is None:
+            return None
+        statistics = _Statistics(self._payload.num_files, column, expression.reference)
+        return prune(expression, statistics, semantics).never[ordinals]
+
+    def _column(self, reference: BoundReference, semantics: Semantics) -> ColumnStatistics | None:
+        """As an engine with these types and semantics reads the column below the function."""
+        (column,) = columns_of(reference)
+        rows, count = self._payload.rows, self._payload.num_files
+        if not rows.num_rows or column.type.kind is TypeKind.CHAR:
+            return None
+        chunk = rows["stored"].combine_chunks()
+        chunk = chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
+        usable = np.zeros(rows.num_rows, np.bool_)
+        for code, text in enumerate(chunk.dictionary.to_pylist()):
+            if _same(parse_key(text).type, column.type, semantics):
+                usable |= chunk.indices.to_numpy() == code
+        if column.type.kind is TypeKind.VARCHAR:  # what is longer is cut when it is read
+            usable &= rows["longest"].to_numpy() <= column.type.length
+        bounded = usable & rows["lower"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+        return _spread(rows, self._payload.ordinal, usable, bounded, reference.type, count)
+
+
+def _same(stored: StoredType, target: Type, semantics: Semantics) -> bool:
+    if stored.logical == "int" and stored.width > BITS.get(target.kind, 0):
+        return False
+    return alike(stored, target, semantics)
+
+
+def _spread(
+    rows: pa.Table, ordinal: Ordinals, usable: Mask, bounded: Mask, kind: Type, count: int
+) -> ColumnStatistics:
+    nulls = np.full(count, -1, np.int64)
+    total = np.full(count, -1, np.int64)
+    nulls[ordinal[usable]] = rows["nulls"].to_numpy()[usable]
+    total[ordinal[usable]] = rows["rows"].to_numpy()[usable]
+    known = np.zeros(count, np.bool_)
+    known[ordinal[bounded]] = True
+    sides: list[Any] = []
+    for name, unknown in (("lower", INT_MIN), ("upper", INT_MAX)):
+        flat = rows[name].combine_chunks().filter(pa.array(bounded))
+        if holds(kind) == "bytes":
+            place = np.full(count, -1, np.int64)
+            place[ordinal[bounded]] = np.arange(len(flat))
+            sides.append(flat.cast(pa.large_binary()).take(pa.array(place, mask=place < 0)))
+        else:
+            values = np.full(count, unknown, np.int64)
+            values[ordinal[bounded]] = unpacked(_NUMBER, flat)
+            sides.append(values)
+    all_null = (nulls == total) & (total >= 0)
+    return ColumnStatistics(
+        type=kind,
+        lower=sides[0],
+        upper=sides[1],
+        lower_known=known,
+        upper_known=known,
+        exact=known,
+        null_count=nulls,
+        nan_count=np.zeros(count, np.int64),
+        row_count=total,
+        all_null=all_null if all_null.any() else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    """`PruningStatistics` of one function."""
+
+    num_files: int
+    known: ColumnStatistics
+    reference: BoundReference
+
+    def column(self, reference: BoundReference) -> ColumnStatistics | None:
+        return self.known if reference == self.reference else None
+
+    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
+        return None
+
+
+KIND = ExpressionBounds()

@@ -1,0 +1,153 @@
+"""Index kinds through a real Trino: fewer files than min/max leaves, and the same rows."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.config import Config, Setting
+from bridge.index.kinds.request import Asked
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
+from bridge.table.model import Column, Partition, Table, TableName
+from bridge.types import BIGINT, INTEGER, STRING, decimal, varchar
+from tests.engines.stack import Stack
+
+FILES, ROWS = 24, 60
+TABLE = "laws.kinds"
+_CATEGORIES = [f"category {i}" for i in range(30)]
+KINDS = (
+    ("bloom", "id"),
+    ("bloom", "tag"),
+    ("values", "category"),
+    ("values", "amount"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    stack: Stack
+    rows: list[dict[str, Any]]
+
+    def ids(self, where: str, session: dict[str, str] | None = None) -> list[int]:
+        found = self.stack.query(f"SELECT n FROM {TABLE} WHERE {where}", session)
+        return sorted(row[0] for row in found)
+
+    def kept(self, where: str) -> int:
+        return self.stack.kept_files(f"SELECT count(n) FROM {TABLE} WHERE {where}")
+
+
+def _rows(number: int, rng: random.Random) -> list[dict[str, Any]]:
+    few = rng.sample(_CATEGORIES, 3)
+    return [
+        {
+            "n": number * ROWS + i,
+            "id": rng.randrange(10**12),
+            "tag": f"T{rng.randrange(10**6):06d}",
+            "category": None if rng.random() < 0.1 else rng.choice(few),
+            "amount": (number % 4) * 100 + i % 2,
+        }
+        for i in range(ROWS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A table that nothing sorts, indexed by Spark with every kind."""
+    directory = tmp_path_factory.mktemp("kinds") / "table"
+    directory.mkdir()
+    rng = random.Random(7)
+    rows: list[dict[str, Any]] = []
+    past = time.time() - 60
+    for number in range(FILES):
+        some = _rows(number, rng)
+        rows += some
+        columns = {name: pa.array([r[name] for r in some]) for name in some[0]}
+        columns["amount"] = columns["amount"].cast(pa.decimal128(21, 2)).cast(
+            pa.decimal128(9, 2)
+        )
+        path = directory / f"part-{number:03d}.parquet"
+        filters = {"id": {"ndv": ROWS}} if number % 2 else None
+        pq.write_table(pa.table(columns), path, bloom_filter_options=filters)
+        os.utime(path, (past, past))
+    _register(stack, directory)
+    _index(stack, Asked(KINDS))
+    return Lake(stack, rows)
+
+
+def _register(stack: Stack, directory: Path) -> None:
+    location = f"file://{directory}"
+    columns = (
+        Column("n", INTEGER),
+        Column("id", BIGINT),
+        Column("tag", varchar(20)),
+        Column("category", STRING),
+        Column("amount", decimal(12, 2)),
+    )
+    table = Table(TableName("laws", "kinds"), columns, (), location)
+    with MetastoreClient(stack.metastore_uri) as client:
+        register_table(client, table.name, table, [Partition("", (), location)])
+
+
+def _index(stack: Stack, asked: Asked) -> None:
+    config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
+    report = index_table(
+        config, TABLE, asked=asked, progress=lambda done, total: None, say=lambda text: None
+    )
+    assert report["files"] == FILES and not report["failed"]
+
+
+def _holds(lake: Lake, where: str, expected: list[int], most: int) -> None:
+    assert lake.ids(where) == expected
+    assert lake.ids(where, {"pruning_enabled": "false"}) == expected
+    assert lake.kept(where) <= most, where
+
+
+def test_a_point_among_random_numbers(lake: Lake) -> None:
+    for row in lake.rows[:: ROWS * 5]:
+        _holds(lake, f"id = {row['id']}", [row["n"]], 2)
+        _holds(lake, f"tag = '{row['tag']}'", _where(lake, tag=row["tag"]), 3)
+    ids = [row["id"] for row in lake.rows[:: ROWS * 8]]
+    expected = sorted(row["n"] for row in lake.rows if row["id"] in ids)
+    _holds(lake, f"id IN ({', '.join(map(str, ids))}, 5, 6)", expected, len(ids) + 2)
+    _holds(lake, "id = 12345", [], 2)
+
+
+def _where(lake: Lake, **wanted: Any) -> list[int]:
+    return sorted(r["n"] for r in lake.rows if all(r[k] == v for k, v in wanted.items()))
+
+
+def test_values(lake: Lake) -> None:
+    files = {c: {r["n"] // ROWS for r in lake.rows if r["category"] == c} for c in _CATEGORIES}
+    common = max(files, key=lambda c: len(files[c]))
+    _holds(lake, f"category = '{common}'", _where(lake, category=common), len(files[common]))
+    _holds(lake, "category = 'category 99'", [], 0)
+    starting = [r["n"] for r in lake.rows if (r["category"] or "").startswith("category 1")]
+    most = len({n // ROWS for n in starting})
+    assert most < FILES
+    _holds(lake, "category LIKE 'category 1%'", sorted(starting), most)
+    amounts = [r["n"] for r in lake.rows if r["amount"] not in (0, 1)]
+    _holds(lake, "amount NOT IN (0, 1)", sorted(amounts), FILES * 3 // 4)
+
+
+def test_kinds_together_over_an_or(lake: Lake) -> None:
+    row = lake.rows[5]
+    where = f"(id = {row['id']} OR category = 'category 99')"
+    _holds(lake, where, [row["n"]], 2)
+
+
+def test_a_join_asks_the_filters(lake: Lake) -> None:
+    ids = [row["id"] for row in lake.rows[:: ROWS * 6]]
+    values = ", ".join(f"BIGINT '{i}'" for i in ids)
+    sql = f"SELECT count(*) FROM {TABLE} t JOIN (VALUES {values}) AS v(k) ON t.id = v.k"
+    assert lake.stack.query(sql) == [[len(ids)]]
+    assert lake.stack.kept_files(sql) <= len(ids) + 3
