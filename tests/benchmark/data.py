@@ -51,14 +51,21 @@ def _lineitem(scale: float) -> pa.Table:
     return table.cast(pa.schema(plain)).sort_by("l_shipdate")
 
 
-def small_files(count: int = SMALL_FILES) -> Path:
-    """lineitem at SF 0.5 (3 M rows x 16 columns) as ``count`` zstd files in one directory."""
-    directory = root() / f"lineitem-{count}"
+def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
+    """lineitem at SF 0.5 (3 M rows x 16 columns) as ``count`` zstd files in one directory.
+
+    Args:
+        floats: prices, discounts and taxes as doubles, in which a NaN may hide.
+    """
+    directory = root() / f"lineitem-{count}{'-floats' if floats else ''}"
     if (directory / "_DONE").exists():
         return directory
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
     table = _lineitem(0.5).combine_chunks()
+    for name in ("l_extendedprice", "l_discount", "l_tax") if floats else ():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, table.column(name).cast(pa.float64()))
     edges = np.linspace(0, table.num_rows, count + 1).astype(int).tolist()
     for i in range(count):
         part = table.slice(edges[i], edges[i + 1] - edges[i])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,12 +15,9 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from bridge.jobs.plugin import build_plugin
 from bridge.planner.index_view import IndexViews
 from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
-from bridge.servers.java import find_jdk
-from bridge.servers.maven import Artifact, artifact_file, build_once
 from bridge.service.client import PlannerClient
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
@@ -33,6 +28,7 @@ from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT
 from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, percentile
+from tests.benchmark.java import run_java
 from tests.benchmark.planning import OneTable, indexed
 
 DAY_WIRE = (
@@ -145,21 +141,7 @@ def wire(count: int = 1_000_000) -> list[Figure]:
 
 def _java_rate(port: str, count: int) -> list[Figure]:
     """The same with the connector's own client, to its last split object; the best of three."""
-    jdk = find_jdk(25)
-    plugin = build_plugin("476", root() / "plugin", None, "skipbridge", lambda line: None)
-    core = artifact_file(Artifact("io.trino", "trino-server-core", "476", "tar.gz"))
-    home = build_once(
-        root() / "trino-core-476", lambda to: shutil.unpack_archive(core, to, filter="data")
-    )
-    libraries = f"{next(home.glob('*/lib'))}/*:{plugin}/*"
-    with tempfile.TemporaryDirectory() as classes:
-        source = Path(__file__).parent / "java" / "SplitRate.java"
-        compiler = [jdk.javac, "-cp", libraries, "-d", classes, str(source)]
-        subprocess.run(compiler, check=True)
-        main = "io.skipbridge.trino.split.SplitRate"
-        command = [jdk.java, "-Xmx2G", "-cp", f"{classes}:{libraries}", main, port]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-    runs = [[float(x) for x in line.split()] for line in done.stdout.splitlines()][1:]
+    runs = run_java("io.skipbridge.trino.split.SplitRate", port)[1:]
     assert all(run[0] == count for run in runs)
     seconds, first = min((run[1], run[2]) for run in runs)
     return [
