@@ -74,7 +74,10 @@ def build(
         out_dir.mkdir(parents=True, exist_ok=True)
         target = out_dir / jar_name(hive_version)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(jars[0], draft)
-        draft.replace(target)
+        try:
+            shutil.copyfile(jars[0], draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
     progress(f"built {target}")
     return target

@@ -17,6 +17,7 @@ from bridge.metastore.hooks import is_hooked, is_marked, refuse_unhookable
 
 _FILTER = "hive.optimize.index.filter"
 _FILTER_MEND = f"set {_FILTER}=true in its hive-site.xml, and restart it"
+_OLD = ("2.", "3.")  # 2.3's metastore says 3.0
 _JAR = re.compile(r"skipbridge-hive-(\d[\w.]*?)\.jar")
 _CLASS_PATH = "SELECT reflect('java.lang.System', 'getProperty', 'java.class.path')"
 
@@ -39,7 +40,7 @@ def examine_hive(hive: HiveAddress) -> Iterator[Finding]:
         return
     with session:
         yield guarded("Hive", lambda: _jar(session, hive.address), "error")
-        yield guarded("Hive filters", lambda: _filters(session))
+        yield guarded("Hive filters", lambda: examine_filters(session))
 
 
 def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Finding]:
@@ -57,12 +58,12 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Find
     except BridgeError as error:
         yield Finding(check, "error", error.message, error.hint)
         return
-    if is_hooked(of.table.sd) and not asked_hive and version.startswith(("2.", "3.")):
+    if is_hooked(of.table.sd) and not asked_hive and version.startswith(_OLD):
         yield Finding(
             "Hive filters",
             "warning",
-            f"Hive {version} tells input formats a query's filter only with {_FILTER}=true, which "
-            "is not its default",
+            f"before 4.0 Hive tells input formats a query's filter only with {_FILTER}=true, which "
+            f"is not its default (the metastore is of version {version})",
             f"{_FILTER_MEND}; `skipbridge doctor --hive HOST:PORT` looks whether it is set",
         )
 
@@ -128,7 +129,7 @@ def _jar(session: HiveSession, address: str) -> Finding:
     return Finding("Hive", "ok", f"{found}, with hooks for {jars[0]}; its planner is {planner}")
 
 
-def _filters(session: HiveSession) -> Finding:
+def examine_filters(session: HiveSession) -> Finding:
     value = _setting(session, _FILTER)
     if (value or "").lower() != "true":
         return Finding(

@@ -10,6 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bridge.cli.main import cli
+from bridge.clients.hive import HiveSession
+from bridge.jobs.doctor_hive import HiveAddress, examine_filters, examine_hive
+from bridge.jobs.finding import Finding
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.hooks import PARQUET_HOOK, is_hooked
@@ -185,6 +188,36 @@ def test_doctor_knows_hooks(hive: RunningHiveServer2, client: MetastoreClient) -
     found = findings(table)[check]
     assert found["status"] == "error" and "bucketed" in found["detail"]
     assert found["mend"] == f"skipbridge hive unhook {table}"
+
+
+def test_doctor_sees_which_jar_hive_has(hive: RunningHiveServer2) -> None:
+    address = HiveAddress(f"127.0.0.1:{hive.server.port}", "NONE")
+
+    def told() -> Finding:
+        return next(f for f in examine_hive(address) if f.check == "Hive")
+
+    ((class_path,),) = hive.query(
+        "SELECT reflect('java.lang.System', 'getProperty', 'java.class.path')"
+    )
+    assert told().status == "ok" and "with hooks for 4.0.1" in told().detail
+    try:
+        for jars, status, word, mend in (
+            ("/lib/x.jar", "warning", "without the hooks' jar", "skipbridge hive jar"),
+            ("/lib/skipbridge-hive-2.3.10.jar", "error", "hooks for Hive 2.3.10", "version 4.0.1"),
+            ("/skipbridge-hive-4.0.1.jar:/b/skipbridge-hive-3.1.3.jar", "warning", "3.1.3", "one"),
+        ):
+            hive.query(f"SET system:java.class.path={jars}")
+            found = told()
+            assert found.status == status and word in found.detail and mend in found.mend
+    finally:
+        hive.query(f"SET system:java.class.path={class_path}")
+
+
+def test_doctor_sees_that_no_filter_is_handed_over(hive: RunningHiveServer2) -> None:
+    address = f"127.0.0.1:{hive.server.port}"
+    for value, status in (("false", "warning"), ("true", "ok")):
+        with HiveSession(address, settings={"hive.optimize.index.filter": value}) as session:
+            assert examine_filters(session).status == status
 
 
 def test_doctor_finds_no_hive(hive: RunningHiveServer2) -> None:

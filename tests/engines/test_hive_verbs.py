@@ -78,6 +78,10 @@ def verbs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Verbs]:
         yield Verbs(running.uri, Shop(client, tmp_path))
 
 
+def before_4(verbs: Verbs) -> bool:
+    return not verbs.client.get_version().startswith("4.")
+
+
 def special_table(verbs: Verbs) -> str:
     """Partitions of strange names, of other formats, with properties and statistics."""
     shop = verbs.shop
@@ -251,6 +255,25 @@ def test_two_at_once(verbs: Verbs) -> None:
     assert verbs.snapshot("both") == before
 
 
+def test_doctor_warns_of_versions_that_hand_no_filter_over(verbs: Verbs) -> None:
+    verbs.many("filtered", 2)
+
+    def findings() -> dict[str, dict[str, str]]:
+        words = ["doctor", verbs.name("filtered"), "--output", "json"]
+        result = CliRunner().invoke(cli, [*words, "--metastore-uri", verbs.uri])
+        return {f["check"]: f for f in json.loads(result.stdout)}
+
+    assert "Hive filters" not in findings()
+    verbs.report("hook", verbs.name("filtered"))
+    found = findings()
+    assert "2 partitions" in found[f"Hive hooks of {verbs.name('filtered')}"]["detail"]
+    if before_4(verbs):
+        assert found["Hive filters"]["status"] == "warning"
+        assert "hive.optimize.index.filter=true" in found["Hive filters"]["mend"]
+    else:
+        assert "Hive filters" not in found
+
+
 @pytest.mark.parametrize("verb", ["hook", "unhook", "ddl"])
 def test_bad_input(verbs: Verbs, verb: str) -> None:
     verbs.shop.table("orders")
@@ -277,8 +300,12 @@ def test_what_is_not_ours_is_refused(verbs: Verbs) -> None:
     shop.table("bucketed", sd=bucketed)
     shop.table("text", sd=descriptor((shop.root / "text").as_uri(), TEXT))
     shop.table("acme", sd=descriptor((shop.root / "acme").as_uri(), ("com.acme.In", *PARQUET[1:])))
-    if "2.3" in verbs.client.get_version():  # 4.0 creates an ACID table for Hive alone
-        shop.table("acid", parameters={"transactional": "true", "transactional_properties": "x"})
+    if before_4(verbs):  # 4.0 creates an ACID table for Hive alone
+        files = descriptor((shop.root / "acid").as_uri(), ORC)
+        files.numBuckets, files.bucketCols = 4, ["k"]
+        shop.table(
+            "acid", sd=files, tableType="MANAGED_TABLE", parameters={"transactional": "true"}
+        )
     for table in verbs.client.get_all_tables(shop.name):
         before = verbs.snapshot(table)
         for words in (["hook"], ["hook", "--dry-run"], ["ddl"]):
