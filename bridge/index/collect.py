@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from bridge.errors import FileCorrupt, FileUnreadable
-from bridge.index.footer import TAIL, Footer, FooterReader, footer_length
+from bridge.index.footer import Footer, FooterReader
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, Kind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.scan import leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
+from bridge.storage.parquet_tail import read_tail
 from bridge.storage.port import FileStat, Storage
 
 Nan = Literal["footer", "scan"]
@@ -135,7 +136,7 @@ class _Chunk:
         return Collected(collected.files, collected.columns, tables)
 
     def _read(self, task: FileTask) -> tuple[Footer, dict[str, list[Row]]]:
-        tail = self._tail(task)
+        tail = read_tail(self.storage, task.uri, task.size)
         footer = self.reader.read(tail, task.size, task.uri)
         if self.reading.nan == "footer" and not self.reading.kinds:
             return footer, {}
@@ -172,19 +173,6 @@ class _Chunk:
             if gathering is not None:
                 found[definition.signature] = gathering
         return found
-
-    def _tail(self, task: FileTask) -> bytes:
-        start = max(0, task.size - TAIL)
-        (tail,) = self.storage.read_ranges(task.uri, [(start, task.size)])
-        length = footer_length(tail, task.uri)
-        if length > len(tail):
-            if length > task.size:
-                raise FileCorrupt(
-                    f"{task.uri} is cut short: its footer alone has {length} bytes", ""
-                )
-            (head,) = self.storage.read_ranges(task.uri, [(task.size - length, start)])
-            tail = head + tail
-        return tail
 
 
 def _same(task: FileTask, after: FileStat) -> bool:

@@ -16,11 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.errors import FileCorrupt
 from bridge.index.stored import StoredColumn, StoredType
+from bridge.storage.parquet_tail import open_footer
 
-TAIL = 64 * 1024
-"""Bytes read at the end of a file at first; most footers fit."""
 CUT_FROM = 32 * 1024 * 1024
 """Files larger than this are cut into splits at row groups, whose offsets are kept."""
 _DAYS_1900 = -25_567
@@ -68,29 +66,6 @@ class _Leaf:
     dated: bool  # a date or time: the calendar matters
     exact: bool  # bounds are values: writers cut long strings, and few footers say whether
     nans: int | None
-
-
-def footer_length(tail: bytes, uri: str) -> int:
-    """Bytes of the footer with its length and magic, from the end of a file.
-
-    Errors:
-        FileCorrupt: not Parquet, cut short, or encrypted.
-    """
-    if len(tail) < 12 or tail[-4:] != b"PAR1":
-        what = "has an encrypted footer" if tail[-4:] == b"PARE" else "is not a Parquet file"
-        raise FileCorrupt(f"{uri} {what}: it ends in {tail[-4:]!r}", "remove or rewrite the file")
-    return int.from_bytes(tail[-8:-4], "little") + 8
-
-
-def open_footer(tail: bytes, uri: str) -> pq.FileMetaData:
-    """The footer in the end of a file that holds all of it. Errors: FileCorrupt."""
-    try:
-        reader = pq.core.ParquetReader()  # a third faster than read_metadata, which wraps it
-        reader.open(pa.BufferReader(tail))
-        return reader.metadata
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {first}", "rewrite it") from error
 
 
 class FooterReader:

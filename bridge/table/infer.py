@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt, SchemaConflict
+from bridge.storage.parquet_tail import open_footer, read_tail
 from bridge.storage.port import Storage
 from bridge.table.model import Column
 from bridge.types import (
@@ -36,7 +36,6 @@ from bridge.types import (
     struct,
 )
 
-_TAIL = 64 << 10
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 _SIMPLE: dict[pa.DataType, Type] = {
     pa.bool_(): BOOLEAN,
@@ -68,21 +67,10 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
         FileCorrupt: not Parquet, cut short, or damaged.
         FileUnreadable, StorageFailure.
     """
-    (tail,) = storage.read_ranges(uri, [(max(0, size - _TAIL), size)])
-    if len(tail) < 12 or tail[-4:] != b"PAR1":
-        raise FileCorrupt(
-            f"{uri} is not a Parquet file: it ends in {tail[-4:]!r}", "remove or rewrite the file"
-        )
-    length = int.from_bytes(tail[-8:-4], "little") + 8
-    if length > size:
-        raise FileCorrupt(
-            f"{uri} is cut short: its footer alone has {length} bytes", "rewrite the file"
-        )
-    if length > len(tail):
-        (tail,) = storage.read_ranges(uri, [(size - length, size)])
+    # Offsets in a footer count from the file's start, but its schema needs none of them.
+    metadata = open_footer(read_tail(storage, uri, size), uri)
     try:
-        # Offsets in a footer count from the file's start, but its schema needs none of them.
-        return pq.read_metadata(pa.BufferReader(tail)).schema.to_arrow_schema()
+        return metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as e:
         raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
 

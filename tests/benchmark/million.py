@@ -10,7 +10,7 @@ import pyarrow as pa
 from bridge.expression.text import parse_where
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
-from bridge.index.footer import Footer, FooterReader, open_footer
+from bridge.index.footer import Footer, FooterReader
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.store import IndexStore
 from bridge.planner.index_view import IndexViews
@@ -48,7 +48,6 @@ def _footer() -> Footer:
 
     pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), sink)
     raw = sink.getvalue().to_pybytes()
-    open_footer(raw, "synthetic")
     return FooterReader().read(raw, len(raw), "synthetic")
 
 
