@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
@@ -172,7 +173,7 @@ class Comparison:
             request.keys,
             recursive=self._settings.recursive,
         )
-        if not stored.partitions and not stored.collisions:
+        if not stored.partitions and (table is None or not stored.collisions):
             self._refuse_nothing(place, stored, names, table)
         state = parse_state(properties.get(STATE_PROPERTY))
         plan = Plan(table, names, place, extractor, directories, stored, state, False, listed_at)
@@ -200,6 +201,12 @@ class Comparison:
     ) -> None:
         if self._request.drop_all and table is not None:
             return
+        if stored.collisions:
+            raise InvalidRequest(
+                f"below {place.root}, {' and '.join(stored.collisions[0][1])} claim the same "
+                "partition, and there is no other",
+                "merge them into one directory",
+            )
         if stored.unparsable:
             directory, reason = stored.unparsable[0]
             raise InvalidRequest(
@@ -238,8 +245,8 @@ class Comparison:
     def _evolution(self, plan: Plan) -> Evolution:
         """The table's columns after this run.
 
-        Files of new partitions, and those written since the last run, are looked at; all of them
-        (a sample) where these alone would not do.
+        Files of new partitions, and of those written to since the last run, are looked at; those of
+        all partitions where these alone would not do.
         """
         rows = sorted(p.row for p in plan.stored.partitions.values())
         newest = plan.directories.rows["newest"].to_numpy()
@@ -259,12 +266,7 @@ class Comparison:
         return found
 
     def _look(self, plan: Plan, rows: Sequence[int]) -> Evolution:
-        samples = plan.directories.rows.select(["path", "sample", "sample_bytes"])
-        chosen = thinned(rows, self._settings.schema_sample)
-        files = [
-            (f"{plan.directories.uri(row['path'])}/{row['sample']}", row["sample_bytes"])
-            for row in samples.take(pa.array(chosen, pa.int64())).to_pylist()
-        ]
+        files = self._files(plan, rows)
         found = read_schemas(self._storage.storage, files, threads=self._settings.threads)
         self._report.unreadable = list(found.unreadable)
         if plan.table is None and not found.columns:
@@ -273,6 +275,24 @@ class Comparison:
         self._files_columns = found.columns
         table = plan.table.columns if plan.table is not None else ()
         return evolve(table, found.columns, plan.stored.keys)
+
+    def _files(self, plan: Plan, rows: Sequence[int]) -> list[tuple[str, int]]:
+        """The files to look at: all in these directories, or if they are too many the newest of
+        each, or of some, evenly chosen.
+        """
+        most = self._settings.schema_sample
+        table = plan.directories.rows
+        counts = table["files"].to_numpy()
+        total = int(counts[np.array(rows, np.int64)].sum())
+        if total > len(rows) and (not most or total <= most):
+            paths = plan.directories.paths
+            return self._storage.files([plan.directories.uri(paths[r]) for r in rows])
+        chosen = pa.array(thinned(rows, most), pa.int64())
+        samples = table.select(["path", "sample", "sample_bytes"]).take(chosen).to_pylist()
+        return [
+            (f"{plan.directories.uri(row['path'])}/{row['sample']}", row["sample_bytes"])
+            for row in samples
+        ]
 
     def _diff(self, plan: Plan, table: RegisteredTable) -> Changes:
         amended = amended_table(table.record, plan.columns, table.spelled, {})

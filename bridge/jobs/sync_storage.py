@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bridge.errors import InvalidRequest, StorageFailure
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import canonical
 from bridge.sync.listing import Directories, list_directories
 
+T = TypeVar("T")
 Lister = Callable[[str], Directories]
 # Hadoop's names of the scheme that others call s3: Hive and Spark open only these.
 _HADOOP = frozenset({"s3a", "s3n"})
@@ -108,10 +110,24 @@ class SyncStorage:
 
         return self._all(has_data, locations)
 
+    def files(self, directories: Sequence[str]) -> list[tuple[str, int]]:
+        """All data files right in some directories (or below, as engines read them), with sizes."""
+
+        def listed(directory: str) -> list[tuple[str, int]]:
+            pages = self.storage.pages(directory, recursive=self._recursive)
+            found = (data_files(page, directory) for page in pages)
+            return [
+                (uri, int(size))
+                for part in found
+                for uri, size in zip(part.paths.to_pylist(), part.sizes, strict=True)
+            ]
+
+        return [file for part in self._all(listed, directories) for file in part]
+
     def occupied(self, locations: Sequence[str]) -> list[bool]:
         """`holds_data` of many."""
         return self._all(self.holds_data, locations)
 
-    def _all(self, ask: Callable[[str], bool], locations: Sequence[str]) -> list[bool]:
+    def _all(self, ask: Callable[[str], T], locations: Sequence[str]) -> list[T]:
         with ThreadPoolExecutor(self._threads, "skipbridge-look") as pool:
             return list(pool.map(ask, locations))

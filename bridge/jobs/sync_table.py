@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from bridge.errors import MetastoreFailure, TableExists
@@ -145,7 +146,22 @@ class TableSync:
         report.failed = writer.failed
         if plan.table_changes or altered or added or dropped:
             report.outcome = "synced"
+        if not self._settled(plan, added, dropped):
+            return False
         return self._remember(plan, table, (set(plan.names) | set(added)) - set(dropped))
+
+    def _settled(self, plan: Plan, added: Sequence[str], dropped: Sequence[str]) -> bool:
+        """Whether what was added still has data and what was dropped still has none.
+
+        Files may come and go, and another sync may see them, between a look and the write that
+        follows from it: whoever writes last looks once more.
+        """
+        gone = set(dropped)
+        places = [d.location for d in plan.changes.drops if d.name in gone]
+        if any(self._storage.occupied(places)):
+            return False
+        new = set(added)
+        return len(self._present(plan, [p for p in self._new(plan) if p.name in new])) == len(new)
 
     def _new(self, plan: Plan) -> Iterator[NewPartition]:
         for key in plan.changes.adds:
@@ -165,7 +181,7 @@ class TableSync:
         found = self._storage.present([canonical(p.spelled) for p in batch])
         kept = [p for p, there in zip(batch, found, strict=True) if there]
         if len(kept) < len(batch):
-            log.warning("%s: %d directories vanished", self._report.table, len(batch) - len(kept))
+            log.info("%s: %d directories vanished", self._report.table, len(batch) - len(kept))
         return kept
 
     def _gone(self, batch: Sequence[Drop]) -> list[Drop]:
@@ -175,7 +191,13 @@ class TableSync:
 
     def _write_table(self, plan: Plan) -> bool:
         name = self._request.name
-        marks = {ROOT_PROPERTY: plan.place.root, EXTRACTOR_PROPERTY: plan.extractor}
+        marks = {
+            ROOT_PROPERTY: plan.place.root,
+            EXTRACTOR_PROPERTY: plan.extractor,
+            # No state, so that everything is compared after a kill; unlike any other, so that
+            # another sync notices.
+            STATE_PROPERTY: f"begun {uuid.uuid4()}",
+        }
         if plan.table is None:
             made = new_table(
                 name, plan.columns, plan.stored.keys, plan.place.spell(plan.place.root), marks
