@@ -19,15 +19,18 @@ import pyarrow as pa
 from bridge.errors import BridgeError
 from bridge.expression.nodes import (
     BoundAnd,
+    BoundCall,
     BoundExpression,
     BoundFalse,
     BoundPredicate,
     BoundReference,
     BoundTrue,
+    spelled,
 )
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.expression.terms import FUNCTIONS
 from bridge.index.kinds.chain import Ask, has_or, never
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
@@ -205,9 +208,7 @@ class FilePruner:
             return ()
         return tuple(
             sorted(
-                ".".join(r.path)
-                for r in references(predicate)
-                if self._statistics.column(r) is not None
+                spelled(r) for r in references(predicate) if self._statistics.column(r) is not None
             )
         )
 
@@ -217,9 +218,25 @@ class FilePruner:
             return ()
         return tuple(
             sorted(
-                ".".join(r.path)
+                spelled(r)
                 for r in references(predicate)
-                if self._statistics.column(r) is None and not r.partition
+                if self._statistics.column(r) is None
+                and not r.partition
+                and not isinstance(r, BoundCall)
+            )
+        )
+
+    def unindexed_functions(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """Functions of columns in the predicate that no index holds values of."""
+        if self._view.serving is None:
+            return ()
+        held = {k.definition.on for k in self._view.serving.kinds}
+        calls = {r for r in references(predicate) if isinstance(r, BoundCall)}
+        return tuple(
+            sorted(
+                spelled(r)
+                for r in calls
+                if spelled(r) not in held and FUNCTIONS[r.function].apply is not None
             )
         )
 

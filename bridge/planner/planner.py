@@ -9,6 +9,7 @@ handed out.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -290,6 +291,10 @@ class ScanPlan:
                     f"skipbridge index build {name} --nan scan",
                 )
             )
+        for text in self._pruner.unindexed_functions(self.predicate):
+            command = f"skipbridge index build {name} --expression {shlex.quote(text)}"
+            detail = "no index holds values of this function"
+            found.append(IndexNotUsed(f"expression({text})", "NO_INDEX", detail, command))
         for kind in list(self._kind_stages):
             if kind.problem is not None:
                 mend = f"skipbridge index build {name}"

@@ -1,0 +1,270 @@
+"""A catalogue that remembers tables, partition names and partitions, and never more than is true.
+
+The law: what is answered for a query is what the metastore held at some moment after the query
+asked, or, where the table's freshness allows an age, not longer before it than that. A stale name
+list is a partition missing, and a partition missing is rows lost; so with an age of 0 the cache
+answers only after the metastore's notification events have shown that nothing changed, one call of
+a millisecond or two instead of fetching a hundred thousand names. Where events are not recorded,
+nothing is remembered for an age of 0.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from bridge.metastore.catalog import HiveCatalog
+from bridge.metastore.notifications import EventLog
+from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.telemetry import METASTORE_CACHE
+
+T = TypeVar("T")
+_TABLE = "table"
+_NAMES = "names"
+_PARTITIONS = "partitions"
+_PARTITION_WEIGHT = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    """An answer under way; void once its table was forgotten meanwhile."""
+
+    began: float
+    keep: bool
+    void: bool = False
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """What is known of one table, each with the time at which it was asked for."""
+
+    answers: dict[str, tuple[float, Any]] = field(default_factory=dict)
+    partitions: dict[str, tuple[float, Partition]] = field(default_factory=dict)
+    loads: set[_Load] = field(default_factory=set)
+
+    def weigh(self) -> int:
+        """In names; a partition with its location counts for four."""
+        names = self.answers.get(_NAMES)
+        held = len(names[1]) if names is not None else 0
+        return 1 + held + _PARTITION_WEIGHT * len(self.partitions)
+
+
+class CachedCatalog:
+    """Implements `bridge.table.model.Catalog`; shared by all threads of a planner.
+
+    Args:
+        catalog: closed with this one.
+        capacity: names remembered, a partition counting for four; tables not used for longest go
+            first.
+        vouched: every writer of the metastore records notification events, also those that cannot
+            be asked.
+    """
+
+    def __init__(self, catalog: HiveCatalog, capacity: int, *, vouched: bool = False) -> None:
+        self._catalog = catalog
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[TableName, _Remembered] = OrderedDict()
+        self._weights: dict[TableName, int] = {}
+        self._events = EventLog(catalog.client, self._forget, vouched=vouched)
+
+    def close(self) -> None:
+        self._catalog.close()
+
+    def __enter__(self) -> CachedCatalog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def schemas(self) -> list[str]:
+        return self._catalog.schemas()
+
+    def tables(self, schema: str) -> list[str]:
+        return self._catalog.tables(schema)
+
+    def table(self, name: TableName, age: float = 0.0) -> Table:
+        return self._remembered(name, _TABLE, age, lambda: self._catalog.table(name))
+
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
+        if not table.partition_keys:
+            return self._catalog.partition_names(table)
+        return self._remembered(
+            table.name, _NAMES, age, lambda: self._catalog.partition_names(table)
+        )
+
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
+        if not table.partition_keys:
+            return self._catalog.partitions(table, names)
+        known = self._events.catch_up(age)
+        oldest = _oldest(known, age)
+        found: dict[str, Partition] = {}
+        with self._lock:
+            entry = self._entry(table.name)
+            for name in names if entry.partitions else ():
+                held = entry.partitions.get(name)
+                if held is not None and held[0] >= oldest:
+                    found[name] = held[1]
+            load = self._begin(entry, known or age > 0)
+        missing = [n for n in names if n not in found] if found else names
+        METASTORE_CACHE.labels(_PARTITIONS, "hit").inc(len(found))
+        METASTORE_CACHE.labels(_PARTITIONS, "miss").inc(len(missing))
+
+        def remember(batch: PartitionBatch) -> None:
+            with self._lock:
+                kept = self._kept(table.name, load)
+                if kept is not None:
+                    kept.partitions.update((p.name, (load.began, p)) for p in batch.partitions)
+                    self._shrink(table.name, kept)
+
+        def end() -> None:
+            with self._lock:
+                self._end(table.name, load)
+
+        return _Merged(names, found, self._catalog.partitions(table, missing), remember, end)
+
+    def forget(self, name: TableName) -> None:
+        """The next answers about this table come from the metastore."""
+        self._forget(name.schema, name.table)
+
+    def _remembered(self, name: TableName, kind: str, age: float, ask: Callable[[], T]) -> T:
+        known = self._events.catch_up(age)
+        with self._lock:
+            entry = self._entry(name)
+            held = entry.answers.get(kind)
+            if held is not None and held[0] >= _oldest(known, age):
+                METASTORE_CACHE.labels(kind, "hit").inc()
+                return cast(T, held[1])
+            load = self._begin(entry, known or age > 0)
+        METASTORE_CACHE.labels(kind, "miss").inc()
+        try:
+            answer = ask()
+            with self._lock:
+                kept = self._kept(name, load)
+                if kept is not None:
+                    kept.answers[kind] = (load.began, answer)
+                    self._shrink(name, kept)
+            return answer
+        finally:
+            with self._lock:
+                self._end(name, load)
+
+    # under the lock
+
+    def _entry(self, name: TableName) -> _Remembered:
+        entry = self._tables.get(name)
+        if entry is None:
+            entry = self._tables[name] = _Remembered()
+        self._tables.move_to_end(name)
+        return entry
+
+    def _begin(self, entry: _Remembered, keep: bool) -> _Load:
+        load = _Load(time.monotonic(), keep)
+        entry.loads.add(load)
+        return load
+
+    def _kept(self, name: TableName, load: _Load) -> _Remembered | None:
+        """Where an answer may be kept: nowhere if the table has changed since it was asked for."""
+        return self._tables.get(name) if load.keep and not load.void else None
+
+    def _end(self, name: TableName, load: _Load) -> None:
+        entry = self._tables.get(name)
+        if entry is None:
+            return
+        entry.loads.discard(load)
+        if not (entry.answers or entry.partitions or entry.loads):
+            del self._tables[name]
+
+    def _shrink(self, name: TableName, entry: _Remembered) -> None:
+        self._weights[name] = entry.weigh()
+        while sum(self._weights.values()) > self._capacity:
+            oldest = next(iter(self._tables))
+            self._drop(oldest)
+
+    def _drop(self, name: TableName) -> None:
+        entry = self._tables.pop(name)
+        self._weights.pop(name, None)
+        for load in entry.loads:
+            load.void = True
+
+    def _forget(self, schema: str | None, table: str | None) -> None:
+        with self._lock:
+            gone = [
+                name
+                for name in self._tables
+                if schema in (None, name.schema) and table in (None, name.table)
+            ]
+            for name in gone:
+                self._drop(name)
+
+
+def _oldest(known: bool, age: float) -> float:
+    """The time at or after which an answer must have been asked for."""
+    if known:
+        return float("-inf")
+    return time.monotonic() - age if age > 0 else float("inf")
+
+
+class _Merged:
+    """Partitions remembered and partitions fetched, in the order of the names."""
+
+    def __init__(
+        self,
+        names: list[str],
+        found: dict[str, Partition],
+        fetched: PartitionFetch,
+        remember: Callable[[PartitionBatch], None],
+        end: Callable[[], None],
+    ) -> None:
+        self._names = iter(names)
+        self._found = found
+        self._fetched = fetched
+        self._remember = remember
+        self._end = end
+
+    def __iter__(self) -> _Merged:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        try:
+            batch = next(self._fetched, None)
+        except BaseException:
+            self._end()
+            raise
+        if batch is None:
+            self._end()
+            rest = tuple(self._found[n] for n in self._names)
+            if not rest:
+                raise StopIteration
+            return PartitionBatch(rest)
+        self._remember(batch)
+        return self._found_before(batch) if self._found else batch
+
+    def _found_before(self, batch: PartitionBatch) -> PartitionBatch:
+        """The batch, with the remembered partitions that are named before its last."""
+        fetched = {p.name: p for p in batch.partitions}
+        awaited = len(batch.partitions) + len(batch.missing)
+        merged: list[Partition] = []
+        while awaited:
+            name = next(self._names)
+            held = self._found.get(name)
+            if held is None:
+                awaited -= 1
+                held = fetched.get(name)
+            if held is not None:
+                merged.append(held)
+        return PartitionBatch(tuple(merged), batch.missing)
+
+    def close(self) -> None:
+        self._fetched.close()
+        self._end()

@@ -1,0 +1,157 @@
+"""Hive and a planner together: hooked tables beside the same files unhooked."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import register_table
+from bridge.jobs.hive import hook_table
+from bridge.jobs.index_table import index_table
+from bridge.jobs.serve import RunningService
+from bridge.service._gen import ttypes
+from bridge.table.model import Partition, Table, TableName
+from tests.engines.conftest import RunningHiveServer2
+
+FETCH = {"hive.fetch.task.conversion": "more"}
+TEZ = {"hive.fetch.task.conversion": "none"}
+PRUNING = "skipbridge.pruning_enabled"
+_READ = re.compile(r"skipbridge: (\S+) reads (\d+) of (\d+) files \(generation (-?\d+), query")
+Select = Callable[[ttypes.PlanRequest], ttypes.FileSelection]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One listing, as the hook's log tells it."""
+
+    table: str
+    read: int
+    listed: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows of a query, and what the hooks said meanwhile."""
+
+    rows: list[tuple[Any, ...]]
+    scans: list[Scan]
+    warnings: list[str]
+
+    @property
+    def read(self) -> int:
+        return sum(s.read for s in self.scans)
+
+    @property
+    def listed(self) -> int:
+        return sum(s.listed for s in self.scans)
+
+    @property
+    def ids(self) -> list[Any]:
+        """The first column, in order."""
+        return sorted(row[0] for row in self.rows)
+
+
+@dataclass(slots=True)
+class PlannerUnderTest:
+    """A planner in this process, over a metastore; what it is asked can be counted and changed.
+
+    Attributes:
+        asked: requests for files, in order.
+        answer: in place of the planner's own answer, if set.
+    """
+
+    service: RunningService
+    asked: list[ttypes.PlanRequest] = field(default_factory=list)
+    answer: Callable[[Select, ttypes.PlanRequest], ttypes.FileSelection] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return self.service.endpoint
+
+
+@contextmanager
+def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnderTest]:
+    """The real service, whose answers a test may look at or spoil."""
+    config = Config(
+        {
+            "metastore.uri": Setting(metastore_uri, "test"),
+            "service.port": Setting("0", "test"),
+            "planner.cache_dir": Setting(str(cache), "test"),
+        }
+    )
+    running = PlannerUnderTest(RunningService(config))
+    own: Select = running.service.handler.select_files
+
+    def select_files(request: ttypes.PlanRequest) -> ttypes.FileSelection:
+        running.asked.append(request)
+        return running.answer(own, request) if running.answer is not None else own(request)
+
+    running.service.handler.select_files = select_files  # type: ignore[method-assign]
+    running.service.start()
+    try:
+        yield running
+    finally:
+        running.service.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class HookedHive:
+    """A HiveServer2 whose sessions know a planner."""
+
+    server: RunningHiveServer2
+    planner: str
+
+    def ask(self, sql: str, settings: Mapping[str, str] = FETCH) -> Answer:
+        """Runs one statement; the planner's address is a setting of the session."""
+        before = self.server.server.log.stat().st_size
+        rows = self.server.query(sql, {"skipbridge.planner": self.planner, **settings})
+        with self.server.server.log.open("rb") as log:
+            log.seek(before)
+            text = log.read().decode("utf-8", "replace")
+        scans = [Scan(t, int(r), int(n), int(g)) for t, r, n, g in _READ.findall(text)]
+        warned = [line for line in text.splitlines() if " WARN " in line and "skipbridge:" in line]
+        return Answer(rows, scans, warned)
+
+    def unhooked(self, sql: str, settings: Mapping[str, str] = FETCH) -> list[tuple[Any, ...]]:
+        """The same with pruning off."""
+        return self.ask(sql, {**settings, PRUNING: "false"}).rows
+
+
+def age(root: Path) -> None:
+    """Entries of files written within the clock's grain would not be trusted (correctness 19)."""
+    past = time.time() - 60
+    for file in root.rglob("*"):
+        if file.is_file() and not any(part.startswith(".") for part in file.parts):
+            os.utime(file, (past, past))
+
+
+def register(uri: str, name: TableName, like: Table, partitions: list[Partition]) -> None:
+    """Registers a table over files that exist."""
+    from bridge.metastore.client import MetastoreClient
+
+    with MetastoreClient(uri) as client:
+        if name.schema not in client.get_all_databases():
+            client.create_database(name.schema)
+        register_table(client, name, like, partitions)
+
+
+def index_and_hook(uri: str, name: TableName) -> None:
+    """Indexes a table, NaN counted, and hooks it with all its partitions, as a user would."""
+    config = Config({"metastore.uri": Setting(uri, "test")})
+    report = index_table(
+        config, str(name), nan="scan", local=True, progress=_silent, say=lambda text: None
+    )
+    assert not report["failed"], report
+    hook_table(config, str(name), dry_run=False, progress=_silent)
+
+
+def _silent(done: int, total: int) -> None:
+    """Nobody looks."""
