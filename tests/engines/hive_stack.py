@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bridge.clients.hive import HiveSession
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
 from bridge.jobs.hive import hook_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.serve import RunningService
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.process import LOOPBACK
 from bridge.service._gen import ttypes
 from bridge.table.model import Partition, Table, TableName
 from tests.engines.conftest import RunningHiveServer2
@@ -78,6 +81,19 @@ class PlannerUnderTest:
 
 
 @contextmanager
+def hooked_hive(
+    server: RunningHiveServer2, cache: Path
+) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
+    """Hive's sessions know the planner that comes with them."""
+    with planner_under_test(server.metastore.uri, cache) as planner:
+        hive = HookedHive(server, planner.endpoint)
+        try:
+            yield hive, planner
+        finally:
+            hive.close()
+
+
+@contextmanager
 def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnderTest]:
     """The real service, whose answers a test may look at or spoil."""
     config = Config(
@@ -102,17 +118,27 @@ def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnder
         running.service.stop()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HookedHive:
-    """A HiveServer2 whose sessions know a planner."""
+    """A HiveServer2 whose sessions know a planner; a session for each combination of settings."""
 
     server: RunningHiveServer2
     planner: str
+    _sessions: dict[tuple[tuple[str, str], ...], HiveSession] = field(default_factory=dict)
+
+    @property
+    def metastore_uri(self) -> str:
+        return self.server.metastore.uri
 
     def ask(self, sql: str, settings: Mapping[str, str] = FETCH) -> Answer:
         """Runs one statement; the planner's address is a setting of the session."""
+        asked = {"skipbridge.planner": self.planner, **settings}
+        key = tuple(sorted(asked.items()))
+        if key not in self._sessions:
+            address = f"{LOOPBACK}:{self.server.server.port}"
+            self._sessions[key] = HiveSession(address, settings=asked)
         before = self.server.server.log.stat().st_size
-        rows = self.server.query(sql, {"skipbridge.planner": self.planner, **settings})
+        rows = self._sessions[key].query(sql)
         with self.server.server.log.open("rb") as log:
             log.seek(before)
             text = log.read().decode("utf-8", "replace")
@@ -123,6 +149,11 @@ class HookedHive:
     def unhooked(self, sql: str, settings: Mapping[str, str] = FETCH) -> list[tuple[Any, ...]]:
         """The same with pruning off."""
         return self.ask(sql, {**settings, PRUNING: "false"}).rows
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
 
 
 def age(root: Path) -> None:
@@ -135,8 +166,6 @@ def age(root: Path) -> None:
 
 def register(uri: str, name: TableName, like: Table, partitions: list[Partition]) -> None:
     """Registers a table over files that exist."""
-    from bridge.metastore.client import MetastoreClient
-
     with MetastoreClient(uri) as client:
         if name.schema not in client.get_all_databases():
             client.create_database(name.schema)

@@ -18,8 +18,8 @@ from tests.engines.hive_stack import (
     TEZ,
     HookedHive,
     age,
+    hooked_hive,
     index_and_hook,
-    planner_under_test,
     register,
 )
 
@@ -31,9 +31,8 @@ EVERYTHING = TableName("laws", "everything")
 def hive(
     hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HookedHive]:
-    uri = hiveserver2.metastore.uri
-    with planner_under_test(uri, tmp_path_factory.mktemp("cache")) as planner:
-        yield HookedHive(hiveserver2, planner.endpoint)
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (running, _):
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +40,8 @@ def sales(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("sales") / "table"
     table, partitions = write_sales(root, SALES)
     age(root)
-    register(hive.server.metastore.uri, SALES, table, partitions)
-    index_and_hook(hive.server.metastore.uri, SALES)
+    register(hive.metastore_uri, SALES, table, partitions)
+    index_and_hook(hive.metastore_uri, SALES)
     return str(SALES)
 
 
@@ -53,8 +52,8 @@ def everything(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> Ev
     for empty in root.rglob("empty.parquet"):  # a listing of Hive's counts them
         empty.unlink()
     age(root)
-    register(hive.server.metastore.uri, EVERYTHING, made.table, made.partitions)
-    index_and_hook(hive.server.metastore.uri, EVERYTHING)
+    register(hive.metastore_uri, EVERYTHING, made.table, made.partitions)
+    index_and_hook(hive.metastore_uri, EVERYTHING)
     return made
 
 

@@ -97,12 +97,10 @@ def _refuse(op: Op, operand: Operand, literal: Literal) -> None:
     if _numeric(column) and _numeric(given):
         return
     match column.kind, given.kind:
-        case (Kind.BOOLEAN, Kind.BOOLEAN):
+        case (Kind.BOOLEAN, Kind.BOOLEAN) | (Kind.BINARY, Kind.BINARY):
             return
         case (Kind.STRING | Kind.VARCHAR, Kind.STRING | Kind.VARCHAR):
             _refuse_text(op, literal)
-            return
-        case (Kind.BINARY, Kind.BINARY) if op not in _ORDERED:
             return
         case (Kind.DATE | Kind.TIMESTAMP, Kind.DATE | Kind.TIMESTAMP):
             day = literal.value

@@ -14,11 +14,13 @@ public class BridgeOrcInputFormat
         extends OrcInputFormat
         implements AvoidSplitCombination
 {
+    private static final String BY_POSITION = "orc.force.positional.evolution";
+
     @Override
     public InputSplit[] getSplits(JobConf job, int count)
             throws IOException
     {
-        return FileSkipper.keep(super.getSplits(job, count), job);
+        return FileSkipper.keep(super.getSplits(job, count), job, BY_POSITION);
     }
 
     @Override

@@ -14,11 +14,13 @@ public class BridgeParquetInputFormat
         extends MapredParquetInputFormat
         implements AvoidSplitCombination
 {
+    private static final String BY_POSITION = "parquet.column.index.access";
+
     @Override
     protected FileStatus[] listStatus(JobConf job)
             throws IOException
     {
-        return FileSkipper.keep(super.listStatus(job), job);
+        return FileSkipper.keep(super.listStatus(job), job, BY_POSITION);
     }
 
     /** Combined splits would be listed by another class. */

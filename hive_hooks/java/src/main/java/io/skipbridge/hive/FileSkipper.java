@@ -22,9 +22,9 @@ final class FileSkipper
 
     private FileSkipper() {}
 
-    static FileStatus[] keep(FileStatus[] listed, JobConf job)
+    static FileStatus[] keep(FileStatus[] listed, JobConf job, String byPosition)
     {
-        FileSelection selection = listed.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job);
+        FileSelection selection = listed.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job, byPosition);
         List<FileStatus> kept = new ArrayList<>(listed.length);
         for (FileStatus file : listed) {
             if (!selection.skipsAny() || file.isDirectory()
@@ -37,10 +37,10 @@ final class FileSkipper
     }
 
     /** For formats that list by themselves: the files of the splits are listed once more, a directory a call, for their times. */
-    static InputSplit[] keep(InputSplit[] splits, JobConf job)
+    static InputSplit[] keep(InputSplit[] splits, JobConf job, String byPosition)
             throws IOException
     {
-        FileSelection selection = splits.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job);
+        FileSelection selection = splits.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job, byPosition);
         if (!selection.skipsAny()) {
             count(job, selection, splits.length, splits.length);
             return splits;

@@ -19,6 +19,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -45,13 +46,18 @@ final class Selections
         this.breaker = breaker;
     }
 
-    /** Never throws; a scan without a predicate asks nobody. */
-    FileSelection of(JobConf job)
+    /**
+     * Never throws; a scan without a predicate asks nobody.
+     *
+     * @param byPosition the setting by which columns are found by their position in the file: what the index knows of a column's name then says
+     * nothing; null where there is none
+     */
+    FileSelection of(JobConf job, String byPosition)
     {
         String table = job.get("name", "");
         String planner = job.getTrimmed(Settings.PLANNER, "");
         try {
-            if (!Settings.pruning(job)) {
+            if (!Settings.pruning(job) || (byPosition != null && job.getBoolean(byPosition, false))) {
                 return FileSelection.everything();
             }
             String queryId = job.get("hive.query.id", "");
@@ -77,7 +83,7 @@ final class Selections
         return FileSelection.everything();
     }
 
-    private FileSelection answer(List<String> key, java.util.concurrent.Callable<FileSelection> ask)
+    private FileSelection answer(List<String> key, Callable<FileSelection> ask)
             throws Exception
     {
         FutureTask<FileSelection> mine = new FutureTask<>(ask);
@@ -163,7 +169,8 @@ final class Selections
                     "take jar and planner from one release: skipbridge hive jar");
         }
         catch (PlannerFailure e) {
-            broken(ofTable, table, e.code() + ": " + e.getMessage(), e.hint());
+            // What another query may be answered is not closed to it.
+            broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.hint());
         }
         return FileSelection.everything();
     }
@@ -172,7 +179,7 @@ final class Selections
     {
         Hooks.COUNTERS.failures.increment();
         if (breaker.failed(what)) {
-            log.warn("skipbridge: {} is read without skipping files, for 30 s: {} -> {}", table, why, mend);
+            log.warn("skipbridge: {} is read without skipping files: {} -> {} (told again after 30 s)", table, why, mend);
         }
     }
 

@@ -7,40 +7,40 @@ public final class PlannerFailure
     private static final long serialVersionUID = 1;
 
     private final String code;
+    private final String category;
     private final String hint;
 
-    PlannerFailure(String code, String message, String hint)
+    PlannerFailure(String code, String category, String message, String hint)
     {
         super(message);
         this.code = code;
+        this.category = category;
         this.hint = hint;
     }
 
     static PlannerFailure read(FrameReader reader)
     {
-        String code = "INTERNAL";
-        String message = "";
-        String hint = "";
+        String[] texts = {"", "INTERNAL", "INTERNAL_ERROR", "", ""};
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
-            if (id == 1 && reader.is(FrameReader.STRING)) {
-                code = reader.string();
-            }
-            else if (id == 3 && reader.is(FrameReader.STRING)) {
-                message = reader.string();
-            }
-            else if (id == 4 && reader.is(FrameReader.STRING)) {
-                hint = reader.string();
-            }
-            else if (id != 1 && id != 3 && id != 4) {
+            if (id < 1 || id >= texts.length) {
                 reader.skip();
             }
+            else if (reader.is(FrameReader.STRING)) {
+                texts[id] = reader.string();
+            }
         }
-        return new PlannerFailure(code, message, hint);
+        return new PlannerFailure(texts[1], texts[2], texts[3], texts[4]);
     }
 
     public String code()
     {
         return code;
+    }
+
+    /** It lies with the query or its table: another query may well be answered. */
+    public boolean ofThisQuery()
+    {
+        return category.equals("USER_ERROR");
     }
 
     /** The mend, in the planner's words. */
