@@ -88,9 +88,9 @@ def read_directories(
             fitting.append((row, directory, values))
         else:
             shown, wanted = ("/".join(n) or "none" for n in (tuple(values), names))
-            unparsable.append((directory, f"its keys are {shown}, the table's are {wanted}"))
+            unparsable.append((paths[row], f"its keys are {shown}, the table's are {wanted}"))
     typed = tuple(keys) if keys is not None else _keys(names, fitting, declared)
-    claims = _claims(fitting, typed, unparsable)
+    claims = _claims(fitting, typed, paths, unparsable)
     files, sizes = (directories.rows[n].to_pylist() for n in ("files", "bytes"))
     partitions: dict[Key, StoredPartition] = {}
     collisions: list[tuple[Key, tuple[str, ...]]] = []
@@ -144,6 +144,7 @@ def _keys(
 def _claims(
     read: Sequence[tuple[int, str, Values]],
     keys: Sequence[Column],
+    paths: Sequence[str],
     unparsable: list[tuple[str, str]],
 ) -> dict[Key, list[tuple[int, str]]]:
     """Directories by the values that they claim; values that their key cannot hold go out."""
@@ -154,7 +155,7 @@ def _claims(
         wrong = next((i for i, (v, c) in enumerate(zip(key, checks, strict=True)) if not c(v)), -1)
         if wrong >= 0:
             name, type_ = keys[wrong].name, keys[wrong].type
-            unparsable.append((directory, f"{name} is {key[wrong]!r}, no {type_}"))
+            unparsable.append((paths[row], f"{name} is {key[wrong]!r}, no {type_}"))
             continue
         claims.setdefault(key, []).append((row, directory))
     return claims

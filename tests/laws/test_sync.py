@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from sync_lake import JUNK, MUTATIONS, SCHEMAS, VALUES, Lake, Meddle, Remove, Step, Write
 
@@ -147,6 +147,9 @@ _WRITES = _STEPS.filter(lambda s: not isinstance(s, Meddle))
     st.lists(_WRITES, max_size=4),
     st.lists(_WRITES, min_size=1, max_size=4),
 )
+@example([Remove("p=1/q=1")], [Write("p=1/q=1", "first")], [Remove("p=1/q=1")])
+@example([], [Remove("p=1/q=1")], [Write("p=1/q=1", "first")])
+@example([Remove("p=1/q=1")], [Write("p=1/q=1", "first")], [Write("p=1/q=1", "longer")])
 @_FEW
 def test_two_syncs_at_once_come_to_what_lies_on_storage(
     before: list[Step], seen: list[Step], between: list[Step]

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from bridge.errors import SchemaConflict
+from bridge.sync.schema import evolve, is_narrower, refuse, thinned
+from bridge.table.infer import common_type
+from bridge.table.model import Column
+from bridge.types import UNKNOWN, parse_hive_type
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(part.split(" ", 1)[0], parse_hive_type(part.split(" ", 1)[1]))
+        for part in text.split("; ")
+        if part
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "files", "after"),
+    [
+        ("a int", "a int", "a int"),
+        ("a int", "A bigint", "a bigint"),
+        ("a int; b string", "b string", "a int; b string"),
+        ("b string", "a int; B string; c date", "b string; a int; c date"),
+        ("a float", "a double", "a double"),
+        ("a decimal(8,2)", "a decimal(12,2)", "a decimal(12,2)"),
+        ("a struct<x:int>", "a struct<x:bigint,y:int>", "a struct<x:bigint,y:int>"),
+        ("a struct<x:int,y:int>", "a struct<x:int>", "a struct<x:int,y:int>"),
+        # The same bytes, declared otherwise.
+        ("a varchar(5); b char(3); c binary", "a string; b string; c string", None),
+        ("a string", "a binary", "a string"),
+        ("a timestamp with local time zone", "a timestamp", None),
+    ],
+)
+def test_a_table_follows_its_files(table: str, files: str, after: str | None) -> None:
+    found = evolve(columns(table), columns(files))
+    assert found.columns == columns(after if after is not None else table)
+    assert not found.conflicting and not found.narrower
+    assert found.changed == (found.columns != columns(table))
+
+
+@pytest.mark.parametrize(
+    ("table", "files"),
+    [
+        ("a bigint", "a int"),
+        ("a double", "a float"),
+        ("a decimal(12,2)", "a decimal(8,2)"),
+        ("a struct<x:bigint,y:int>", "a struct<x:int>"),
+    ],
+)
+def test_narrowing_is_refused(table: str, files: str) -> None:
+    found = evolve(columns(table), columns(files))
+    assert found.columns == columns(table) and found.narrower
+    with pytest.raises(SchemaConflict, match="would narrow") as caught:
+        refuse("db.t", found, columns(table), columns(files))
+    assert f"table: {table}" in str(caught.value) and f"files: {files}" in str(caught.value)
+    assert "--hold-wider" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("table", "files"),
+    [
+        ("a int", "a string"),
+        ("a int", "a double"),
+        ("a decimal(8,2)", "a decimal(8,3)"),
+        ("a date", "a timestamp"),
+        ("a array<int>", "a int"),
+    ],
+)
+def test_conflicts_show_both_schemas(table: str, files: str) -> None:
+    found = evolve(columns(table), columns(files))
+    with pytest.raises(SchemaConflict) as caught:
+        refuse("db.t", found, columns(table), columns(files))
+    assert f"table: {table}" in str(caught.value) and f"files: {files}" in str(caught.value)
+
+
+def test_keys_and_unknown_types_are_left_alone() -> None:
+    found = evolve(
+        columns("a int"), (*columns("p string; b int"), Column("u", UNKNOWN)), columns("p int")
+    )
+    assert found.appended == ("b",) and found.left_out == ("u",)
+    held = (Column("u", UNKNOWN),)
+    assert evolve(held, columns("u int")).columns == held
+
+
+def test_a_comment_stays() -> None:
+    (after,) = evolve((Column("a", parse_hive_type("int"), "note"),), columns("a bigint")).columns
+    assert after.comment == "note"
+
+
+def test_narrower_agrees_with_what_holds_what() -> None:
+    types = [parse_hive_type(t) for t in ("tinyint", "int", "bigint", "float", "double", "string")]
+    for left in types:
+        for right in types:
+            wider = common_type(left, right)
+            assert is_narrower(left, right) == (left != right and wider == right)
+
+
+def test_thinned() -> None:
+    assert thinned([5, 6, 7], 0) == [5, 6, 7] and thinned([5, 6, 7], 1) == [7]
+    chosen = thinned(range(1000), 7)
+    assert len(chosen) == 7 and chosen[0] == 0 and chosen[-1] == 999
