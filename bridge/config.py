@@ -86,6 +86,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("sync.recheck_after", "30s", "time", "a directory listed longer ago is looked at again"),
     Option("sync.tables_at_once", "4", "int", "tables under way at once in sync --all"),
+    Option(
+        "metastore.cache",
+        "1000000",
+        "int",
+        "partition names a planner remembers, a partition counting for four; 0: none",
+    ),
+    Option(
+        "metastore.notifications",
+        "auto",
+        "text",
+        "auto asks each address whether it records events; always vouches for every writer",
+    ),
     Option("metastore.tls", "false", "bool", "speak TLS to the metastore"),
     Option("metastore.tls_ca", "", "text", "PEM file of its authority; empty: the system's"),
     Option("metastore.tls_certificate", "", "text", "PEM file of our own certificate, if asked"),

@@ -12,8 +12,13 @@ PLAN_SECONDS = Histogram(
 )
 FILES = Counter("skipbridge_files", "Files considered and kept", ["outcome"])
 SPLITS = Counter("skipbridge_splits", "Splits handed to engines")
-OPEN_PLANS = Gauge("skipbridge_open_plans", "Plans open now")
+OPEN_PLANS = Gauge("skipbridge_open_plans", "Plans open now", multiprocess_mode="livesum")
 ERRORS = Counter("skipbridge_errors", "Errors answered, by code", ["code"])
 INDEX_IGNORED = Counter(
     "skipbridge_index_ignored", "Scans for which an index was not used", ["reason"]
+)
+METASTORE_CACHE = Counter(
+    "skipbridge_metastore_cache",
+    "What the planner took from its cache of the metastore, and what it asked for",
+    ["kind", "outcome"],
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bridge.config import Config, cache_dir
-from bridge.errors import InvalidRequest
+from bridge.errors import InvalidConfiguration, InvalidRequest
 from bridge.index.compiled import Limits
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
+from bridge.metastore.cache import CachedCatalog
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
@@ -79,6 +80,24 @@ def batch_settings(config: Config) -> BatchSettings:
 
 def hive_catalog_of(config: Config) -> HiveCatalog:
     return HiveCatalog(metastore_of(config), batch_settings(config))
+
+
+def remembering(config: Config, catalog: HiveCatalog) -> Catalog:
+    """The catalogue of a process that plans many queries.
+
+    Errors:
+        InvalidConfiguration: metastore.notifications is not a word it takes.
+    """
+    capacity = config.integer("metastore.cache")
+    setting = config.setting("metastore.notifications")
+    if setting.text not in ("auto", "always"):
+        raise InvalidConfiguration(
+            f"metastore.notifications is {setting.text!r} (from {setting.origin})",
+            "give auto or always",
+        )
+    if not capacity:
+        return catalog
+    return CachedCatalog(catalog, capacity, vouched=setting.text == "always")
 
 
 def is_location(table: str) -> bool:

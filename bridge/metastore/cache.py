@@ -159,6 +159,12 @@ class CachedCatalog:
             with self._lock:
                 self._end(name, load)
 
+    @property
+    def weight(self) -> int:
+        """What is remembered now, in names."""
+        with self._lock:
+            return sum(self._weights.values())
+
     # under the lock
 
     def _entry(self, name: TableName) -> _Remembered:
@@ -243,7 +249,7 @@ class _Merged:
             raise
         if batch is None:
             self._end()
-            rest = tuple(self._found[n] for n in self._names)
+            rest = tuple(self._found[n] for n in self._names) if self._found else ()
             if not rest:
                 raise StopIteration
             return PartitionBatch(rest)

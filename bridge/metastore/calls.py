@@ -93,6 +93,11 @@ class Caller:
     def close(self) -> None:
         self._pool.close()
 
+    @property
+    def connections_opened(self) -> int:
+        """How many connections were opened so far."""
+        return self._pool.opened
+
     def call(
         self,
         method: str,

@@ -1,4 +1,4 @@
-"""The catalogue of a Hive metastore, in skipbridge's own records."""
+"""The catalogue of a Hive metastore, in skipbridge's own records; asked anew each time."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class HiveCatalog:
         client: MetastoreClient,
         batch_settings: BatchSettings | None = None,
     ) -> None:
-        self._client = client
+        self.client = client
         self._settings = batch_settings if batch_settings is not None else BatchSettings()
         self._pace = Pace(self._settings.target)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
     def __enter__(self) -> HiveCatalog:
         return self
@@ -52,15 +52,15 @@ class HiveCatalog:
         self.close()
 
     def schemas(self) -> list[str]:
-        return self._client.get_all_databases()
+        return self.client.get_all_databases()
 
     def tables(self, schema: str) -> list[str]:
         """Errors: SchemaNotFound."""
-        return self._client.get_all_tables(schema)
+        return self.client.get_all_tables(schema)
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
-        found = self._client.get_table(name.schema, name.table)
+        found = self.client.get_table(name.schema, name.table)
         refuse_unsupported(found)
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
@@ -71,13 +71,13 @@ class HiveCatalog:
             properties=dict(found.parameters or {}),
         )
 
-    def partition_names(self, table: Table) -> list[str]:
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         """Names of all partitions, escaped; ``[""]`` for an unpartitioned table."""
         if not table.partition_keys:
             return [UNPARTITIONED]
-        return self._client.get_partition_names(table.name.schema, table.name.table)
+        return self.client.get_partition_names(table.name.schema, table.name.table)
 
-    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
         """Fetches partitions lazily, in batches of growing size, in the order of ``names``.
 
         Errors (while iterating):
@@ -87,7 +87,7 @@ class HiveCatalog:
         def fetch(batch: Sequence[str], cancellation: Cancellation) -> PartitionBatch:
             if not table.partition_keys:
                 return PartitionBatch((Partition(UNPARTITIONED, (), table.location),))
-            found = self._client.get_partition_locations(
+            found = self.client.get_partition_locations(
                 table.name.schema, table.name.table, batch, cancellation
             )
             return PartitionBatch(
@@ -99,6 +99,9 @@ class HiveCatalog:
             )
 
         return BatchStream(fetch, names, self._settings, self._pace)
+
+    def forget(self, name: TableName) -> None:
+        """Nothing is remembered."""
 
     def _partition(self, table: Table, name: str, found: ttypes.Partition) -> Partition:
         if found.sd is None or not found.sd.location:

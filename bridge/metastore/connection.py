@@ -208,6 +208,8 @@ class Pool:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
+        self.opened = 0
+        """Connections opened so far; a metastore that was restarted is met by a new one."""
 
     def take(self) -> Connection:
         """An idle connection that is still open, or a new one.
@@ -262,4 +264,5 @@ class Pool:
 
     def _prefer(self, address: Address) -> None:
         with self._lock:
+            self.opened += 1
             self.addresses = (address, *(a for a in self.addresses if a != address))

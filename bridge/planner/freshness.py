@@ -2,8 +2,10 @@
 report.
 
 ``live`` lists storage for each query, so a file written a moment ago is read. ``cached(ttl)`` lists
-at most once in ttl seconds. ``snapshot`` takes the file set of the index's generation: right only
-where nothing writes without the index, which is why it must be asked for.
+at most once in ttl seconds, and takes partitions as they were at most ttl seconds ago. ``fresh``,
+of one request, is ``live`` without anything that the planner remembers of the metastore.
+``snapshot`` takes the file set of the index's generation: right only where nothing writes without
+the index, which is why it must be asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from bridge.config import parse_seconds
 from bridge.errors import InvalidConfiguration
 
+FRESH = "fresh"
 PROPERTY = "skipbridge.freshness"
 _CACHED = re.compile(r"cached\(([^)]+)\)")
 
@@ -33,8 +36,13 @@ LIVE = Freshness("live")
 SNAPSHOT = Freshness("snapshot")
 
 
+def is_fresh(text: str | None) -> bool:
+    """Whether a request asks that nothing remembered be used."""
+    return text is not None and text.strip().lower() == FRESH
+
+
 def parse_freshness(text: str) -> Freshness:
-    """Parses ``live``, ``cached(60s)``, ``snapshot``.
+    """Parses ``live``, ``cached(60s)``, ``snapshot``, and ``fresh``, which is ``live`` here.
 
     >>> str(parse_freshness("cached(2m)"))
     'cached(120s)'
@@ -42,9 +50,11 @@ def parse_freshness(text: str) -> Freshness:
     word = text.strip().lower()
     if word in ("live", "snapshot"):
         return Freshness(word)
+    if word == FRESH:
+        return LIVE
     match = _CACHED.fullmatch(word)
     if match is None:
         raise InvalidConfiguration(
-            f"{text!r} is not a freshness", "give live, cached(60s) or snapshot"
+            f"{text!r} is not a freshness", "give live, cached(60s), snapshot or fresh"
         )
     return Freshness("cached", parse_seconds(match[1], PROPERTY, "value"))

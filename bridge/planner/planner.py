@@ -38,7 +38,14 @@ from bridge.planner.files import (
     split_by_source,
     take,
 )
-from bridge.planner.freshness import LIVE, PROPERTY, SNAPSHOT, Freshness, parse_freshness
+from bridge.planner.freshness import (
+    LIVE,
+    PROPERTY,
+    SNAPSHOT,
+    Freshness,
+    is_fresh,
+    parse_freshness,
+)
 from bridge.planner.index_view import IndexViews, argument
 from bridge.planner.listed import FileBatch, FileSource, materialised
 from bridge.planner.listing import Listings
@@ -172,7 +179,7 @@ class ScanPlan:
         """
         started = time.perf_counter()
         table = self.table
-        names = self._planner.names(self._pin)
+        names = self._planner.names(self._pin, self.freshness)
         selection = select_partitions(
             names, table.partition_keys, self.predicate, self.request.semantics
         )
@@ -202,7 +209,7 @@ class ScanPlan:
         with self._lock:
             if self._closed:
                 return
-            self._fetch = self._planner.catalog.partitions(self.table, names)
+            self._fetch = self._planner.catalog.partitions(self.table, names, self.freshness.ttl)
         for batch in self._fetch:
             pinned.update({p.name: p for p in batch.partitions})
             yield batch
@@ -453,6 +460,9 @@ class Planner:
         Errors:
             TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
         """
+        if is_fresh(request.freshness):
+            self._tables.pop(request.table, None)
+            self.catalog.forget(request.table)
         pin = self._pin(request.query_id, request.table, request.generation)
         return ScanPlan(self, request, pin, self._mode(request.freshness, pin))
 
@@ -473,17 +483,17 @@ class Planner:
             self.listings.background(lambda: self._begin(pin, mode))
 
     def _begin(self, pin: Pin, mode: Freshness) -> None:
-        names = self.names(pin)
+        names = self.names(pin, mode)
         if not pin.table.partition_keys:
-            with contextlib.closing(self.catalog.partitions(pin.table, names)) as batches:
+            with contextlib.closing(self.catalog.partitions(pin.table, names, mode.ttl)) as batches:
                 for batch in batches:
                     FileSource(self.listings, pin, mode).begin(batch.partitions)
 
-    def names(self, pin: Pin) -> list[str]:
+    def names(self, pin: Pin, mode: Freshness) -> list[str]:
         """The partition names that the query sees. Errors: MetastoreUnavailable and its like."""
         with pin.lock:
             if pin.names is None:
-                pin.names = self.catalog.partition_names(pin.table)
+                pin.names = self.catalog.partition_names(pin.table, mode.ttl)
             return pin.names
 
     def _pin(self, query_id: str, name: TableName, generation: int | None) -> Pin:

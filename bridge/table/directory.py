@@ -49,7 +49,7 @@ class DirectoryCatalog:
     def tables(self, schema: str) -> list[str]:
         return [self.name.table] if schema == SCHEMA else []
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> Table:
         """The directory's table, looked at once.
 
         Errors:
@@ -63,13 +63,17 @@ class DirectoryCatalog:
             self._table = self._look()
         return self._table
 
-    def partition_names(self, table: Table) -> list[str]:
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         self.table(self.name)
         return list(self._partitions)
 
-    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
         self.table(self.name)
         return _Batches([self._partitions[n] for n in names])
+
+    def forget(self, name: TableName) -> None:
+        """The directory is looked at again when it is next asked about."""
+        self._table = None
 
     def _look(self) -> Table:
         self._refuse_foreign()

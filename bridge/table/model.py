@@ -106,22 +106,30 @@ class FileList:
 
 
 class Catalog(Protocol):
-    """Where tables are described: a Hive Metastore, or a directory taken as a table."""
+    """Where tables are described: a Hive Metastore, or a directory taken as a table.
+
+    ``age`` is for how many seconds before the call an answer may have been true; 0: it is true at
+    some moment after the call began.
+    """
 
     def schemas(self) -> list[str]: ...
 
     def tables(self, schema: str) -> list[str]: ...
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""
         ...
 
-    def partition_names(self, table: Table) -> list[str]:
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         """Names of all partitions; ``[""]`` for an unpartitioned table."""
         ...
 
-    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
         """Fetches partitions lazily in batches of growing size, in the order of ``names``."""
+        ...
+
+    def forget(self, name: TableName) -> None:
+        """Whatever is remembered of a table is not used again."""
         ...
 
 

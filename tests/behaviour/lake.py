@@ -56,13 +56,13 @@ class Lake:
     def tables(self, schema: str) -> list[str]:
         return ["t"]
 
-    def table(self, name: TableName = NAME) -> Table:
+    def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
         return Table(name, self.columns, self.keys, self._uri(self.root / "t"))
 
-    def partition_names(self, table: Table) -> list[str]:
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         return [self.name_of(values) for values in self.partition_values]
 
-    def partitions(self, table: Table, names: list[str]) -> Fetch:
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
         known = {self.name_of(values): values for values in self.partition_values}
         found = [Partition(n, known[n], self._uri(self.directory(known[n]))) for n in names]
         return Fetch([PartitionBatch(tuple(found[i : i + 2])) for i in range(0, len(found), 2)])

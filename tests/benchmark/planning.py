@@ -41,13 +41,13 @@ class OneTable:
     def tables(self, schema: str) -> list[str]:
         return [self._table.name.table]
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName, age: float = 0.0) -> Table:
         return self._table
 
-    def partition_names(self, table: Table) -> list[str]:
+    def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         return [""]
 
-    def partitions(self, table: Table, names: list[str]) -> PartitionFetch:
+    def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
         return _Once(PartitionBatch((Partition("", (), table.location),)))
 
 

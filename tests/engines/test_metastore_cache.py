@@ -1,0 +1,187 @@
+"""What a planner remembers of a metastore, against real ones, with other clients at work."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.metastore.cache import CachedCatalog
+from bridge.metastore.catalog import HiveCatalog
+from bridge.metastore.client import MetastoreClient
+from bridge.metastore.notifications import EventLog
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.java import find_jdk
+from bridge.servers.maven import Artifact, artifact_file, class_path
+from bridge.servers.metastore_401 import ARTIFACTS, start_metastore_401
+from bridge.servers.process import LOOPBACK
+from bridge.table.model import Table, TableName
+from bridge.telemetry import METASTORE_CACHE
+from tests.engines.test_metastore import Shop
+
+OF_HIVE_2 = "org.apache.hive.hcatalog.listener.DbNotificationListener"
+OF_HIVE_2_JAR = Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "2.3.10")
+LISTENER = Path(__file__).parent / "java" / "RecordingDbNotificationListener.java"
+
+
+@pytest.fixture(scope="module", params=["2.3.10", "4.0.1"])
+def recording(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The address of a metastore that records notification events."""
+    directory = tmp_path_factory.mktemp("recording")
+    if request.param == "2.3.10":
+        properties = {"hive.metastore.transactional.event.listeners": OF_HIVE_2}
+        jar, start = artifact_file(OF_HIVE_2_JAR), start_embedded_metastore
+    else:
+        jar, start = directory / "classes", start_metastore_401
+        jars = ":".join(map(str, class_path(*ARTIFACTS)))
+        compiler = [find_jdk(17, 24).javac, "-cp", jars, "-d", str(jar), str(LISTENER)]
+        subprocess.run(compiler, check=True, capture_output=True)
+        properties = {
+            "metastore.transactional.event.listeners": LISTENER.stem,
+            # Else only a proxy user may read events.
+            "metastore.event.db.notification.api.auth": "false",
+        }
+    spec = MetastoreSpec(
+        directory, port=0, in_memory=True, properties=properties, class_path=(jar,)
+    )
+    with start(spec) as server:
+        yield f"thrift://{LOOPBACK}:{server.port}"
+
+
+@pytest.fixture
+def shop(recording: str, tmp_path: Path) -> Iterator[Shop]:
+    with MetastoreClient(recording) as client:
+        yield Shop(client, tmp_path)
+
+
+class Planner:
+    """What one planner asks of the metastore, and how often."""
+
+    def __init__(self, uri: str, capacity: int = 1_000_000) -> None:
+        self.catalog = CachedCatalog(HiveCatalog(MetastoreClient(uri)), capacity)
+
+    def see(self, shop: Shop, table: str = "t", age: float = 0.0) -> dict[str, str]:
+        """Locations by partition name."""
+        found: Table = self.catalog.table(TableName(shop.name, table), age)
+        names = self.catalog.partition_names(found, age)
+        batches = list(self.catalog.partitions(found, names, age))
+        assert [p.name for b in batches for p in b.partitions] == names
+        assert not any(b.missing for b in batches)
+        return {p.name: p.location.rpartition("/")[2] for b in batches for p in b.partitions}
+
+
+def count(kind: str, outcome: str) -> float:
+    return float(METASTORE_CACHE.labels(kind, outcome)._value.get())
+
+
+def test_what_did_not_change_is_asked_for_once(shop: Shop, recording: str) -> None:
+    shop.table("t", "p")
+    shop.client.add_partitions(shop.name, "t", [shop.partition("t", [str(i)]) for i in range(15)])
+    planner = Planner(recording)
+    first = planner.see(shop)
+    hits, misses = count("names", "hit"), count("partitions", "miss")
+    assert len(first) == 15
+    for _ in range(3):
+        assert planner.see(shop) == first
+    assert count("names", "hit") == hits + 3
+    assert count("partitions", "miss") == misses
+    # A part of what is known, and a part that is not.
+    shop.table("other", "p")
+    assert planner.see(shop) == first
+    assert count("partitions", "miss") == misses
+
+
+def test_what_another_client_changes_is_seen_by_the_next_query(shop: Shop, recording: str) -> None:
+    """Two planners and a writer: after each alteration both see it, at once."""
+    client = shop.client
+    shop.table("t", "p")
+    planners = [Planner(recording), Planner(recording)]
+
+    def both() -> list[dict[str, str]]:
+        return [p.see(shop) for p in planners]
+
+    assert both() == [{}, {}]
+    client.add_partitions(shop.name, "t", [shop.partition("t", [v]) for v in "ab"])
+    assert both() == [{"p=a": "p=a", "p=b": "p=b"}] * 2
+    (moved,) = client.get_partitions_by_names(shop.name, "t", ["p=a"]).partitions
+    moved.sd.location = f"file:{shop.root}/elsewhere"
+    client.alter_partitions(shop.name, "t", [moved])
+    assert both() == [{"p=a": "elsewhere", "p=b": "p=b"}] * 2
+    client.drop_partitions(shop.name, "t", ["p=b"])
+    assert both() == [{"p=a": "elsewhere"}] * 2
+    client.drop_table(shop.name, "t")
+    shop.table("t", "p")
+    assert both() == [{}, {}]
+
+    description = client.get_table(shop.name, "t")
+    description.parameters["skipbridge.freshness"] = "snapshot"
+    client.alter_table(shop.name, "t", description)
+    for planner in planners:
+        table = planner.catalog.table(TableName(shop.name, "t"))
+        assert table.properties["skipbridge.freshness"] == "snapshot"
+
+
+def test_a_renamed_table_is_forgotten_under_both_names(shop: Shop, recording: str) -> None:
+    shop.table("t", "p")
+    shop.table("u", "p")
+    shop.client.add_partitions(shop.name, "t", [shop.partition("t", ["1"])])
+    planner = Planner(recording)
+    assert (planner.see(shop), planner.see(shop, "u")) == ({"p=1": "p=1"}, {})
+    shop.client.drop_table(shop.name, "u")
+    renamed = shop.client.get_table(shop.name, "t")
+    renamed.tableName = "u"
+    shop.client.alter_table(shop.name, "t", renamed)
+    shop.table("t", "p")
+    assert list(planner.see(shop)) == []
+    assert list(planner.see(shop, "u")) == ["p=1"]
+
+
+def test_events_of_the_log_are_told_apart(shop: Shop, recording: str) -> None:
+    told: list[tuple[str | None, str | None]] = []
+    log = EventLog(shop.client, lambda database, table: told.append((database, table)))
+    shop.table("t", "p")
+    assert log.catch_up()
+    assert told == [(None, None)]  # the first time, all that came before
+    for i in range(30):
+        shop.client.add_partitions(shop.name, "t", [shop.partition("t", [str(i)])])
+    assert log.catch_up()
+    assert set(told[1:]) == {(shop.name, "t")} and len(told) == 31
+    table = shop.client.get_table(shop.name, "t")
+    shop.client.alter_table(shop.name, "t", table)
+    assert log.catch_up()
+    assert set(told[31:]) == {(shop.name, "t")}
+
+
+def test_a_cache_without_room_still_answers(shop: Shop, recording: str) -> None:
+    shop.table("t", "p")
+    shop.client.add_partitions(shop.name, "t", [shop.partition("t", [str(i)]) for i in range(15)])
+    planner = Planner(recording, capacity=20)
+    assert len(planner.see(shop)) == 15
+    assert len(planner.see(shop)) == 15
+    assert planner.catalog.weight <= 20
+
+
+@pytest.mark.parametrize("name", ["metastore", "metastore_401"])
+def test_without_events_only_what_may_be_old_is_remembered(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
+    """No listener: `live` asks each time; `cached(60s)` is told how old an answer may be."""
+    running = request.getfixturevalue(name)
+    with running.client() as client:
+        shop = Shop(client, tmp_path)
+        shop.table("t", "p")
+        planner = Planner(running.uri)
+        assert planner.see(shop) == {}
+        assert planner.see(shop, age=60) == {}
+        client.add_partitions(shop.name, "t", [shop.partition("t", ["1"])])
+        assert list(planner.see(shop)) == ["p=1"]
+        client.drop_partitions(shop.name, "t", ["p=1"])
+        client.add_partitions(shop.name, "t", [shop.partition("t", ["2"])])
+        assert planner.see(shop, age=60) == {}
+        planner.catalog.forget(TableName(shop.name, "t"))
+        assert list(planner.see(shop, age=60)) == ["p=2"]
+        assert list(planner.see(shop)) == ["p=2"]
