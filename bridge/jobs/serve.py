@@ -15,7 +15,7 @@ from prometheus_client import start_http_server
 
 from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
-from bridge.jobs.compose import hive_catalog_of, planner_of, split_settings, storage_of
+from bridge.jobs.compose import hive_catalog_of, planner_of, remembering, split_settings, storage_of
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer, check_loopback
 
@@ -44,7 +44,7 @@ class RunningService:
         storage = storage_of(config)
         self._catalog = hive_catalog_of(config)
         self.handler = PlannerHandler(
-            planner_of(config, self._catalog, storage),
+            planner_of(config, remembering(config, self._catalog), storage),
             self.endpoint,
             split_settings(config),
             plan_ttl=config.seconds("service.plan_ttl"),
