@@ -108,6 +108,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("metastore.kerberos_principal", "", "text", "of the metastore: hive/_HOST@REALM"),
     Option("index.root", "", "text", "where indexes lie; empty: .skipbridge under each table"),
     Option(
+        "index.files_per_commit",
+        "50000",
+        "int",
+        "files after which a build commits what it has; 0: only at its end",
+    ),
+    Option(
         "index.check_interval",
         "1s",
         "time",

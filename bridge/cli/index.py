@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import signal
+import threading
+from dataclasses import dataclass
+from typing import Any
+
 import click
 
 from bridge.cli.kinds import kind_options
@@ -9,10 +15,19 @@ from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import Asked
-from bridge.jobs.index_table import clean_index, describe_index, index_table
+from bridge.jobs.index_table import (
+    NOTHING_NEW,
+    clean_index,
+    describe_index,
+    drop_from_index,
+    index_table,
+    show_index_to_planners,
+)
+from bridge.jobs.index_watch import watch
 from bridge.report.text import human_bytes
 
 _SETTINGS = ("metastore.uri", "index.root")
+_BUILD_SETTINGS = (*_SETTINGS, "index.files_per_commit")
 
 
 @click.group()
@@ -20,34 +35,55 @@ def index() -> None:
     """File-level indexes: min, max, null and NaN counts of every column of every file."""
 
 
-def _build(
-    config: Config,
-    table: str,
-    nan: Nan,
-    local: bool,
-    full: bool,
-    output: str,
-    asked: Asked | None = None,
-) -> None:
-    with progress(f"indexing {table}") as tick:
-        report = index_table(
-            config,
-            table,
-            nan=nan,
-            local=local,
-            full=full,
-            asked=asked or Asked(),
-            progress=tick,
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a build is to do, round after round where it stays."""
+
+    nan: Nan
+    local: bool = True
+    full: bool = False
+    asked: Asked = NOTHING_NEW
+    output: str = "text"
+
+    def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
+        with progress(f"indexing {table}") as tick:
+            return index_table(
+                config,
+                table,
+                nan=self.nan,
+                local=self.local,
+                full=self.full,
+                asked=self.asked,
+                progress=tick,
+                say=say,
+                check=check,
+            )
+
+    def told(self, report: dict[str, Any]) -> None:
+        if self.output == "json":
+            emit_json(report)
+            return
+        emit(
+            f"{report['table']} @ generation {report['generation']}: {report['files']} files, "
+            f"{report['read']} read, {report['removed']} removed, "
+            f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
+        )
+
+    def stay(self, config: Config, table: str, seconds: float) -> None:
+        """Refreshes until the process is asked to end; a round under way is finished."""
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        rounds = itertools.count()
+        # What the first round has read whole need not be read whole by the others.
+        done = watch(
+            lambda: self.once(config, table, check=next(rounds) == 0),
+            seconds,
+            stop,
+            told=self.told,
             say=say,
         )
-    if output == "json":
-        emit_json(report)
-        return
-    emit(
-        f"{report['table']} @ generation {report['generation']}: {report['files']} files, "
-        f"{report['read']} read, {report['removed']} removed, "
-        f"{human_bytes(int(report['bytes_written']))} written in {report['seconds']:.1f} s"
-    )
+        say(f"{done.rounds} rounds, {done.committed} generations, {done.failed} failures")
 
 
 @index.command("build")
@@ -63,7 +99,7 @@ def _build(
 @click.option("--local", is_flag=True, help="Without Spark, with threads of this process.")
 @click.option("--full", is_flag=True, help="Forget earlier generations' entries, read every file.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
-@settings(*_SETTINGS)
+@settings(*_BUILD_SETTINGS)
 def build(
     config: Config, table: str, nan: Nan, local: bool, full: bool, output: str, asked: Asked
 ) -> None:
@@ -77,26 +113,85 @@ def build(
     Beside min and max of every column an index may hold others, each over columns that are named.
     They are kept from then on, by this command and by refresh; all come from one read of each file.
 
+    Writers need not wait: what they write meanwhile is read by queries until the next refresh.
+    After every --index-files-per-commit files what is there is committed: planners use it at once,
+    and a build that dies is taken up where it was by running it again. `create` is the same.
+
     \b
     skipbridge index build demo.flights
     skipbridge index build ./warehouse/flights --local
     skipbridge index build demo.flights --bloom tailnum:fpp=0.001 --values carrier --values dest
     skipbridge index build demo.flights --mode comment=none --without 'values(dest)'
     """
-    _build(config, table, nan, local, full, output, asked)
+    work = _Work(nan, local, full, asked, output)
+    work.told(work.once(config, table))
+
+
+index.add_command(build, "create")
 
 
 @index.command("refresh")
 @click.argument("table")
 @click.option("--nan", type=click.Choice(["footer", "scan"]), default="footer", show_default=True)
+@click.option(
+    "--watch",
+    "seconds",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Stay, and refresh every so often until ended (Ctrl-C).",
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
-@settings(*_SETTINGS)
-def refresh(config: Config, table: str, nan: Nan, output: str) -> None:
+@settings(*_BUILD_SETTINGS)
+def refresh(config: Config, table: str, nan: Nan, seconds: float | None, output: str) -> None:
     """Index new and changed files, forget vanished ones; in this process, since they are few.
 
-    Run it after writes. Until then new files are read by every query: slower, never wrong.
+    Run it after writes, or let it stay with --watch. Until then new files are read by every query:
+    slower, never wrong. Several may run at once: one commits first, the others add what it lacks.
     """
-    _build(config, table, nan, True, False, output)
+    work = _Work(nan, output=output)
+    if seconds is None:
+        work.told(work.once(config, table))
+    else:
+        work.stay(config, table, seconds)
+
+
+@index.command("hide")
+@click.argument("table")
+@click.argument("name", metavar="INDEX")
+@settings(*_SETTINGS)
+def hide(config: Config, table: str, name: str) -> None:
+    """Make planners pass over one INDEX of TABLE: minmax, or as `show` spells it.
+
+    It is kept up to date all the same; reports say INVISIBLE. To see what an index is worth.
+    """
+    done = show_index_to_planners(config, table, name, visible=False)
+    emit(f"{done['table']} @ generation {done['generation']}: {name} is invisible to planners")
+
+
+@index.command("reveal")
+@click.argument("table")
+@click.argument("name", metavar="INDEX")
+@settings(*_SETTINGS)
+def reveal(config: Config, table: str, name: str) -> None:
+    """Make planners use an INDEX again that was hidden."""
+    done = show_index_to_planners(config, table, name, visible=True)
+    emit(f"{done['table']} @ generation {done['generation']}: {name} is visible to planners")
+
+
+@index.command("drop")
+@click.argument("table")
+@click.argument("name", metavar="[INDEX]", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@settings(*_SETTINGS)
+def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
+    """Drop one INDEX of TABLE, or all of its indexes; no file of the table is touched."""
+    if name is None and not yes:
+        click.confirm(f"Drop all indexes of {table}?", abort=True, err=True)
+    done = drop_from_index(config, table, name)
+    if name is None:
+        emit(f"{done['table']}: all indexes dropped, {done['files']} files of them deleted")
+    else:
+        emit(f"{done['table']} @ generation {done['generation']}: {name} dropped")
 
 
 @index.command("show")

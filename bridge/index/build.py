@@ -95,6 +95,23 @@ class _Work:
     lost: list[tuple[int, int]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     written: int = 0
+    committed: int = 0
+    untrusted: int = 0
+
+    @property
+    def read(self) -> int:
+        """Files read so far, those of earlier commits of this build included."""
+        return self.committed + int(np.count_nonzero(self.ordinal >= 0))
+
+    @property
+    def doubted(self) -> int:
+        return self.untrusted + int(np.count_nonzero((self.ordinal >= 0) & ~self.trusted))
+
+    def begin_anew(self) -> None:
+        """After a commit: what was read is in the base now."""
+        self.committed, self.untrusted = self.read, self.doubted
+        self.builder, self.shards, self.lost = new_id(), [], []
+        self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
 
     def move(self, old: FileListing, new: FileListing) -> None:
         """Follows a new listing: what was read of files that are gone or changed is lost."""
@@ -128,6 +145,7 @@ def build_index(
     recursive: bool = False,
     full: bool = False,
     settings: Change = unchanged,
+    files_per_commit: int = 0,
 ) -> BuildReport:
     """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
 
@@ -138,10 +156,12 @@ def build_index(
         full: reads every file again.
         settings: what the index is to hold, made from what it holds; files that an index of it
             does not cover yet are read again. A refresh leaves them as they are.
+        files_per_commit: commits a generation whenever that many files were read: planners use
+            what is there, and a build that dies is taken up where it was. 0 commits once.
 
     Errors:
         IndexConflict: other builders won several times running.
-        StorageFailure, StorageFull, InvalidUri: nothing was committed.
+        StorageFailure, StorageFull, InvalidUri: nothing was committed since the last commit.
     """
     started = time.monotonic()
     listed = _list(partitions, storage, recursive)
@@ -151,33 +171,64 @@ def build_index(
         np.zeros(count, np.bool_),
     )  # fmt: skip
     build = _Build(table, store, listed, work, nan)
-    for attempt in range(_ATTEMPTS):
+    steps = _Steps(files_per_commit, progress)
+    conflicts = gone = 0
+    while True:
         base, entries, number = build.base(full, settings)
         missing = build.missing(entries, base)
-        if len(missing):
-            build.collect(missing, collector, progress)
+        # A rebuild of a whole index must not begin by forgetting it.
+        part = steps.next(missing, work, whole=full and number > 1)
+        if len(part):
+            build.collect(part, collector, steps.tick)
         try:
-            manifest, removed = build.commit(base, entries, number)
+            complete = len(part) == len(missing)
+            manifest, removed = build.commit(base, entries, number, complete)
         except IndexConflict:
-            if attempt == _ATTEMPTS - 1:
+            conflicts += 1
+            if conflicts == _ATTEMPTS:
                 raise
             # The winner may have seen later files: look again, so that none of its entries is
             # taken for vanished. What it read, or this build already has, is not read again.
             full = False
             build.relist(_list(partitions, storage, recursive))
             continue
-        break
+        gone += removed
+        if complete:
+            break
+        conflicts, full = 0, False
+        work.begin_anew()
     return BuildReport(
         generation=manifest.generation,
-        committed=manifest.builder == work.builder,
+        committed=manifest.builder == work.builder or work.committed > 0,
         files=len(work.ordinal),
-        read=int(np.count_nonzero(work.ordinal >= 0)),
-        removed=removed,
-        untrusted=int(np.count_nonzero((work.ordinal >= 0) & ~work.trusted)),
+        read=work.read,
+        removed=gone,
+        untrusted=work.doubted,
         failed=tuple(work.failed),
         bytes_written=work.written,
         seconds=time.monotonic() - started,
     )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Cuts what is to be read into commits, and counts over all of them."""
+
+    size: int
+    progress: Progress | None
+    _before: int = 0
+    _total: int = 0
+
+    def next(
+        self, missing: npt.NDArray[np.int64], work: _Work, *, whole: bool
+    ) -> npt.NDArray[np.int64]:
+        self._before = work.read
+        self._total = self._before + len(missing)
+        return missing if whole or not self.size else missing[: self.size]
+
+    def tick(self, done: int, _: int) -> None:
+        if self.progress is not None:
+            self.progress(self._before + done, self._total)
 
 
 def _list(partitions: Sequence[Partition], storage: Storage, recursive: bool) -> _Listed:
@@ -371,7 +422,9 @@ class _Build:
         work.trusted[numbers] = trusted
         work.shards.append(shard)
 
-    def commit(self, base: Manifest | None, entries: Entries, number: int) -> tuple[Manifest, int]:
+    def commit(
+        self, base: Manifest | None, entries: Entries, number: int, complete: bool
+    ) -> tuple[Manifest, int]:
         """Puts this build's shards on top of the base; the base itself if nothing changed."""
         work = self._work
         place = self._place(entries)
@@ -390,7 +443,7 @@ class _Build:
         for position, ordinal in work.lost:
             dead.setdefault(work.shards[position].id, []).append(ordinal)
         added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
-        same = base is not None and self._settings == base.settings
+        same = base is not None and self._settings == base.settings and base.complete == complete
         if base is not None and same and not added and not removed.any():
             return base, 0
         shards = [*(base.shards if base is not None else ()), *added]
@@ -414,6 +467,7 @@ class _Build:
             shards=tuple(self._kept(s, len(dead.get(s.id, ()))) for s in shards),
             tombstones=tombstones,
             settings=self._settings,
+            complete=complete,
         )
         work.written += len(manifest.to_bytes())
         return self._store.commit(manifest), int(np.count_nonzero(removed))

@@ -87,6 +87,8 @@ class Manifest:
         shards: oldest first.
         tombstones: dead entries of all shards; None if there are none.
         settings: what the index is to hold; a refresh keeps to it.
+        complete: it knows every file that the build had listed; False while a build commits as it
+            goes. An incomplete generation is no file set of the table.
         checksum: of all else; names the generation's local form.
     """
 
@@ -98,6 +100,7 @@ class Manifest:
     shards: tuple[Shard, ...]
     tombstones: Blob | None = None
     settings: IndexSettings = field(default_factory=IndexSettings)
+    complete: bool = True
     checksum: str = field(default="", compare=False)
 
     @property
@@ -143,6 +146,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             shards=shards,
             tombstones=Blob(**tombstones) if tombstones else None,
             settings=_parse_settings(body.get("settings", {})),
+            complete=body.get("complete", True),
             checksum=checksum,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -174,6 +178,7 @@ def _parse_settings(body: dict[str, Any]) -> IndexSettings:
             for d in body.get("definitions", ())
         ),
         tuple(sorted(body.get("modes", {}).items())),
+        body.get("minmax_visible", True),
     )
 
 
@@ -192,7 +197,9 @@ def _body(manifest: Manifest) -> dict[str, Any]:
                 for d in manifest.settings.definitions
             ],
             "modes": dict(manifest.settings.modes),
+            "minmax_visible": manifest.settings.minmax_visible,
         },
+        "complete": manifest.complete,
         "shards": [
             {
                 "id": shard.id,

@@ -8,10 +8,16 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from bridge.config import Config
-from bridge.errors import GenerationNotFound, IndexCorrupt, UnsupportedTable
+from bridge.errors import (
+    GenerationNotFound,
+    IndexCorrupt,
+    InvalidConfiguration,
+    UnsupportedTable,
+)
 from bridge.index.build import build_index
+from bridge.index.change import change_settings, drop_index
 from bridge.index.collect import Collector, ThreadCollector
-from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import Asked, by_properties
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
@@ -46,6 +52,7 @@ def index_table(
     asked: Asked = NOTHING_NEW,
     progress: Progress,
     say: Say,
+    check: bool = True,
 ) -> dict[str, Any]:
     """Indexes new and changed files and forgets vanished ones; commits one new generation.
 
@@ -54,6 +61,7 @@ def index_table(
         local: threads of this process instead of Spark.
         full: read every file again.
         asked: indexes to add or drop; the table's properties ask for others.
+        check: reads the whole index first, to build a damaged one anew.
 
     Errors:
         ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
@@ -66,7 +74,7 @@ def index_table(
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)
-        broken = None if full else _damage(store)
+        broken = None if full or not check else _damage(store)
         if broken is not None:
             say(f"the index is damaged and is built anew: {broken}")
         with _collector(config, storage, local) as collector:
@@ -81,6 +89,7 @@ def index_table(
                 recursive=config.flag("planner.recursive"),
                 full=full or broken is not None,
                 settings=lambda held: asked.change(wanted.change(held)),
+                files_per_commit=config.integer("index.files_per_commit"),
             )
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {uri}: {reason}")
@@ -155,8 +164,12 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
             "generation": manifest.generation,
             "files": manifest.num_files,
             "shards": len(manifest.shards),
-            "indexes": ["minmax", *(_described(d) for d in manifest.settings.definitions)],
+            "indexes": [
+                "minmax" + ("" if manifest.settings.minmax_visible else " (invisible)"),
+                *(_described(d) for d in manifest.settings.definitions),
+            ],
             "modes": dict(manifest.settings.modes),
+            "complete": manifest.complete,
             "bytes": sum(blob.size for blob in manifest.blobs()),
             "age_seconds": round(time.time() - manifest.created / 1e6),
         }
@@ -170,3 +183,38 @@ def clean_index(config: Config, table: str, keep: int) -> int:
     """Deletes all but the newest generations; the number of deleted files."""
     with _opened(config, table) as (_, _, _, store):
         return store.clean(keep=keep)
+
+
+def show_index_to_planners(config: Config, table: str, index: str, visible: bool) -> dict[str, Any]:
+    """Switches one index, or ``minmax``, on or off for planners; it is kept up to date either way.
+
+    Errors:
+        GenerationNotFound: there is no index.
+        InvalidConfiguration: it has no such index.
+    """
+    with _opened(config, table) as (_, _, found, store):
+        manifest = change_settings(store, lambda held: held.showing(index, visible))
+        return {"table": str(found.name), "index": index, "visible": visible,
+                "generation": manifest.generation}  # fmt: skip
+
+
+def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, Any]:
+    """Drops one index beside min/max, or all that there is.
+
+    Errors:
+        GenerationNotFound: there is no index.
+        InvalidConfiguration: it has no such index, or a property of the table asks for it.
+    """
+    with _opened(config, table) as (_, _, found, store):
+        if index is None:
+            if store.latest() is None:
+                raise GenerationNotFound(f"{found.name} has no index below {store.root}", "")
+            return {"table": str(found.name), "files": drop_index(store)}
+        asked = by_properties(found.properties).change(IndexSettings())
+        if any(d.name.lower() == index.lower() for d in asked.definitions):
+            raise InvalidConfiguration(
+                f"a property of {found.name} asks for {index}",
+                "take it out of the table's property skipbridge.index.<kind> first",
+            )
+        manifest = change_settings(store, lambda held: held.without(index))
+        return {"table": str(found.name), "index": index, "generation": manifest.generation}

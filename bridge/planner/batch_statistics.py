@@ -20,6 +20,7 @@ from bridge.expression.statistics import ColumnStatistics, Counts, Mask, Pruning
 from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
+from bridge.planner.visibility import uses_minmax
 from bridge.table.model import Column, FileList, Table
 from bridge.types import Field, Semantics, Value
 
@@ -31,7 +32,7 @@ def exact_statistics(
     table: Table, view: IndexView, semantics: Semantics
 ) -> PruningStatistics | None:
     """Bounds and counts over all indexed files: the kind that can say ALWAYS."""
-    if view.serving is None:
+    if view.serving is None or not uses_minmax(view):
         return None
     fields = tuple(Field(c.name, c.type) for c in table.columns)
     return view.serving.statistics(fields, semantics)

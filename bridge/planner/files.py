@@ -35,6 +35,7 @@ from bridge.index.kinds.chain import Ask, has_or, never
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
+from bridge.planner.visibility import uses_minmax
 from bridge.table.model import FileList, Table
 from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics, Value
 
@@ -132,7 +133,7 @@ class FilePruner:
         self._view = view
         self._semantics = semantics
         self._statistics: PruningStatistics | None = None
-        if view.serving is not None:
+        if view.serving is not None and uses_minmax(view):
             fields = tuple(Field(c.name, c.type) for c in table.columns)
             self._statistics = view.serving.statistics(fields, semantics)
         self._never: dict[BoundExpression, Mask | None] = {}

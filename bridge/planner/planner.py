@@ -54,6 +54,7 @@ from bridge.planner.pins import Pin, Pins
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.sufficient import always, stops_early, sufficient
+from bridge.planner.visibility import switched_off
 from bridge.table.model import (
     Catalog,
     Partition,
@@ -282,6 +283,7 @@ class ScanPlan:
         found = list(self.view.not_used)
         if not self.request.pruning:
             found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
+        found += switched_off(self.view, name)
         problems = self.view.serving.problems if self.view.serving is not None else {}
         for column in self._pruner.unindexed(split_by_source(self.predicate).data):
             error = problems.get(column.lower())
@@ -509,5 +511,7 @@ class Planner:
         mode = parse_freshness(text) if text else self._freshness
         if mode.mode == "snapshot":
             # Without an index there is no file set to take: storage is the only truth.
-            return SNAPSHOT if pin.view.serving is not None else LIVE
+            # Nor while a build commits as it goes: what it has not come to is no part of its set.
+            serving = pin.view.serving
+            return SNAPSHOT if serving is not None and serving.manifest.complete else LIVE
         return mode

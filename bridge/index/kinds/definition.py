@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.modes import parse_mode
 
+MINMAX = "minmax"
 _OPTION = re.compile(r"([a-z_]+)=([^:]*)")
 
 
@@ -80,10 +81,12 @@ class IndexSettings:
         definitions: in the order they were given.
         modes: how much min/max keeps of a column, by its lower-case dotted name, sorted; see
             `bridge.index.kinds.modes`. ``*`` stands for all that are not named.
+        minmax_visible: whether planners prune by min/max; its entries are kept all the same.
     """
 
     definitions: tuple[Definition, ...] = ()
     modes: tuple[tuple[str, str], ...] = ()
+    minmax_visible: bool = True
 
     def adding(self, definitions: Iterable[Definition]) -> IndexSettings:
         """With more; one of the same kind over the same is replaced."""
@@ -99,7 +102,13 @@ class IndexSettings:
         )
 
     def showing(self, name: str, visible: bool) -> IndexSettings:
-        """With one index visible or invisible. Errors: InvalidConfiguration: there is none."""
+        """With one index, or ``minmax``, visible or invisible.
+
+        Errors:
+            InvalidConfiguration: there is none.
+        """
+        if _same(MINMAX, name):
+            return replace(self, minmax_visible=visible)
         self.find(name)
         return replace(
             self,

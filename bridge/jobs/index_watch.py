@@ -1,0 +1,64 @@
+"""Keeps an index up to date while others write the table: a refresh every so often, until ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.errors import BridgeError, Category
+
+_LONGEST_PAUSE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a watch did: refreshes, generations committed, refreshes that failed."""
+
+    rounds: int
+    committed: int
+    failed: int
+
+
+def watch(
+    refresh: Callable[[], dict[str, Any]],
+    seconds: float,
+    stop: threading.Event,
+    *,
+    told: Callable[[dict[str, Any]], None],
+    say: Callable[[str], None],
+) -> Watched:
+    """Refreshes now and every ``seconds`` after the last one began.
+
+    A round that fails is told and tried again, later each time up to five minutes; what the user
+    must mend ends the watch.
+
+    Args:
+        refresh: one round; its report.
+        told: called with the report of each round that committed.
+
+    Errors:
+        BridgeError of category USER_ERROR, as ``refresh`` raises it in the first round.
+    """
+    rounds = committed = failed = 0
+    pause = seconds
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            report = refresh()
+        except BridgeError as error:
+            if rounds == 0 and error.category is Category.USER_ERROR:
+                raise
+            failed += 1
+            pause = min(max(pause, 1.0) * 2, max(_LONGEST_PAUSE, seconds))
+            say(f"{error.code}: {error.message}; tried again in {pause:.0f} s")
+        else:
+            pause = seconds
+            if report["committed"]:
+                committed += 1
+                told(report)
+        rounds += 1
+        stop.wait(max(0.0, pause - (time.monotonic() - began)))
+    return Watched(rounds, committed, failed)
