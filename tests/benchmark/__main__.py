@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from tests.benchmark import build, planning, rfc27, service, trino
+from tests.benchmark import build, hive, kinds, metastore, planning, rfc27, service, trino
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
 
@@ -18,21 +18,27 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "wire": ("Splits over loopback", service.wire),
     "clients": ("Many clients at once", service.clients),
     "memory": ("Memory", service.memory),
+    "metastore": ("Partitions out of metastores", metastore.run),
     "build": ("Index build with Spark", build.run),
+    "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
     "large": ("Trino 476, 8 large files", trino.large),
+    "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }
+# On less data, to see that it works.
+QUICK: dict[str, Callable[[], list[Figure]]] = {"hive": hive.quick, "kinds": kinds.quick}
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(sorted(WORKS)))
-def main(names: tuple[str, ...]) -> None:
+@click.option("--quick", is_flag=True, help="On less data, where a work has it so.")
+def main(names: tuple[str, ...], quick: bool) -> None:
     """Runs the named works, or all of them."""
     # Asked to end, it stops its servers like on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in names or tuple(WORKS):
         title, run = WORKS[name]
-        show(title, run())
+        show(title, QUICK.get(name, run)() if quick else run())
 
 
 main()

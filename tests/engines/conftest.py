@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -117,12 +118,21 @@ def hiveserver2(
         metastore_401.uri,
         port=0,
         auxiliary_jars=(hive_jar,),
+        properties=_tour_of_hive(),
         jvm_options=("-XX:TieredStopAtLevel=1",),
     )
     with start_hiveserver2(spec) as server:
         running = RunningHiveServer2(server, metastore_401)
         yield running
         running.close()
+
+
+def _tour_of_hive() -> dict[str, str]:
+    """The compose tour's hive-site.xml, but for what is a place of its machines."""
+    site = ElementTree.parse(Path(__file__).parents[2] / "docker" / "hive" / "hive-site.xml")
+    entries = {p.findtext("name", ""): p.findtext("value", "") for p in site.iter("property")}
+    places = ("javax.jdo.", "fs.s3a.", "hive.metastore.", "hive.exec.scratch", "hive.user.install.")
+    return {k: v for k, v in entries.items() if not k.startswith(places)}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,199 @@
+"""HiveServer2 4.0.1: a table of small files, hooked and not, beside one file with the same rows.
+
+Hooked and unhooked are two tables over the same directory, in the same server. Fetch tasks (one
+thread opens file after file) and Tez (its local mode, within the server) are told apart. An
+unhooked query takes minutes, so that it is run once and after the hooked ones: whatever has
+been warmed up by then is in its favour.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.clients.hive import HiveSession
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import register_table
+from bridge.jobs.hive import hook_table, silent
+from bridge.jobs.hive_jar import build_jar
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import MetastoreSpec
+from bridge.servers.hiveserver2 import (
+    HiveServer2Spec,
+    start_hiveserver2,
+    start_metastore_for_hiveserver2,
+)
+from bridge.servers.process import ServerSpec, choose_port, start_server
+from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
+from bridge.table.model import TableName
+from tests.benchmark.data import SMALL_FILES, small_files
+from tests.benchmark.figures import Figure, interleaved, timed
+
+MODES: Mapping[str, Mapping[str, str]] = {
+    "fetch": {
+        "hive.fetch.task.conversion": "more",
+        "hive.fetch.task.conversion.threshold": "-1",  # of any size
+    },
+    "Tez": {"hive.fetch.task.conversion": "none"},
+}
+DAY = "l_shipdate = DATE '1995-06-17'"
+# A point look-up for the fetch task, a count over one day for Tez: of 39,000 files 17 are left.
+SELECTIVE = {
+    "fetch": f"SELECT l_orderkey, l_comment FROM TABLE WHERE {DAY} AND l_orderkey = ORDER",
+    "Tez": f"SELECT count(*), sum(l_extendedprice) FROM TABLE WHERE {DAY}",
+}
+# Every file holds such rows.
+UNSELECTIVE = {
+    "fetch": "SELECT l_orderkey, l_comment FROM TABLE WHERE l_quantity > 49 AND l_discount = 0.07 "
+    "AND l_tax = 0.08 AND l_linenumber = 7",
+    "Tez": "SELECT l_shipmode, sum(l_extendedprice), count(*) FROM TABLE WHERE l_quantity > 1 "
+    "GROUP BY l_shipmode ORDER BY l_shipmode",
+}
+
+
+@dataclass(slots=True)
+class Hive:
+    """A HiveServer2 and its sessions, one for each mode."""
+
+    address: str
+    sessions: dict[str, HiveSession] = field(default_factory=dict)
+
+    def query(self, mode: str, sql: str, table: str) -> list[tuple[Any, ...]]:
+        if mode not in self.sessions:
+            self.sessions[mode] = HiveSession(self.address, settings=MODES[mode])
+        return sorted(self.sessions[mode].query(sql.replace("TABLE", f"bench.{table}")))
+
+
+@contextmanager
+def cluster(directories: Mapping[str, Path], heap: str = "4g") -> Iterator[Hive]:
+    """Metastore, planner and HiveServer2; each directory is a table ``NAME_hooked`` and another
+    ``NAME_plain``.
+    """
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        metastore = stack.enter_context(
+            start_metastore_for_hiveserver2(
+                MetastoreSpec(scratch / "metastore", scratch / "warehouse", port=0, in_memory=True)
+            )
+        )
+        uri = f"thrift://127.0.0.1:{metastore.port}"
+        config = Config({"metastore.uri": Setting(uri, "benchmark")})
+        with MetastoreClient(uri) as client:
+            client.create_database("bench")
+            for name, directory in directories.items():
+                catalog = DirectoryCatalog(open_storage(), f"file://{directory}")
+                found = catalog.table(catalog.name)
+                for suffix in ("hooked", "plain"):
+                    register_table(client, TableName("bench", f"{name}_{suffix}"), found, [])
+        for name in directories:
+            table = f"bench.{name}_hooked"
+            index_table(config, table, local=True, progress=silent, say=print)
+            hook_table(config, table, dry_run=False, progress=silent)
+        port = choose_port(0, "planner")
+        (scratch / "planner").mkdir()
+        command = (sys.executable, "-m", "bridge", "serve", "--port", str(port))
+        stack.enter_context(
+            start_server(
+                ServerSpec(
+                    name="planner",
+                    command=(*command, "--metastore-uri", uri),
+                    directory=scratch / "planner",
+                    port=port,
+                )
+            )
+        )
+        jar = build_jar("4.0.1", scratch / "jar", lambda line: None)
+        server = stack.enter_context(
+            start_hiveserver2(
+                HiveServer2Spec(
+                    scratch / "hiveserver2",
+                    uri,
+                    port=0,
+                    auxiliary_jars=(jar,),
+                    heap=heap,
+                    properties={"skipbridge.planner": f"127.0.0.1:{port}"},
+                )
+            )
+        )
+        running = Hive(f"127.0.0.1:{server.port}")
+        yield running
+        for session in running.sessions.values():
+            session.close()
+
+
+def run() -> list[Figure]:
+    """39,000 files and 5,000."""
+    return _run([(SMALL_FILES, "≥ 50x"), (5000, "≥ 20x")], runs=9, pairs=3)
+
+
+def quick() -> list[Figure]:
+    """The same on 1,000 and 200 files, to see that it works."""
+    return _run([(1000, ""), (200, "")], runs=3, pairs=1)
+
+
+def _run(sizes: Sequence[tuple[int, str]], runs: int, pairs: int) -> list[Figure]:
+    directories = {f"f{count}": small_files(count) for count, _ in sizes}
+    figures: list[Figure] = []
+    with cluster({**directories, "one": small_files(1)}) as hive:
+        ((order,),) = hive.query(
+            "Tez", f"SELECT min(l_orderkey) FROM TABLE WHERE {DAY}", "one_plain"
+        )
+        for count, target in sizes:
+            for mode in MODES:
+                sql = SELECTIVE[mode].replace("ORDER", str(order))
+                figures += _selective(hive, mode, sql, count, target, runs)
+        fewest = min(count for count, _ in sizes)
+        for mode in MODES:
+            figures += _unselective(hive, mode, f"f{fewest}", f"{fewest:,} files", pairs)
+            figures += _unselective(hive, mode, "one", "one file", 5 * pairs)
+    return figures
+
+
+def _selective(hive: Hive, mode: str, sql: str, count: int, target: str, runs: int) -> list[Figure]:
+    def ask(table: str) -> Callable[[], list[tuple[Any, ...]]]:
+        return lambda: hive.query(mode, sql, table)
+
+    hooked, one = ask(f"f{count}_hooked"), ask("one_plain")
+    expected = one()
+    assert hooked() == expected, "the hooked table answers otherwise"
+    ours = [timed(hooked) for _ in range(runs)]
+    beside = [timed(one) for _ in range(runs)]
+    rows: list[list[tuple[Any, ...]]] = []
+    stock = timed(lambda: rows.append(ask(f"f{count}_plain")()))
+    assert rows == [expected]
+    fast = statistics.median(ours)
+    title = f"{mode}, {count:,} files, one day"
+    print(f"{title}: hooked {fast:.2f} s, not hooked {stock:.1f} s", flush=True)
+    return [
+        Figure(f"{title}: hooked", fast, note=f"{min(ours):.2f} to {max(ours):.2f}"),
+        Figure(f"{title}: not hooked", stock, note="one run"),
+        Figure(f"{title}: times faster", stock / fast, "x", target),
+        Figure(f"{mode}, the same rows in one file, not hooked", statistics.median(beside)),
+    ]
+
+
+def _unselective(hive: Hive, mode: str, table: str, title: str, pairs: int) -> list[Figure]:
+    sql = UNSELECTIVE[mode]
+    assert hive.query(mode, sql, f"{table}_hooked") == hive.query(mode, sql, f"{table}_plain")
+    ours, stock, ratio = interleaved(
+        lambda: hive.query(mode, sql, f"{table}_hooked"),
+        lambda: hive.query(mode, sql, f"{table}_plain"),
+        pairs,
+        0,
+    )
+    print(f"{mode}, {title}: hooked {ours:.2f} s, not hooked {stock:.2f} s", flush=True)
+    title = f"{mode}, {title}, every file holds a match"
+    return [
+        Figure(f"{title}: hooked", ours),
+        Figure(f"{title}: not hooked", stock),
+        Figure(f"{title}: median ratio of {pairs} pairs", ratio, "", "≤ 1.05"),
+        Figure(f"{title}: planning overhead", (ours - stock) * 1e3, "ms", "≤ 50 ms"),
+    ]
