@@ -88,6 +88,8 @@ class Tally:
         Errors:
             NotAnswered: one file's numbers are unknown or inexact.
         """
+        if not known.num_files:
+            return
         if bool((known.rows < 0).any()):
             raise NotAnswered("UNKNOWN_FILES")
         self.files += known.num_files

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes
+from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes, take
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
 from bridge.planner.visibility import uses_minmax
@@ -63,6 +63,7 @@ class BatchStatistics:
         self._files = files
         self._ordinals = ordinals
         self._index = index
+        self._indexed_rows = indexed_rows
         self._whole = whole
         self._keys, self.names, self.values = partitions
         self._cache: dict[BoundReference, ColumnStatistics | None] = {}
@@ -76,6 +77,18 @@ class BatchStatistics:
     @property
     def num_files(self) -> int:
         return len(self._files)
+
+    def chosen(self, positions: npt.NDArray[np.int64]) -> BatchStatistics:
+        """Of some of the files."""
+        if len(positions) == len(self._files):
+            return self
+        return BatchStatistics(
+            take(self._files, positions),
+            self._ordinals[positions],
+            self._index,
+            self._indexed_rows,
+            (self._keys, self.names, self.values),
+        )
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         if reference not in self._cache:

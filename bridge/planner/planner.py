@@ -28,6 +28,8 @@ from bridge.expression.nodes import (
     Expression,
     Reference,
 )
+from bridge.expression.prune import prune
+from bridge.expression.residual import references
 from bridge.expression.text import format_bound
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.batch_statistics import BatchStatistics, exact_statistics
@@ -49,7 +51,13 @@ from bridge.planner.freshness import (
 from bridge.planner.index_view import IndexViews, argument
 from bridge.planner.listed import FileBatch, FileSource, materialised
 from bridge.planner.listing import Listings
-from bridge.planner.partitions import Typed, partition_residual, select_partitions
+from bridge.planner.partitions import (
+    PARTITION_COLUMN,
+    PartitionStatistics,
+    Typed,
+    partition_residual,
+    select_partitions,
+)
 from bridge.planner.pins import Pin, Pins
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
@@ -144,6 +152,18 @@ class ScanPlan:
     def values_of(self, partition: Partition) -> Typed:
         """Typed values of a partition of a batch that was drawn."""
         return self._values.get(partition.name, ())
+
+    def partitions_match(self) -> bool:
+        """Whether every partition left satisfies the predicate by its values; lists nothing."""
+        keys = self.table.partition_keys
+        asked = references(self.predicate)
+        if not all(r.partition or r.path[0] == PARTITION_COLUMN for r in asked):
+            return False
+        names = self._planner.names(self._pin, self.freshness)
+        found = select_partitions(names, keys, self.predicate, self.request.semantics)
+        columns = [[found.values[n][i] for n in found.names] for i in range(len(keys))]
+        known = PartitionStatistics(found.names, keys, columns)
+        return bool(prune(self.predicate, known, self.request.semantics).always.all())
 
     def resolve(self, column: str) -> BoundReference:
         """A column of the table, a partition key or a hidden column. Errors: ColumnNotFound."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from bridge.expression.nodes import BoundTrue
+from bridge.expression.prune import prune
 from bridge.planner.answers import (
     Group,
     NotAnswered,
@@ -18,6 +20,7 @@ from bridge.planner.answers import (
     group_values,
     require_always,
 )
+from bridge.planner.estimates import indexed
 from bridge.types import Value
 
 if TYPE_CHECKING:
@@ -43,19 +46,21 @@ class Answer:
 
 
 def answer(plan: ScanPlan, question: Question) -> Answer:
-    """Draws the plan to its end; a part that is not answered ends it early.
+    """Draws the plan to its end, unless less tells that there is no answer.
 
-    Without aggregates and groups only `Answer.enforced` is found out.
+    Without aggregates and groups only `Answer.enforced` is found out; partition values may tell
+    that without a listing.
     """
     asked = bool(question.aggregates or question.group_by)
     tally = Tally(question)
-    reason = ""
     if not plan.request.pruning or plan.request.dropped:
         return Answer(False, None, "DISABLED" if not plan.request.pruning else "NOT_ENFORCED")
-    try:
-        check_groups(question.group_by)
-    except NotAnswered as refused:
-        reason = refused.reason
+    enforced = plan.partitions_match()
+    if enforced and not asked:
+        return Answer(True)
+    reason = _hopeless(plan, question)
+    if reason:
+        return Answer(enforced, None, reason)
     for batch in plan.batches():
         known = plan.known(batch)
         try:
@@ -77,6 +82,33 @@ def answer(plan: ScanPlan, question: Question) -> Answer:
     if reason:
         return Answer(True, None, reason, tally.files)
     return Answer(True, tuple((*group, *values) for group, values in rows), "", tally.files)
+
+
+def _hopeless(plan: ScanPlan, question: Question) -> str:
+    """Why there is no answer, as far as the index alone tells; empty if there may be one.
+
+    Most questions end here, before storage is listed for them. A file that has vanished since may
+    end one that could be answered: that is only slower.
+    """
+    if plan.view.serving is None:
+        return "NO_INDEX"
+    semantics = plan.request.semantics
+    known = indexed(plan.table, plan.view, semantics)
+    try:
+        check_groups(question.group_by)
+        if isinstance(plan.predicate, BoundTrue):
+            left = known
+        else:
+            answers = prune(plan.predicate, known, semantics)
+            if not bool((answers.never | answers.always).all()):
+                return "NOT_ENFORCED"
+            left = known.chosen(np.flatnonzero(~answers.never))
+        trial = Tally(replace(question, group_by=()))
+        trial.add(left, [((), np.arange(left.num_files, dtype=np.int64))])
+        trial.rows()
+    except NotAnswered as refused:
+        return refused.reason
+    return ""
 
 
 def _groups(

@@ -405,3 +405,27 @@ def test_one_listing_serves_a_query(steps: Steps) -> None:
     assert steps.stack.query(sql) == [[TOTAL, TOTAL]]
     text = plan(steps, sql)
     assert re.search(r"answered from statistics: count\(\*\) of 20 files", text)
+
+
+def test_the_newest_family(steps: Steps, stack_483: Stack) -> None:
+    """The same on Trino 483, whose interface to splits and dynamic filters is another."""
+    newest = Steps(steps.root, stack_483)
+    for sql in (
+        "SELECT count(*), count(n), min(id), max(s), min(t), max(c), max(e) FROM laws.steps",
+        "SELECT day, count(*), max(v) FROM laws.steps WHERE id >= 100 GROUP BY day",
+        "SELECT DISTINCT day FROM laws.steps",
+    ):
+        answered(newest, sql)
+    limit = "SELECT s FROM laws.steps WHERE day = 2 LIMIT 10"
+    assert len(stack_483.query(limit)) == 10 and stack_483.kept_files(limit) == 1
+    top = "SELECT id FROM laws.steps ORDER BY v LIMIT 3"
+    assert stack_483.query(top) == [[399], [398], [397]] and stack_483.kept_files(top) == 1
+    join = "SELECT count(*) FROM laws.steps a JOIN (VALUES BIGINT '5', BIGINT '395') v(k) "
+    join += "ON a.id = v.k"
+    assert stack_483.query(join) == [[2]] and stack_483.kept_files(join) == 2
+    beside = "SELECT x.id FROM (SELECT id FROM laws.steps LIMIT 400) x "
+    beside += "JOIN (VALUES BIGINT '398') v(k) ON x.id = v.k"
+    assert stack_483.query(beside) == [[398]]
+    assert stack_483.query('SELECT count(*) FROM laws."steps$files"') == [[DAYS * FILES]]
+    stats = stack_483.query("SHOW STATS FOR (SELECT * FROM laws.steps WHERE day = 1)")
+    assert stats[-1][4] == 100.0

@@ -231,8 +231,8 @@ def test_an_enforced_predicate_that_no_longer_holds_is_an_error(lake: Lake) -> N
         names(planner, "x >= 400", query_id="another", enforced=True)
 
 
-def test_scans_of_a_query_list_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    planner = lake.planner()
+def count_listings(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the number of partitions of each listing."""
     listed: list[int] = []
     each = planner.listings.each
 
@@ -241,6 +241,30 @@ def test_scans_of_a_query_list_once(lake: Lake, monkeypatch: pytest.MonkeyPatch)
         return each(partitions, *rest, **named)
 
     monkeypatch.setattr(planner.listings, "each", counted)
+    return listed
+
+
+def test_nothing_is_listed_where_less_tells(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = lake.planner()
+    listed = count_listings(planner, monkeypatch)
+    for text in ("p = 2", "p IN (1, 9)", "\"$partition\" = 'p=3'", "p = 2 OR p IS NULL"):
+        assert ask(planner, text=text).enforced, text
+    for text in ("x >= 405", "p = 2 AND x >= 215", "s LIKE '%1'"):
+        assert not ask(planner, "count", text=text).enforced, text
+    assert ask(planner, "max x", by=("x",)).reason == "GROUPING"
+    for file in (lake.root / "index").rglob("*.json"):
+        file.unlink()
+    bare = lake.planner()
+    also = count_listings(bare, monkeypatch)
+    assert ask(bare, "count").reason == "NO_INDEX"
+    found = ask(bare, "count", text="p = 2")
+    assert (found.enforced, found.reason) == (True, "NO_INDEX")
+    assert not listed and not also
+
+
+def test_scans_of_a_query_list_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = lake.planner()
+    listed = count_listings(planner, monkeypatch)
     assert ask(planner, "count", query_id="q").rows == ((120,),)
     assert len(names(planner, query_id="q")) == 12
     assert len(names(planner, query_id="q", limit=5)) == 1
