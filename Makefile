@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
 JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
 
 .PHONY: demo test setup lint unit laws engines java bench lock clean
@@ -40,6 +41,7 @@ engines: setup
 
 java: setup
 	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B test
+	home=$(JDK17) && cd hive_hooks/java && JAVA_HOME=$$home mvn -q -B test
 
 bench: setup
 	$(BIN)/python -m tests.benchmark
