@@ -5,7 +5,6 @@ stop.
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -27,7 +26,7 @@ from bridge.planner.request import ScanRequest
 from bridge.report.html import page
 from bridge.report.text import funnel
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.process import Server, ServerSpec, choose_port, start_server
+from bridge.servers.planner import start_planner
 from bridge.servers.trino_server import TrinoSpec, start_trino
 from bridge.table.model import TableName
 
@@ -115,7 +114,7 @@ def run_demo(
         say(f"     generation {built['generation']}: {built['files']} files")
 
         say("5/7  starting the planner")
-        planner = _start_planner(out, config)
+        planner = start_planner(out / "planner", config.text("metastore.uri"))
         stack.callback(planner.stop)
 
         say(f"6/7  building the connector for Trino {trino_version}")
@@ -148,32 +147,6 @@ def _config(values: dict[str, str]) -> Config:
 
 def _quiet(_line: str) -> None:
     """The build's own lines are of no interest unless it fails."""
-
-
-def _start_planner(out: Path, config: Config) -> Server:
-    port = choose_port(0, "planner")
-    return start_server(
-        ServerSpec(
-            name="planner",
-            command=(
-                sys.executable,
-                "-m",
-                "bridge",
-                "serve",
-                "--port",
-                str(port),
-                "--metastore-uri",
-                config.text("metastore.uri"),
-            ),
-            directory=_made(out / "planner"),
-            port=port,
-        )
-    )
-
-
-def _made(directory: Path) -> Path:
-    directory.mkdir(parents=True, mode=0o700)
-    return directory
 
 
 def _queries(out: Path, config: Config, port: int, say: Say) -> bool:

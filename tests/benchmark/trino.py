@@ -16,7 +16,7 @@ from bridge.jobs.index_table import index_table
 from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.process import ServerSpec, choose_port, start_server
+from bridge.servers.planner import start_planner
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
 from bridge.table.directory import DirectoryCatalog
@@ -64,18 +64,7 @@ def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[
                 progress=lambda done, total: None,
                 say=print,
             )
-        planner_port = choose_port(0, "planner")
-        (scratch / "planner").mkdir()
-        stack.enter_context(
-            start_server(
-                ServerSpec(
-                    name="planner",
-                    command=_serve(planner_port, uri),
-                    directory=scratch / "planner",
-                    port=planner_port,
-                )
-            )
-        )
+        planner = stack.enter_context(start_planner(scratch / "planner", uri))
         plugin = build_plugin("476", scratch / "plugin", None, "skipbridge", lambda line: None)
         server = stack.enter_context(
             start_trino(
@@ -84,7 +73,7 @@ def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[
                     catalogs={
                         "bridge": {
                             "connector.name": "skipbridge",
-                            "skipbridge.planner": f"127.0.0.1:{planner_port}",
+                            "skipbridge.planner": f"127.0.0.1:{planner.port}",
                         },
                         "hive": {
                             "connector.name": "hive",
@@ -107,12 +96,6 @@ def cluster(directories: dict[str, Path]) -> Iterator[Callable[[str, str], list[
             return list(cursor.fetchall())
 
         yield query
-
-
-def _serve(port: int, uri: str) -> tuple[str, ...]:
-    import sys
-
-    return (sys.executable, "-m", "bridge", "serve", "--port", str(port), "--metastore-uri", uri)
 
 
 def floor() -> float:

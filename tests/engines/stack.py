@@ -5,7 +5,6 @@ own.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 
 import trino
 
-from bridge.servers.process import Server, ServerSpec, start_server
+from bridge.servers.planner import start_planner
+from bridge.servers.process import Server
 from tests.engines.everything import Everything
 
 
@@ -33,30 +33,16 @@ class Stack:
         return f"127.0.0.1:{self.planner_port}"
 
     def start_planner(self) -> None:
-        directory = self.directory / "planner"
-        directory.mkdir(exist_ok=True, mode=0o700)
-        self._planner = start_server(
-            ServerSpec(
-                name="planner",
-                command=(
-                    sys.executable,
-                    "-m",
-                    "bridge",
-                    "serve",
-                    "--port",
-                    str(self.planner_port),
-                    "--metastore-uri",
-                    self.metastore_uri,
-                ),
-                directory=directory,
-                port=self.planner_port,
-                environment={
-                    "SKIPBRIDGE_CACHE": str(self.directory / "cache"),
-                    # Small enough that files of a test are cut in ranges.
-                    "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
-                    "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
-                },
-            )
+        self._planner = start_planner(
+            self.directory / "planner",
+            self.metastore_uri,
+            port=self.planner_port,
+            environment={
+                "SKIPBRIDGE_CACHE": str(self.directory / "cache"),
+                # Small enough that files of a test are cut in ranges.
+                "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
+                "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
+            },
         )
 
     def stop_planner(self) -> None:

@@ -1,0 +1,40 @@
+"""The planner as a process of its own, as `skipbridge serve` starts it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bridge.servers.process import Server, ServerSpec, choose_port, start_server
+
+
+def start_planner(
+    directory: Path,
+    metastore_uri: str,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+) -> Server:
+    """Starts a planner and waits until it accepts connections.
+
+    Args:
+        directory: made if it is not there; its log is written to it.
+        port: on loopback; 0 takes a free one.
+        environment: ``SKIPBRIDGE_…`` options and their like.
+
+    Errors:
+        PortInUse, ServerFailed.
+    """
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    chosen = choose_port(port, "planner")
+    words = ("serve", "--port", str(chosen), "--metastore-uri", metastore_uri)
+    return start_server(
+        ServerSpec(
+            name="planner",
+            command=(sys.executable, "-m", "bridge", *words),
+            directory=directory,
+            port=chosen,
+            environment=environment or {},
+        )
+    )
