@@ -76,7 +76,7 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     adds later have it from the start. Interrupted, it goes on when run again.
 
     The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
-    table fail.
+    table fail. Trino's stock hive connector refuses hooked tables; skipbridge's own reads them.
     """
     with progress(f"hooking {name}") as tick:
         report = hook_table(config, name, dry_run=dry_run, progress=tick)
@@ -135,4 +135,5 @@ def _show(report: dict[str, Any], output: str) -> None:
             f"such as {', '.join(left['such_as'])}"
         )
     if report["action"] == "hook" and not dry_run and report["table_altered"]:
-        say("Hive needs the jar on its class path (skipbridge hive jar); to check: doctor")
+        say("Hive needs the jar on its class path now: skipbridge doctor --hive HOST:PORT looks")
+        say("Trino's stock hive connector refuses this table now; skipbridge's own reads it")
