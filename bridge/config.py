@@ -135,6 +135,16 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("planner.cache_bytes", "8GiB", "size", "most bytes of indexes kept on local disk"),
     Option("planner.index_memory", "1GiB", "size", "most bytes of columns one index holds ready"),
+    Option(
+        "planner.predicate_log",
+        "",
+        "text",
+        "file in which planners note what predicates ask about, for `index report`; empty: none",
+    ),
+    Option("planner.predicate_log_bytes", "16MiB", "size", "most bytes of that log"),
+    Option(
+        "planner.predicate_log_literals", "false", "bool", "keep predicates with their values there"
+    ),
     Option("splits.target_bytes", "128MiB", "size", "cost up to which files join one split"),
     Option(
         "splits.open_cost", "64KiB", "size", "what opening a file costs, in bytes read meanwhile"

@@ -6,6 +6,7 @@ import itertools
 import signal
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import Asked
+from bridge.jobs.index_report import report_index
 from bridge.jobs.index_table import (
     NOTHING_NEW,
     clean_index,
@@ -24,6 +26,7 @@ from bridge.jobs.index_table import (
     show_index_to_planners,
 )
 from bridge.jobs.index_watch import watch
+from bridge.report.effectiveness_text import effectiveness_text
 from bridge.report.text import human_bytes
 
 _SETTINGS = ("metastore.uri", "index.root")
@@ -206,6 +209,29 @@ def show(config: Config, table: str, output: str) -> None:
         return
     for key, value in found.items():
         emit(f"{key:<12} {value}")
+
+
+@index.command("report")
+@click.argument("table")
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Log of predicates; without it the one of planner.predicate_log, if planners keep one.",
+)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@settings(*_SETTINGS)
+def report(config: Config, table: str, log: Path | None, output: str) -> None:
+    """How much the index of TABLE helps, by column, and what would make it help more.
+
+    Tells for each column how many files hold a value, what share of the files a predicate keeps,
+    and what it takes to store; which column the table should be sorted by, and which index is dead
+    weight. The last two need to know what queries ask: set planner.predicate_log.
+    """
+    found = report_index(config, table, log)
+    if output == "json":
+        emit_json(found.to_dict())
+    else:
+        emit(effectiveness_text(found))
 
 
 @index.command("clean")

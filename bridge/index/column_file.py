@@ -100,6 +100,29 @@ class ColumnFile:
             found[key] = table.slice(first[group] + start - self._rows[group], end - start)
         return found
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each column; of those that share a row group, its share by rows."""
+        if self._whole is not None:
+            share = self._blob.size / max(self._whole.num_rows, 1)
+            return {key: round((b - a) * share) for key, (a, b) in self.keys.items()}
+        groups = range(len(self._rows) - 1)
+        rows = [self._rows[i + 1] - self._rows[i] for i in groups]
+        bytes_ = [self._group_size(i) for i in groups]
+        found = {}
+        for key, (start, end) in self.keys.items():
+            inside = self._groups(start, end) if end > start else range(0)
+            found[key] = round(
+                sum(
+                    bytes_[i] * (min(end, self._rows[i + 1]) - max(start, self._rows[i])) / rows[i]
+                    for i in inside
+                )
+            )
+        return found
+
+    def _group_size(self, group: int) -> int:
+        chunks = self._metadata.row_group(group)
+        return sum(chunks.column(i).total_compressed_size for i in range(chunks.num_columns))
+
     def _groups(self, start: int, end: int) -> range:
         """Row groups that hold some of the rows."""
         return range(bisect_right(self._rows, start) - 1, bisect_left(self._rows, end))

@@ -18,6 +18,7 @@ from bridge.planner.freshness import parse_freshness
 from bridge.planner.index_view import IndexViews
 from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
+from bridge.planner.predicate_log import PredicateLog
 from bridge.splits.coalesce import SplitSettings
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
@@ -160,7 +161,22 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         recursive=config.flag("planner.recursive"),
     )
     return Planner(
-        catalog, views, listings, freshness=parse_freshness(config.text("planner.freshness"))
+        catalog,
+        views,
+        listings,
+        freshness=parse_freshness(config.text("planner.freshness")),
+        predicate_log=predicate_log_of(config),
+    )
+
+
+def predicate_log_of(config: Config) -> PredicateLog | None:
+    path = config.text("planner.predicate_log")
+    if not path:
+        return None
+    return PredicateLog(
+        Path(path),
+        config.size("planner.predicate_log_bytes"),
+        literals=config.flag("planner.predicate_log_literals"),
     )
 
 

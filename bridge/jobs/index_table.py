@@ -31,7 +31,8 @@ NOTHING_NEW = Asked()
 
 
 @contextmanager
-def _opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table, IndexStore]]:
+def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table, IndexStore]]:
+    """What a command about the index of one table needs. Errors: UnsupportedTable and others."""
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     found = catalog.table(name)
@@ -67,7 +68,7 @@ def index_table(
         ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
-    with _opened(config, table) as (storage, catalog, found, store):
+    with opened(config, table) as (storage, catalog, found, store):
         wanted = by_properties(found.properties)
         for each in (wanted, asked):
             each.check(found)
@@ -152,7 +153,7 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
         GenerationNotFound: there is none.
         IndexCorrupt: it cannot be read.
     """
-    with _opened(config, table) as (_, _, found, store):
+    with opened(config, table) as (_, _, found, store):
         manifest = store.latest()
         if manifest is None:
             raise GenerationNotFound(
@@ -181,7 +182,7 @@ def _described(definition: Definition) -> str:
 
 def clean_index(config: Config, table: str, keep: int) -> int:
     """Deletes all but the newest generations; the number of deleted files."""
-    with _opened(config, table) as (_, _, _, store):
+    with opened(config, table) as (_, _, _, store):
         return store.clean(keep=keep)
 
 
@@ -192,7 +193,7 @@ def show_index_to_planners(config: Config, table: str, index: str, visible: bool
         GenerationNotFound: there is no index.
         InvalidConfiguration: it has no such index.
     """
-    with _opened(config, table) as (_, _, found, store):
+    with opened(config, table) as (_, _, found, store):
         manifest = change_settings(store, lambda held: held.showing(index, visible))
         return {"table": str(found.name), "index": index, "visible": visible,
                 "generation": manifest.generation}  # fmt: skip
@@ -205,7 +206,7 @@ def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, 
         GenerationNotFound: there is no index.
         InvalidConfiguration: it has no such index, or a property of the table asks for it.
     """
-    with _opened(config, table) as (_, _, found, store):
+    with opened(config, table) as (_, _, found, store):
         if index is None:
             if store.latest() is None:
                 raise GenerationNotFound(f"{found.name} has no index below {store.root}", "")

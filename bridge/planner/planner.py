@@ -59,6 +59,7 @@ from bridge.planner.partitions import (
     select_partitions,
 )
 from bridge.planner.pins import Pin, Pins
+from bridge.planner.predicate_log import PredicateLog
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.sufficient import always, stops_early, sufficient
@@ -256,10 +257,13 @@ class ScanPlan:
     def close(self) -> None:
         """Stops metastore calls under way; `batches` ends at its next step."""
         with self._lock:
-            self._closed = True
+            first, self._closed = not self._closed, True
             fetch = self._fetch
         if fetch is not None:
             fetch.close()
+        log = self._planner.predicate_log
+        if first and log is not None and self._complete:
+            log.record(self.predicate, self.report())
 
     def report(self, splits: SplitTotals | None = None, paths: object | None = None) -> PruneReport:
         """The funnel as it stands; complete once `batches` was drawn to its end."""
@@ -441,6 +445,7 @@ class Planner:
         listings: lists storage.
         freshness: of tables that say nothing themselves.
         metadata_ttl: seconds for which a table's definition is taken as known.
+        predicate_log: notes what finished scans asked.
     """
 
     def __init__(
@@ -451,7 +456,9 @@ class Planner:
         *,
         freshness: Freshness = LIVE,
         metadata_ttl: float = 1.0,
+        predicate_log: PredicateLog | None = None,
     ) -> None:
+        self.predicate_log = predicate_log
         self.catalog = catalog
         self.views = views
         self.listings = listings

@@ -1,0 +1,118 @@
+"""Reports how effective a table's index is: opens it, lists the table, reads the log."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bridge.config import Config
+from bridge.errors import GenerationNotFound
+from bridge.expression.nodes import BoundReference
+from bridge.index.column_file import ColumnFile
+from bridge.index.kinds.definition import MINMAX
+from bridge.index.manifest import Manifest
+from bridge.index.serving import ServingIndex
+from bridge.index.store import IndexStore
+from bridge.index.stored import parse_key
+from bridge.jobs.compose import local_index_cache
+from bridge.jobs.index_table import opened
+from bridge.planner.index_view import argument
+from bridge.planner.predicate_log import Logged, read_log
+from bridge.report.effectiveness import (
+    Effectiveness,
+    IndexEffect,
+    advise,
+    column_effect,
+    index_effect,
+)
+from bridge.storage.port import concatenate, data_files
+from bridge.table.model import FileList, Partition
+from bridge.types import TRINO
+
+
+def report_index(config: Config, table: str, log: Path | None = None) -> Effectiveness:
+    """How much the newest generation of a table's index helps.
+
+    Args:
+        log: of predicates; None takes the one of the settings, if there is one.
+
+    Errors:
+        GenerationNotFound: there is no index.
+        IndexCorrupt, StorageFailure: it cannot be read.
+    """
+    configured = config.text("planner.predicate_log")
+    path = log or (Path(configured) if configured else None)
+    with opened(config, table) as (storage, catalog, found, store):
+        manifest = store.latest()
+        if manifest is None:
+            raise GenerationNotFound(
+                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
+            )
+        serving = ServingIndex.open(manifest, store, local_index_cache(config))
+        recursive = config.flag("planner.recursive")
+        partitions: list[Partition] = []
+        for batch in catalog.partitions(found, catalog.partition_names(found)):
+            partitions.extend(batch.partitions)
+        listed = concatenate(
+            data_files(storage.list_all(p.location, recursive=recursive), p.location)
+            for p in partitions
+        )
+        whose = np.zeros(len(listed), np.int32)
+        ordinals = serving.match(
+            FileList(listed.paths, listed.sizes, listed.modified, whose, listed.etags)
+        )
+        scans = read_log(path, str(found.name)) if path is not None else []
+        sizes = column_sizes(manifest, store)
+        statistics = serving.statistics((), TRINO)
+        effects = tuple(
+            column_effect(
+                column.name,
+                statistics.column(BoundReference((column.name,), column.type)),
+                serving.num_files,
+                sizes.get(column.name.lower(), -1),
+                scans,
+            )
+            for column in found.columns
+        )
+        result = Effectiveness(
+            table=str(found.name),
+            generation=manifest.generation,
+            age_seconds=round(time.time() - manifest.created / 1e6),
+            files=serving.num_files,
+            unknown_files=int(np.count_nonzero(ordinals < 0)),
+            size=sum(blob.size for blob in manifest.blobs()),
+            scans=len(scans),
+            columns=effects,
+            indexes=_indexes(manifest, scans),
+            advice=(),
+        )
+        return replace(result, advice=advise(result, str(found.name), argument(found)))
+
+
+def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:
+    """Bytes in storage by top-level column, in lower case."""
+    found: dict[str, int] = {}
+    for shard in manifest.shards:
+        for key, size in ColumnFile(store, shard.columns).sizes().items():
+            name = parse_key(key).path[0].lower()
+            found[name] = found.get(name, 0) + size
+    return found
+
+
+def _indexes(manifest: Manifest, scans: list[Logged]) -> tuple[IndexEffect, ...]:
+    files = max(sum(shard.num_files for shard in manifest.shards), 1)
+    settings = manifest.settings
+    size = sum(shard.files.size + shard.columns.size for shard in manifest.shards)
+    found = [index_effect(MINMAX, 1.0, size, settings.minmax_visible, scans)]
+    for definition in settings.definitions:
+        known = size = 0
+        for shard in manifest.shards:
+            payload = shard.payload(definition.signature)
+            if payload is not None:
+                known += shard.num_files
+                size += payload.header.size + (payload.body.size if payload.body else 0)
+        found.append(index_effect(definition.name, known / files, size, definition.visible, scans))
+    return tuple(found)

@@ -1,0 +1,204 @@
+"""`index report` over tables whose right advice is known, and the log it takes advice from."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from lake import NAME, Lake, age, drained
+
+from bridge.cli.main import cli
+from bridge.config import Config, Setting
+from bridge.expression.text import parse_where
+from bridge.index.kinds.request import Asked
+from bridge.jobs.compose import planner_of
+from bridge.jobs.index_report import report_index
+from bridge.jobs.index_table import index_table, show_index_to_planners
+from bridge.planner.predicate_log import PredicateLog, read_log
+from bridge.planner.request import ScanRequest
+from bridge.report.effectiveness import ColumnEffect, Effectiveness
+from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
+from bridge.table.model import Column
+from bridge.types import BIGINT
+
+FILES, ROWS = 40, 50
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """day: sorted; id: random; kind: one value; word: sorted text; half: half NULL."""
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    made = tmp_path / "t"
+    made.mkdir()
+    rng = np.random.default_rng(1)
+    for n in range(FILES):
+        table = pa.table(
+            {
+                "day": np.arange(n * ROWS, (n + 1) * ROWS),
+                "id": rng.integers(0, 10**12, ROWS),
+                "kind": pa.array([7] * ROWS, pa.int32()),
+                "word": [f"w{n:03d}{i:02d}" for i in range(ROWS)],
+                "half": pa.array([n if n % 2 else None] * ROWS, pa.int64()),
+            }
+        )
+        pq.write_table(table, made / f"f{n:03d}.parquet")
+        age(made / f"f{n:03d}.parquet")
+    return made
+
+
+def config(log: Path | None = None, **settings: str) -> Config:
+    values = {key.replace("__", "."): Setting(text, "test") for key, text in settings.items()}
+    if log is not None:
+        values["planner.predicate_log"] = Setting(str(log), "test")
+    return Config(values)
+
+
+def build(directory: Path, *kinds: tuple[str, str]) -> None:
+    index_table(
+        config(), str(directory), local=True, asked=Asked(kinds=kinds),
+        progress=lambda done, total: None, say=lambda text: None,
+    )  # fmt: skip
+
+
+def ask(directory: Path, settings: Config, *texts: str) -> None:
+    storage = open_storage()
+    catalog = DirectoryCatalog(storage, f"file://{directory}")
+    planner = planner_of(settings, catalog, storage)
+    for text in texts:
+        plan = planner.plan(ScanRequest(catalog.name, parse_where(text)[0]))
+        drained(plan)
+        plan.close()
+        plan.close()
+
+
+def columns(found: Effectiveness) -> dict[str, ColumnEffect]:
+    return {column.name: column for column in found.columns}
+
+
+def advice(found: Effectiveness) -> dict[str, str]:
+    return {a.kind: a.on for a in found.advice}
+
+
+def test_what_is_sorted_and_what_is_not(directory: Path) -> None:
+    build(directory)
+    found = report_index(config(), str(directory))
+    by = columns(found)
+    assert (found.files, found.unknown_files, found.scans) == (FILES, 0, 0)
+    assert by["day"].overlap == 0 and by["day"].depth == 1 and by["day"].deepest == 1
+    assert by["day"].keeps[0] == pytest.approx(1 / FILES)
+    assert by["day"].keeps[2] == pytest.approx(0.1, abs=0.06)
+    assert by["word"].overlap == 0
+    assert by["id"].overlap > 0.8 and by["id"].keeps[0] > 0.8
+    assert by["kind"].constant and by["kind"].overlap == 1
+    assert by["half"].coverage == 1 and by["half"].depth == 1
+    assert by["id"].size > 0 and found.size > sum(c.size for c in by.values())
+    assert advice(found)["log"] == found.table
+    assert "cluster" not in advice(found)
+
+
+def test_a_random_column_that_queries_ask_for(directory: Path, tmp_path: Path) -> None:
+    build(directory)
+    log = tmp_path / "log" / "predicates"
+    ask(directory, config(log), *["id = 5 AND day > 3"] * 3, "day = 70", "id > 5 AND id < 99")
+    found = report_index(config(log), str(directory))
+    assert found.scans == 5
+    assert columns(found)["id"].asked == {"<": 1, "=": 3, ">": 1}
+    assert advice(found)["cluster"] == "id"
+    assert advice(found)["bloom"] == "id"
+    how = next(a.how for a in found.advice if a.kind == "bloom")
+    assert how == f"skipbridge index build {directory} --bloom id"
+
+
+def test_a_sorted_column_needs_no_advice(directory: Path, tmp_path: Path) -> None:
+    build(directory)
+    log = tmp_path / "log"
+    ask(directory, config(log), *["day BETWEEN 100 AND 120"] * 5, "word = 'w00301'")
+    found = report_index(config(log), str(directory))
+    assert not {"cluster", "bloom", "log", "refresh"} & set(advice(found))
+
+
+def test_dead_weight_and_what_earns_its_place(directory: Path, tmp_path: Path) -> None:
+    build(directory, ("values", "day"), ("values", "id"))
+    log = tmp_path / "log"
+    ask(directory, config(log), *[f"id = {5 * 10**11 + n}" for n in range(25)])
+    found = report_index(config(log), str(directory))
+    by = {index.name: index for index in found.indexes}
+    assert by["values(id)"].scans > 0 and by["values(id)"].skipped > 0
+    assert by["values(id)"].coverage == by["minmax"].coverage == 1
+    assert by["values(day)"].scans == 0
+    dead = [a.on for a in found.advice if a.kind == "dead"]
+    assert dead == ["values(day)"]
+    assert "bloom" not in advice(found)  # values(id) serves already
+    show_index_to_planners(config(), str(directory), "values(id)", visible=False)
+    hidden = report_index(config(log), str(directory))
+    assert advice(hidden)["reveal"] == "values(id)"
+
+
+def test_files_that_the_index_does_not_know(directory: Path) -> None:
+    build(directory)
+    pq.write_table(pa.table({"day": [1]}), directory / "new.parquet")
+    found = report_index(config(), str(directory))
+    assert found.unknown_files == 1
+    assert found.advice[0].kind == "refresh"
+
+
+def test_the_log_is_private_bounded_and_without_values(directory: Path, tmp_path: Path) -> None:
+    build(directory)
+    log = tmp_path / "private" / "log"
+    settings = config(log, planner__predicate_log_bytes="4KiB")
+    ask(directory, settings, *["word = 'secretvalue' AND day < 123454321"] * 60)
+    ask(directory, settings, "true")  # asks about nothing
+    files = sorted(log.parent.iterdir())
+    assert [f.name for f in files] == ["log", "log.1"]
+    assert sum(f.stat().st_size for f in files) <= 4096
+    for file in files:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert b"secretvalue" not in file.read_bytes()
+        assert b"123454321" not in file.read_bytes()
+    name = str(DirectoryCatalog(open_storage(), f"file://{directory}").name)
+    scans = read_log(log, name)
+    assert 10 < len(scans) < 60
+    assert scans[0].asked == (("day", "<"), ("word", "="))
+    assert read_log(log, "other.table") == []
+    with log.open("ab") as file:
+        file.write(b'{"table": "half a li')
+    assert len(read_log(log, name)) == len(scans)
+    literal = config(tmp_path / "open", planner__predicate_log_literals="true")
+    ask(directory, literal, "word = 'secretvalue'")
+    assert "secretvalue" in read_log(tmp_path / "open", name)[0].text
+
+
+def test_a_log_that_cannot_be_written_fails_no_query(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("x", BIGINT),))
+    lake.write((), "a", pa.table({"x": [1]}))
+    planner = lake.planner()
+    (tmp_path / "file").write_text("")
+    planner.predicate_log = PredicateLog(tmp_path / "file" / "log", 1000)
+    plan = planner.plan(ScanRequest(NAME, parse_where("x = 1")[0]))
+    assert len(drained(plan)) == 1
+    plan.close()
+
+
+def test_the_command(directory: Path, tmp_path: Path) -> None:
+    build(directory, ("values", "day"))
+    log = tmp_path / "log"
+    ask(directory, config(log), "id = 5")
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, ["index", "report", str(directory), *arguments])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    text = run("--log", str(log))
+    assert "cluster: id:" in text and "values(day)" in text and "files a value" in text
+    body = json.loads(run("--log", str(log), "--output", "json"))
+    assert body["scans"] == 1 and {c["name"] for c in body["columns"]} >= {"day", "id", "half"}
+    missing = CliRunner().invoke(cli, ["index", "report", str(tmp_path)])
+    assert missing.exit_code != 0
