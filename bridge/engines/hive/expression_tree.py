@@ -85,7 +85,7 @@ _VIRTUAL = frozenset(
 
 
 class NotTranslatable(Exception):
-    """A part has no counterpart; the message says what, and it is dropped."""
+    """A part has no counterpart: the condition around it is dropped."""
 
 
 @dataclass(slots=True)
@@ -109,8 +109,8 @@ class TreeReader:
             return self._drop(f"what follows {MAX_NODES} parts")
         try:
             return self._condition(node, negated, depth)
-        except (NotTranslatable, NotComparable) as reason:
-            return self._drop(str(reason) or describe(node))
+        except (NotTranslatable, NotComparable):
+            return self._drop(describe(node))
 
     def _condition(self, node: dict[str, Any], negated: bool, depth: int) -> Expression:
         name = node.get("call")
@@ -136,7 +136,7 @@ class TreeReader:
             return self._truth(name, args[0], negated)
         if name in _COMPARISONS and len(args) == 2:
             return self._comparison(_COMPARISONS[name], args, negated)
-        raise NotTranslatable(describe(node))
+        raise NotTranslatable
 
     def _bare(self, node: dict[str, Any], negated: bool) -> Expression:
         if "constant" in node:
@@ -145,10 +145,10 @@ class TreeReader:
                     return AlwaysFalse()  # neither it nor its negation is true
                 case bool(value):
                     return AlwaysTrue() if value is not negated else AlwaysFalse()
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         operand = self._operand(node)
         if operand.type.kind is not Kind.BOOLEAN:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         return Predicate(Op.EQ, operand.reference, (Literal(not negated, BOOLEAN),))
 
     def _truth(self, name: str, node: Any, negated: bool) -> Expression:
@@ -156,7 +156,7 @@ class TreeReader:
         wanted, opposite = _TRUTH[name]
         operand = self._operand(node)
         if operand.type.kind is not Kind.BOOLEAN:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         op = Op.NULL_SAFE_NE if opposite is not negated else Op.NULL_SAFE_EQ
         return Predicate(op, operand.reference, (Literal(wanted, BOOLEAN),))
 
@@ -164,7 +164,7 @@ class TreeReader:
         self._count(node)
         operand = self._operand(node)
         if operand.type.is_nested or operand.type.kind is Kind.UNKNOWN:
-            raise NotTranslatable(f"{describe(node)} IS NULL")
+            raise NotTranslatable
         return Predicate(Op.IS_NULL if is_null else Op.IS_NOT_NULL, operand.reference)
 
     def _comparison(self, op: Op, args: list[Any], negated: bool) -> Expression:
@@ -182,7 +182,7 @@ class TreeReader:
     def _between(self, args: list[Any], negated: bool) -> Expression:
         inverted = _node(args[0]).get("constant")
         if not isinstance(inverted, bool):
-            raise NotTranslatable(describe(args[0]))
+            raise NotTranslatable
         low, high = (self._literal(a) for a in args[2:])
         if inverted is not negated:
             below = self._compare(Op.LT, args[1], (low,), negated=True)
@@ -197,14 +197,7 @@ class TreeReader:
     def _compare(
         self, op: Op, node: Any, literals: tuple[Literal, ...], negated: bool
     ) -> Expression:
-        operand = self._operand(node)
-        try:
-            found = compare(op, operand, literals, negated=negated)
-        except NotComparable:
-            shown = ", ".join(str(v.value) for v in literals[:3])
-            more = ", …" if len(literals) > 3 else ""
-            text = f"{describe(node)} {op.value} ({shown}{more}) as {literals[0].type}"
-            raise NotTranslatable(text) from None
+        found = compare(op, self._operand(node), literals, negated=negated)
         self.exact = self.exact and found.exact
         return found.expression
 
@@ -212,12 +205,12 @@ class TreeReader:
         """The day of a timestamp: its midnights are compared in its place (rule 8)."""
         (inner,) = _arguments(node) if len(_arguments(node)) == 1 else (None,)
         if inner is None or literal.type != DATE or not isinstance(literal.value, int):
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         operand = self._operand(inner)
         if operand.type == DATE:
             return self._compare(op, inner, (literal,), negated)
         if operand.type != TIMESTAMP:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         begin, end = (Literal((literal.value + add) * _MICROS_PER_DAY, TIMESTAMP) for add in (0, 1))
 
         def side(op: Op, midnight: Literal) -> Expression:
@@ -234,7 +227,7 @@ class TreeReader:
                 return And((side(Op.GE, begin), side(Op.LT, end)))
             case Op.NE:
                 return Or((side(Op.LT, begin), side(Op.GE, end)))
-        raise NotTranslatable(describe(node))
+        raise NotTranslatable
 
     def _like(self, node: dict[str, Any], args: list[Any], negated: bool) -> Expression:
         operand, literal = self._operand(args[0]), self._literal(args[1])
@@ -242,7 +235,7 @@ class TreeReader:
             return AlwaysFalse()
         texts = (Kind.STRING, Kind.VARCHAR)
         if operand.type.kind not in texts or not isinstance(literal.value, bytes):
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         pattern = literal.value.decode()
         if "\\\\" in pattern:  # two backslashes are two characters to Hive
             pattern = pattern[: pattern.index("\\\\")] + "_%"
@@ -250,7 +243,7 @@ class TreeReader:
         # Of longer patterns Hive makes a regular expression, whose dots stop at line ends.
         plain = like.whole or (pattern.endswith("%") and pattern.count("%") == 1)
         if negated and not (like.exact and plain):
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         if like.prefix or like.whole:
             op = Op.EQ if like.whole else Op.STARTS_WITH
             prefix = Literal(like.prefix.encode(), STRING)
@@ -258,7 +251,7 @@ class TreeReader:
             self.exact = self.exact and found.exact
             begins = found.expression
         elif negated:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         else:
             begins = Predicate(Op.IS_NOT_NULL, operand.reference)
         return begins if like.exact else And((begins, self._drop(describe(node))))
@@ -266,33 +259,33 @@ class TreeReader:
     def _literal(self, node: Any) -> Literal:
         self._count(node)
         if "constant" not in node:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         found = constant(node["constant"], type_named(node.get("type")))
         if found is None:
-            raise NotTranslatable(describe(node))
+            raise NotTranslatable
         return found
 
     def _operand(self, node: Any, depth: int = 0) -> Operand:
         """A column or a field of one, within casts that lose nothing."""
         self._count(node)
         if depth > MAX_DEPTH:
-            raise NotTranslatable(f"a part nested deeper than {MAX_DEPTH}")
+            raise NotTranslatable
         type = type_named(node.get("type", ""))
         match node:
             case {"column": str(name)}:
                 if name.lower() in _VIRTUAL:
-                    raise NotTranslatable(name)
+                    raise NotTranslatable
                 return Operand(Reference((name,)), type, type)
             case {"field": str(name), "of": inner}:
                 of = self._operand(inner, depth + 1)
                 if of.type.kind is not Kind.STRUCT:
-                    raise NotTranslatable(describe(node))
+                    raise NotTranslatable
                 return Operand(Reference((*of.reference.path, name)), type, type)
             case {"call": str(name)} if name in _CASTS and len(_arguments(node)) == 1:
                 of = self._operand(_arguments(node)[0], depth + 1)
                 if keeps_order(of.type, type):
                     return Operand(of.reference, of.column_type, type)
-        raise NotTranslatable(describe(node))
+        raise NotTranslatable
 
     def _count(self, node: Any) -> None:
         _node(node)
