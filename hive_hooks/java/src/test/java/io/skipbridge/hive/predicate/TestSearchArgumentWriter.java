@@ -1,0 +1,46 @@
+package io.skipbridge.hive.predicate;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf.Type;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
+import org.junit.jupiter.api.Test;
+
+import java.sql.Timestamp;
+import java.util.Collections;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+class TestSearchArgumentWriter
+{
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    @Test
+    void leavesAndTree()
+            throws Exception
+    {
+        SearchArgument argument = SearchArgumentFactory.newBuilder()
+                .startAnd()
+                .startNot().lessThanEquals("k", Type.LONG, 5L).end()
+                .in("s", Type.STRING, "a", "b")
+                .isNull("d", Type.DATE)
+                .lessThan("t", Type.TIMESTAMP, new Timestamp(0))
+                .end()
+                .build();
+        JsonNode written = JSON.readTree(SearchArgumentWriter.document(argument, Collections.singletonMap("s", "varchar(3)"))).get("search_argument");
+        JsonNode tree = written.get("tree");
+        assertEquals("AND", tree.get("op").asText());
+        JsonNode not = tree.get("children").get(0);
+        assertEquals("NOT", not.get("op").asText());
+        JsonNode leaves = written.get("leaves");
+        JsonNode first = leaves.get(not.get("children").get(0).get("leaf").asInt());
+        assertEquals("LESS_THAN_EQUALS", first.get("operator").asText());
+        assertEquals(5, first.get("literal").asLong());
+        assertEquals("varchar(3)", leaves.get(1).get("column_type").asText());
+        assertEquals("[\"a\",\"b\"]", leaves.get(1).get("literal_list").toString());
+        assertEquals("IS_NULL", leaves.get(2).get("operator").asText());
+        // What its class means differs between versions.
+        assertEquals("UNSUPPORTED", leaves.get(3).get("operator").asText());
+    }
+}

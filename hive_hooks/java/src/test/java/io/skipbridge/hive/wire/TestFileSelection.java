@@ -1,0 +1,114 @@
+package io.skipbridge.hive.wire;
+
+import org.junit.jupiter.api.Test;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Random;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+class TestFileSelection
+{
+    @Test
+    void aFileIsSkippedOnlyAsItWasKnown()
+    {
+        FileSelection found = read(answer(1, false, 2, "file:///t/", files("p=1/a", "p=1/é")));
+        assertEquals(7, found.generation());
+        assertEquals(2, found.size());
+        assertTrue(found.skips("file:///t/p=1/é", 11, 101));
+        assertFalse(found.skips("file:///t/p=1/é", 12, 101));
+        assertFalse(found.skips("file:///t/p=1/é", 11, 102));
+        assertFalse(found.skips("file:///t/p=1/b", 11, 101));
+    }
+
+    @Test
+    void noneSkipsWhateverThereIs()
+    {
+        FileSelection found = read(answer(1, true, 0, "", new byte[0]));
+        assertTrue(found.skipsAny() && found.skips("file:///new", 1, 1));
+        assertFalse(FileSelection.everything().skipsAny());
+    }
+
+    @Test
+    void anotherProtocolIsRefused()
+    {
+        assertThrows(ProtocolException.class, () -> read(answer(2, true, 0, "", new byte[0])));
+    }
+
+    @Test
+    void countsThatDoNotFitAreRefused()
+    {
+        byte[] files = files("a");
+        for (long count : new long[] {-1, 2, Integer.MAX_VALUE, Long.MAX_VALUE}) {
+            assertThrows(ProtocolException.class, () -> read(answer(1, false, count, "", files)), "" + count);
+        }
+        byte[] offsets = files.clone();
+        offsets[16 + 4] = 99;
+        assertThrows(ProtocolException.class, () -> read(answer(1, false, 1, "", offsets)));
+    }
+
+    @Test
+    void anyBytesAtAllAreReadOrRefused()
+    {
+        Random random = new Random(5);
+        byte[] sound = answer(1, false, 2, "file:///t/", files("a", "b"));
+        for (int i = 0; i < 20_000; i++) {
+            byte[] broken = Arrays.copyOf(sound, i % 3 == 0 ? random.nextInt(sound.length) : sound.length);
+            for (int n = random.nextInt(3); n >= 0 && broken.length > 0; n--) {
+                broken[random.nextInt(broken.length)] = (byte) random.nextInt();
+            }
+            try {
+                read(broken);
+            }
+            catch (ProtocolException e) {
+                // refused
+            }
+        }
+    }
+
+    private static FileSelection read(byte[] struct)
+    {
+        return FileSelection.read(new FrameReader(struct));
+    }
+
+    /** Files with sizes 10, 11 ... and times 100, 101 ... */
+    private static byte[] files(String... paths)
+    {
+        byte[] text = String.join("", paths).getBytes(StandardCharsets.UTF_8);
+        ByteBuffer packed = ByteBuffer.allocate(20 * paths.length + 4 + text.length).order(ByteOrder.LITTLE_ENDIAN);
+        for (int i = 0; i < paths.length; i++) {
+            packed.putLong(10 + i);
+        }
+        for (int i = 0; i < paths.length; i++) {
+            packed.putLong(100 + i);
+        }
+        int offset = 0;
+        packed.putInt(offset);
+        for (String path : paths) {
+            offset += path.getBytes(StandardCharsets.UTF_8).length;
+            packed.putInt(offset);
+        }
+        return packed.put(text).array();
+    }
+
+    private static byte[] answer(int protocol, boolean none, long skipped, String root, byte[] files)
+    {
+        byte[] text = root.getBytes(StandardCharsets.UTF_8);
+        ByteBuffer struct = ByteBuffer.allocate(64 + text.length + files.length);
+        struct.put(FrameReader.I32).putShort((short) 1).putInt(protocol);
+        struct.put(FrameReader.I64).putShort((short) 2).putLong(7);
+        struct.put(FrameReader.BOOL).putShort((short) 3).put((byte) (none ? 1 : 0));
+        struct.put(FrameReader.I64).putShort((short) 5).putLong(skipped);
+        struct.put(FrameReader.STRING).putShort((short) 6).putInt(text.length).put(text);
+        struct.put(FrameReader.STRING).putShort((short) 7).putInt(files.length).put(files);
+        struct.put(FrameReader.I16).putShort((short) 99).putShort((short) 1);
+        struct.put(FrameReader.STOP);
+        return Arrays.copyOf(struct.array(), struct.position());
+    }
+}
