@@ -26,7 +26,11 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }
 # On less data, to see that it works.
-QUICK: dict[str, Callable[[], list[Figure]]] = {"hive": hive.quick, "metastore": metastore.quick, "kinds": kinds.quick}
+QUICK: dict[str, Callable[[], list[Figure]]] = {
+    "hive": hive.quick,
+    "metastore": metastore.quick,
+    "kinds": kinds.quick,
+}
 
 
 @click.command()
