@@ -27,6 +27,7 @@ from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
+from bridge.index.kinds.xxh64 import ascending
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Value
@@ -171,14 +172,15 @@ class _Built:
     def update(self, arrays: Arrays) -> None:
         if self._over:
             return
-        values = arrays.distinct(self.leaves[0])
         stored = self._column.type
         if stored.holds == "bytes":
+            values = arrays.distinct(self.leaves[0])
             found = pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
             self._longest = max(self._longest, found)
         fresh = None if self._longest > _LONGEST else arrays.hashes(self.leaves[0], stored)
         if fresh is not None:
-            fresh = np.union1d(self._hashes, fresh) if len(self._hashes) else fresh
+            if len(self._hashes):
+                fresh = ascending(np.concatenate([self._hashes, fresh]))
             self._hashes = fresh
         self._over = fresh is None or len(fresh) > self._capacity
 

@@ -22,7 +22,7 @@ from bridge.index.kinds.kind import Arrays, FileFacts, Kind, KindStatistics, Row
 from bridge.index.kinds.payload import FILE, Payload
 from bridge.index.kinds.plain import hashable
 from bridge.index.kinds.source import column_source
-from bridge.index.kinds.xxh64 import Hashes
+from bridge.index.kinds.xxh64 import Hashes, ascending
 from bridge.index.stored import StoredColumn
 
 _KEPT = 1024
@@ -98,7 +98,7 @@ def _lists(rows: pa.Table) -> Iterable[Hashes]:
 
 
 def _least(hashes: Hashes) -> Hashes:
-    return np.unique(hashes)[:_KEPT]
+    return ascending(hashes)[:_KEPT]
 
 
 class _Gathering:

@@ -24,7 +24,7 @@ from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
-from bridge.index.kinds.xxh64 import Hashes
+from bridge.index.kinds.xxh64 import Hashes, ascending
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Semantics
 
@@ -88,11 +88,21 @@ class Arrays:
             self._distinct[leaf] = self._values[leaf].unique().drop_null()
         return self._distinct[leaf]
 
+    def _flat(self, leaf: int) -> pa.Array:
+        found = self._values[leaf].drop_null().combine_chunks()
+        if isinstance(found, pa.ChunkedArray):
+            found = found.chunk(0) if found.num_chunks else pa.array([], found.type)
+        return found
+
     def hashes(self, leaf: int, stored: StoredType) -> Hashes | None:
         """Hashes of the distinct values, ascending; see `bridge.index.kinds.plain`."""
         if leaf not in self._hashes:
-            found = hashes(stored, self.distinct(leaf)) if hashable(stored) else None
-            self._hashes[leaf] = None if found is None else np.unique(found)
+            found = None
+            if hashable(stored):
+                # A number is hashed faster than it is looked up; text is looked up first.
+                whole = self.distinct(leaf) if stored.holds == "bytes" else self._flat(leaf)
+                found = hashes(stored, whole)
+            self._hashes[leaf] = None if found is None else ascending(found)
         return self._hashes[leaf]
 
 

@@ -69,6 +69,17 @@ def hash_bytes(values: pa.Array) -> Hashes:
     return result
 
 
+def ascending(hashes: Hashes) -> Hashes:
+    """Distinct hashes, sorted; several times faster than numpy's ``unique``, which hashes again."""
+    found = np.sort(hashes)
+    if len(found) < 2:
+        return found
+    first = np.empty(len(found), np.bool_)
+    first[0] = True
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    return found if first.all() else found[first]
+
+
 def hash_numbers(values: npt.NDArray[Any]) -> Hashes:
     """Hashes of the little-endian bytes of numbers."""
     raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
