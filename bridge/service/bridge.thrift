@@ -119,8 +119,7 @@ struct SplitBatch {
   4: i32 file_count,
   5: list<PartitionEntry> partitions,
   6: binary payload,
-  7: optional string report,  // JSON of the PruneReport, with the last batch
-  8: optional binary rows     // i64[F] rows of each range, -1 unknown; only if projected_columns is ["$rows"]: no data column
+  7: optional string report   // JSON of the PruneReport, with the last batch
 }
 
 /* Files that hold no row of interest, by the index alone: storage was not listed.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from tests.benchmark import build, hive, kinds, metastore, planning, rfc27, service, trino
+from tests.benchmark import build, hive, kinds, metadata, metastore, planning, rfc27, service, trino
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
 
@@ -22,6 +22,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "build": ("Index build with Spark", build.run),
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
+    "metadata": ("Trino 476: LIMIT, top-N, count and min/max", metadata.run),
     "large": ("Trino 476, 8 large files", trino.large),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }

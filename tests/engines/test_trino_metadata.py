@@ -108,6 +108,8 @@ def steps(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         register_table(client, name, table, partitions)
     made.index()
     yield made
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.drop_table("laws", "steps")
 
 
 def plan(steps: Steps, sql: str, session: dict[str, str] | None = None) -> str:

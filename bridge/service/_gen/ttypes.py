@@ -1543,7 +1543,6 @@ class SplitBatch(object):
      - partitions
      - payload
      - report
-     - rows
 
     """
 
@@ -1555,11 +1554,10 @@ class SplitBatch(object):
         'partitions',
         'payload',
         'report',
-        'rows',
     )
 
 
-    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None, rows=None,):
+    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None,):
         self.next_token = next_token
         self.finished = finished
         self.split_count = split_count
@@ -1567,7 +1565,6 @@ class SplitBatch(object):
         self.partitions = partitions
         self.payload = payload
         self.report = report
-        self.rows = rows
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1619,11 +1616,6 @@ class SplitBatch(object):
                     self.report = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.STRING:
-                    self.rows = iprot.readBinary()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1664,10 +1656,6 @@ class SplitBatch(object):
         if self.report is not None:
             oprot.writeFieldBegin('report', TType.STRING, 7)
             oprot.writeString(self.report.encode('utf-8') if sys.version_info[0] == 2 else self.report)
-            oprot.writeFieldEnd()
-        if self.rows is not None:
-            oprot.writeFieldBegin('rows', TType.STRING, 8)
-            oprot.writeBinary(self.rows)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1993,7 +1981,6 @@ SplitBatch.thrift_spec = (
     (5, TType.LIST, 'partitions', (TType.STRUCT, [PartitionEntry, None], False), None, ),  # 5
     (6, TType.STRING, 'payload', 'BINARY', None, ),  # 6
     (7, TType.STRING, 'report', 'UTF8', None, ),  # 7
-    (8, TType.STRING, 'rows', 'BINARY', None, ),  # 8
 )
 all_structs.append(FileSelection)
 FileSelection.thrift_spec = (

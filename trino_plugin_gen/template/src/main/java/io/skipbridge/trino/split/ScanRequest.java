@@ -20,16 +20,21 @@ import java.util.OptionalLong;
  */
 record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
 {
-    /** @param joined whether joins may filter the scan: then no number of its rows suffices */
+    /**
+     * Whatever the engine may have put between a top-N and its scan by now takes away none of the first rows, so that it need not be known.
+     *
+     * @param joined whether joins may filter the scan: then no number of its rows suffices
+     */
     static ScanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint, boolean joined)
     {
-        boolean stops = table.whole() && !joined;
+        boolean ordered = table.whole() && !table.order().isEmpty();
+        boolean stops = ordered || (table.whole() && !joined);
         PlanRequest plan = new PlanRequest(
                 table.schemaName(),
                 table.tableName(),
                 session.getQueryId(),
                 context.getSpiVersion(),
-                (table.enforced() ? table.filter() : table.filter().and(constraint)).written(),
+                (table.enforced() || ordered ? table.filter() : table.filter().and(constraint)).written(),
                 List.of(),
                 stops ? table.limit() : OptionalLong.empty(),
                 Map.of(
