@@ -157,6 +157,12 @@ class IndexCorrupt(ExternalError):
     code = "INDEX_CORRUPT"
 
 
+class IndexKindFailed(ExternalError):
+    """An index kind, perhaps another distribution's, raised what it should not have."""
+
+    code = "INDEX_KIND_FAILED"
+
+
 class IndexConflict(ExternalError):
     code = "INDEX_CONFLICT"
     retryable = True

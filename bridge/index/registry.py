@@ -7,6 +7,7 @@ entry point group ``skipbridge.index_kinds``: the entry's value is the `Kind`. S
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
@@ -15,6 +16,7 @@ from bridge.errors import InvalidConfiguration
 from bridge.index import kinds as package
 from bridge.index.kinds.kind import Kind
 
+_log = logging.getLogger(__name__)
 GROUP = "skipbridge.index_kinds"
 
 
@@ -27,8 +29,12 @@ def kinds() -> dict[str, Kind]:
         if isinstance(kind, Kind):
             found[kind.name] = kind
     for entry in entry_points(group=GROUP):
-        kind = entry.load()
-        found.setdefault(kind.name, kind)
+        try:
+            kind = entry.load()
+            found.setdefault(kind.name, kind)
+        except Exception as error:  # no query fails for a distribution that is broken
+            _log.warning("index kind %s of %s cannot be loaded", entry.name, entry.value)
+            _log.debug("it failed", exc_info=error)
     return dict(sorted(found.items(), key=lambda item: (item[1].cost, item[0])))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 import numpy as np
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, IndexKindFailed
 from bridge.expression.nodes import BoundExpression
 from bridge.expression.statistics import Mask
 from bridge.index import registry
@@ -18,6 +19,8 @@ from bridge.index.kinds.payload import Part, Payload, open_payload
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.types import Semantics
+
+_log = logging.getLogger(__name__)
 
 
 class OpenedKind:
@@ -55,8 +58,8 @@ class OpenedKind:
                         payload = self._load()
                         self._statistics = self.kind.open(self.definition, payload)
                         self._payload = payload
-                    except BridgeError as error:
-                        self.problem = error
+                    except Exception as error:
+                        self.problem = self._told(error)
         return self._payload
 
     def never(
@@ -67,9 +70,18 @@ class OpenedKind:
             return None
         try:
             return self._statistics.never(expression, ordinals, semantics)
-        except BridgeError as error:
-            self.problem = error
+        except Exception as error:
+            self.problem = self._told(error)
             return None
+
+    def _told(self, error: Exception) -> BridgeError:
+        """No query fails for an index; what a kind did not foresee is logged and reported."""
+        if isinstance(error, BridgeError):
+            return error
+        _log.warning("index %s failed", self.name, exc_info=error)
+        return IndexKindFailed(
+            f"{self.name} failed: {type(error).__name__}: {error}", "see the planner's log"
+        )
 
     def distinct_values(self, column: str) -> float | None:
         """An estimate, of kinds that make one, see `bridge.index.kinds.distinct`."""
