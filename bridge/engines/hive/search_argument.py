@@ -47,6 +47,7 @@ class PredicateLeaf:
         operator: None where this planner does not know it: such a leaf prunes nothing.
         type: Hive's name of the literals' type.
         literals: as JSON has them; none for IS_NULL, two for BETWEEN.
+        column_type: Hive's type of the column; empty where the sender does not know it.
     """
 
     operator: Operator | None
@@ -54,6 +55,7 @@ class PredicateLeaf:
     type: str
     column: str
     literals: tuple[Any, ...]
+    column_type: str = ""
 
     def __str__(self) -> str:
         shown = ", ".join(str(v) for v in self.literals[:3])
@@ -111,7 +113,10 @@ def _leaf(entry: Any) -> PredicateLeaf:
             literals = tuple(listed)
         case _:
             literals = (entry.get("literal"),)
-    return PredicateLeaf(operator, name, type, column, literals)
+    column_type = entry.get("column_type", "")
+    if not isinstance(column_type, str):
+        raise malformed("Hive", f"a column type {str(column_type)[:100]!r}")
+    return PredicateLeaf(operator, name, type, column, literals, column_type)
 
 
 class _Reader:

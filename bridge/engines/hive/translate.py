@@ -20,7 +20,7 @@ from bridge.engines.hive.search_argument import (
 )
 from bridge.engines.translation import Translation, malformed, read_document
 from bridge.expression.calendar import parse_date, parse_timestamp
-from bridge.expression.literals import domain, parse_decimal, parse_float
+from bridge.expression.literals import domain, is_nan, parse_decimal, parse_float
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -88,7 +88,7 @@ class _Translator:
             case "NOT":
                 return Not(self.expression(tree.children[0], negated=not negated))
         if tree.leaf is not None:
-            return self._leaf(tree.leaf)
+            return self._leaf(tree.leaf, negated)
         if tree.constant is not None:
             return self._constant(tree.constant, negated)
         return self._drop(tree.text)
@@ -112,20 +112,48 @@ class _Translator:
         self.exact = False
         return Unknown(f"a part that Hive left out ({constant.value})")
 
-    def _leaf(self, leaf: PredicateLeaf) -> Expression:
+    def _leaf(self, leaf: PredicateLeaf, negated: bool) -> Expression:
         reference = Reference((leaf.column,))
-        if leaf.operator is Operator.BETWEEN:
-            low, high = (self._literal(v, leaf) for v in leaf.literals)
-            if low is None or high is None:
-                return self._drop(str(leaf))
-            return And((Predicate(Op.GE, reference, (low,)), Predicate(Op.LE, reference, (high,))))
-        if leaf.operator is None:
+        if leaf.operator is None or leaf.column_type.startswith(("varchar", "char")):
+            # What such a column holds is not what Hive reads: the tree of the filter says enough.
             return self._drop(str(leaf))
         literals = [self._literal(v, leaf) for v in leaf.literals]
         known = tuple(v for v in literals if v is not None)
         if len(known) < len(literals) or (leaf.operator is Operator.IN and not known):
             return self._drop(str(leaf))
+        if leaf.type == "FLOAT":
+            return self._floating(leaf, reference, known, negated)
+        if leaf.operator is Operator.BETWEEN:
+            low, high = known
+            return And((Predicate(Op.GE, reference, (low,)), Predicate(Op.LE, reference, (high,))))
         return Predicate(_OPERATORS[leaf.operator], reference, known)
+
+    def _floating(
+        self,
+        leaf: PredicateLeaf,
+        reference: Reference,
+        literals: tuple[Literal, ...],
+        negated: bool,
+    ) -> Expression:
+        """The leaf as it stands under its NOTs, for both of Hive's orders of NaN and of the zeros
+        (see `comparison`): what stood in the query, < or NOT >=, a leaf does not tell.
+        """
+        if any(is_nan(v) or v.value == 0 for v in literals):
+            return self._drop(str(leaf))
+        nan = Predicate(Op.IS_NAN, reference)
+        match leaf.operator:
+            case Operator.BETWEEN:
+                low, high = literals
+                within = And(
+                    (Predicate(Op.GE, reference, (low,)), Predicate(Op.LE, reference, (high,)))
+                )
+                self.exact = self.exact and negated
+                return within if negated else Or((within, nan))
+            case Operator.LESS_THAN | Operator.LESS_THAN_EQUALS if not negated:
+                self.exact = False
+                return Or((Predicate(_OPERATORS[leaf.operator], reference, literals), nan))
+        assert leaf.operator is not None
+        return Predicate(_OPERATORS[leaf.operator], reference, literals)
 
     def _literal(self, value: Any, leaf: PredicateLeaf) -> Literal | None:
         """None for a value that has no exact counterpart: the leaf is dropped.

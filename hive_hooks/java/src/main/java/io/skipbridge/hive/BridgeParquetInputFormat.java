@@ -20,7 +20,7 @@ public class BridgeParquetInputFormat
     protected FileStatus[] listStatus(JobConf job)
             throws IOException
     {
-        return FileSkipper.keep(super.listStatus(job), job, BY_POSITION);
+        return FileSkipper.list(job, BY_POSITION, () -> super.listStatus(job));
     }
 
     /** Combined splits would be listed by another class. */

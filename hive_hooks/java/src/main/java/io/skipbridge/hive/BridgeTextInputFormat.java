@@ -18,7 +18,7 @@ public class BridgeTextInputFormat
     protected FileStatus[] listStatus(JobConf job)
             throws IOException
     {
-        return FileSkipper.keep(super.listStatus(job), job, null);
+        return FileSkipper.list(job, null, () -> super.listStatus(job));
     }
 
     @Override

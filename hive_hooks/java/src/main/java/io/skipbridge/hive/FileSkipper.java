@@ -22,13 +22,36 @@ final class FileSkipper
 
     private FileSkipper() {}
 
-    static FileStatus[] keep(FileStatus[] listed, JobConf job, String byPosition)
+    /** Hadoop's listing of a job's directories. */
+    interface Listing
     {
-        FileSelection selection = listed.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job, byPosition);
+        FileStatus[] list()
+                throws IOException;
+    }
+
+    static FileStatus[] list(JobConf job, String byPosition, Listing hadoops)
+            throws IOException
+    {
+        FileSelection selection = Selections.SHARED.of(job, byPosition);
+        if (!selection.skipsAny()) {
+            FileStatus[] all = hadoops.list();
+            count(job, selection, all.length, all.length);
+            return all;
+        }
+        PlainListing plain = PlainListing.of(job, selection);
+        if (plain != null && plain.few()) {
+            FileStatus[] kept = plain.kept();
+            count(job, selection, plain.listed(), kept.length);
+            return kept;
+        }
+        return keep(hadoops.list(), job, selection);
+    }
+
+    private static FileStatus[] keep(FileStatus[] listed, JobConf job, FileSelection selection)
+    {
         List<FileStatus> kept = new ArrayList<>(listed.length);
         for (FileStatus file : listed) {
-            if (!selection.skipsAny() || file.isDirectory()
-                    || !selection.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
+            if (file.isDirectory() || !selection.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
                 kept.add(file);
             }
         }

@@ -57,7 +57,11 @@ final class Selections
         String table = job.get("name", "");
         String planner = job.getTrimmed(Settings.PLANNER, "");
         try {
-            if (!Settings.pruning(job) || (byPosition != null && job.getBoolean(byPosition, false))) {
+            if (!Settings.pruning(job)) {
+                return FileSelection.everything();
+            }
+            if (byPosition != null && job.getBoolean(byPosition, false)) {
+                log.info("skipbridge: {} is read without skipping files: {} is true", table, byPosition);
                 return FileSelection.everything();
             }
             String queryId = job.get("hive.query.id", "");
