@@ -53,7 +53,14 @@ def build(
         project = Path(temporary) / "java"
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("target"))
         done = subprocess.run(
-            [maven, "-q", "-B", "-DskipTests", f"-Dhive.version={hive_version}", "package"],
+            [
+                maven,
+                "-q",
+                "-B",
+                "-Dmaven.test.skip=true",
+                f"-Dhive.version={hive_version}",
+                "package",
+            ],
             cwd=project,
             env={**os.environ, "JAVA_HOME": str(java_home)},
             capture_output=True,
