@@ -74,7 +74,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
     Option("sync.batch_partitions", "1000", "int", "most partitions in one write to the metastore"),
     Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),
-    Option("sync.parallelism", "4", "int", "writes to the metastore under way at once"),
+    Option("sync.parallelism", "4", "int", "additions of partitions under way at once"),
     Option(
         "sync.schema_sample", "400", "int", "footers read to find the schema; 0 reads every file's"
     ),

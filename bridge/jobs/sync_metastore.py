@@ -181,7 +181,10 @@ class NewPartition:
 
 @dataclass(slots=True)
 class Writer:
-    """Carries out changes of one table's partitions, in batches, several at once.
+    """Carries out changes of one table's partitions, in batches; additions several at once.
+
+    Alterations and drops go one after another: they share rows of the metastore's database (that of
+    the former columns, for one), and on Derby wait for each other's locks until one is given up.
 
     A batch that the metastore refuses is halved until the partitions at fault stand alone: an event
     of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not. What it
@@ -224,7 +227,7 @@ class Writer:
         def size(p: NewPartition) -> int:
             return columns + 500 + len(p.spelled.encode()) + 2 * len(p.name.encode())
 
-        return self._carry_out(partitions, size, lambda p: p.name, send)
+        return self._carry_out(partitions, size, lambda p: p.name, send, self.parallelism)
 
     def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
         """Alters partitions to the table's columns and classes, and to a location where one is
@@ -251,7 +254,7 @@ class Writer:
         def size(item: tuple[Update, str | None]) -> int:
             return columns + 800 + len(item[0].was.encode()) + 2 * len(item[0].name.encode())
 
-        return self._carry_out(updates, size, lambda item: item[0].name, send)
+        return self._carry_out(updates, size, lambda item: item[0].name, send, 1)
 
     def drop(
         self, drops: Iterable[Drop], gone: Callable[[Sequence[Drop]], Sequence[Drop]]
@@ -267,7 +270,9 @@ class Writer:
             self.client.drop_partitions(*self.name, names)
             return names
 
-        return self._carry_out(drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send)
+        return self._carry_out(
+            drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send, 1
+        )
 
     def _record(self, new: NewPartition) -> ttypes.Partition:
         now = int(time.time())
@@ -299,14 +304,15 @@ class Writer:
         size: Callable[[T], int],
         name: Callable[[T], str],
         send: Callable[[Sequence[T]], list[str]],
+        parallelism: int,
     ) -> list[str]:
         """Sends all, in batches, a few at once; the names of those done, in order."""
         done: list[str] = []
         ahead: deque[Future[list[str]]] = deque()
-        with ThreadPoolExecutor(self.parallelism, "skipbridge-sync") as pool:
+        with ThreadPoolExecutor(parallelism, "skipbridge-sync") as pool:
             try:
                 for batch in batches(items, size, self.limits):
-                    while len(ahead) >= self.parallelism:
+                    while len(ahead) >= parallelism:
                         done += self._finished(ahead.popleft())
                     ahead.append(pool.submit(self._attempt, batch, name, send))
                 while ahead:
