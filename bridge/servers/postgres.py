@@ -51,21 +51,7 @@ class Postgres:
 
     def metastore(self, database: str) -> dict[str, str]:
         """Entries of a metastore's hive-site.xml that keep its tables in a new database here."""
-        done = subprocess.run(
-            [
-                str(self._programs / "createdb"),
-                *("-h", LOOPBACK),
-                *("-p", str(self.server.port)),
-                *("-U", USER),
-                database,
-            ],
-            env={**os.environ, "PGPASSWORD": self._password},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise ServerFailed(f"createdb failed: {done.stderr.strip()}", "choose another name")
+        self._run("createdb", database)
         return {
             "javax.jdo.option.ConnectionURL": (
                 f"jdbc:postgresql://{LOOPBACK}:{self.server.port}/{database}"
@@ -74,6 +60,27 @@ class Postgres:
             "javax.jdo.option.ConnectionUserName": USER,
             "javax.jdo.option.ConnectionPassword": self._password,
         }
+
+    def execute(self, database: str, sql: str) -> None:
+        """Errors: ServerFailed: the statement fails."""
+        self._run("psql", "-v", "ON_ERROR_STOP=1", "-c", sql, database)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [
+                str(self._programs / program),
+                *("-h", LOOPBACK),
+                *("-p", str(self.server.port)),
+                *("-U", USER),
+                *arguments,
+            ],
+            env={**os.environ, "PGPASSWORD": self._password},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ServerFailed(f"{program} failed: {done.stderr.strip()}", f"see {self.server.log}")
 
     def stop(self) -> None:
         self.server.stop()
@@ -133,12 +140,19 @@ def start_postgres(port: int = 0) -> Postgres:
                 ),
                 directory=directory,
                 port=chosen,
+                ready=lambda: _answers(programs, chosen),
             )
         )
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return Postgres(server, programs, directory, password)
+
+
+def _answers(programs: Path, port: int) -> bool:
+    """The port opens before the database has started."""
+    asked = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(port)]
+    return subprocess.run(asked, check=False).returncode == 0
 
 
 def _initialise(programs: Path, directory: Path, password: str, as_user: tuple[str, ...]) -> None:
