@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import Artifact, artifact_file, class_path
 from bridge.servers.metastore_401 import ARTIFACTS, start_metastore_401
+from bridge.servers.postgres import driver, find_postgres, start_postgres
 from bridge.servers.process import LOOPBACK
 from bridge.table.model import Table, TableName
 from bridge.telemetry import METASTORE_CACHE
@@ -23,33 +25,60 @@ from tests.engines.test_metastore import Shop
 
 OF_HIVE_2 = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 OF_HIVE_2_JAR = Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "2.3.10")
+# Hive's own schema has it. The tables that DataNucleus makes have not, and it would then look for
+# the newest entry of the log from a second connection, while the first holds the log's lock.
+SEQUENCE = """INSERT INTO "SEQUENCE_TABLE" VALUES
+    ('org.apache.hadoop.hive.metastore.model.MNotificationLog', 1)"""
 LISTENER = Path(__file__).parent / "java" / "RecordingDbNotificationListener.java"
 
 
-@pytest.fixture(scope="module", params=["2.3.10", "4.0.1"])
+@pytest.fixture(scope="module", params=["2.3.10 on Derby", "4.0.1 on PostgreSQL"])
 def recording(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The address of a metastore that records notification events."""
     directory = tmp_path_factory.mktemp("recording")
-    if request.param == "2.3.10":
-        properties = {"hive.metastore.transactional.event.listeners": OF_HIVE_2}
-        jar, start = artifact_file(OF_HIVE_2_JAR), start_embedded_metastore
-    else:
-        jar, start = directory / "classes", start_metastore_401
-        jars = ":".join(map(str, class_path(*ARTIFACTS)))
-        compiler = [find_jdk(17, 24).javac, "-cp", jars, "-d", str(jar), str(LISTENER)]
-        subprocess.run(compiler, check=True, capture_output=True)
-        properties = {
-            "metastore.transactional.event.listeners": LISTENER.stem,
-            # Else only a proxy user may read events.
-            "metastore.event.db.notification.api.auth": "false",
-        }
-    spec = MetastoreSpec(
-        directory, port=0, in_memory=True, properties=properties, class_path=(jar,)
-    )
-    with start(spec) as server:
+    with ExitStack() as stack:
+        if request.param.startswith("2.3.10"):
+            spec = MetastoreSpec(
+                directory,
+                port=0,
+                in_memory=True,
+                properties={"hive.metastore.transactional.event.listeners": OF_HIVE_2},
+                class_path=(artifact_file(OF_HIVE_2_JAR),),
+            )
+            server = stack.enter_context(start_embedded_metastore(spec))
+        else:
+            if find_postgres() is None:
+                pytest.skip("PostgreSQL is not installed; 4.0.1's log of events needs a row in it")
+            database = stack.enter_context(start_postgres())
+            properties = {
+                **database.metastore("recording"),
+                "metastore.transactional.event.listeners": LISTENER.stem,
+                # Else only a proxy user may read events.
+                "hive.metastore.event.db.notification.api.auth": "false",
+            }
+            spec = MetastoreSpec(
+                directory,
+                port=0,
+                properties=properties,
+                class_path=(compiled_listener(directory), driver()),
+            )
+            server = stack.enter_context(start_metastore_401(spec))
+            with MetastoreClient(f"thrift://{LOOPBACK}:{server.port}") as client:
+                # Makes the log's tables: not possible while an alteration holds their locks.
+                client.get_current_notification_id()
+                client.get_next_notifications(0, 1)
+            database.execute("recording", SEQUENCE)
         yield f"thrift://{LOOPBACK}:{server.port}"
+
+
+def compiled_listener(directory: Path) -> Path:
+    classes = directory / "classes"
+    jars = ":".join(map(str, class_path(*ARTIFACTS)))
+    compiler = [find_jdk(17, 24).javac, "-cp", jars, "-d", str(classes), str(LISTENER)]
+    subprocess.run(compiler, check=True, capture_output=True)
+    return classes
 
 
 @pytest.fixture
