@@ -60,7 +60,7 @@ class BatchStatistics:
         *,
         whole: bool = False,
     ) -> None:
-        self._files = files
+        self.files = files
         self._ordinals = ordinals
         self._index = index
         self._indexed_rows = indexed_rows
@@ -76,14 +76,14 @@ class BatchStatistics:
 
     @property
     def num_files(self) -> int:
-        return len(self._files)
+        return len(self.files)
 
     def chosen(self, positions: npt.NDArray[np.int64]) -> BatchStatistics:
         """Of some of the files."""
-        if len(positions) == len(self._files):
+        if len(positions) == len(self.files):
             return self
         return BatchStatistics(
-            take(self._files, positions),
+            take(self.files, positions),
             self._ordinals[positions],
             self._index,
             self._indexed_rows,
@@ -105,9 +105,9 @@ class BatchStatistics:
             found = PartitionStatistics(self.names, self._keys, columns).column(reference)
             if found is None:
                 return None
-            return self._constant(select(found, self._files.partition.astype(np.int64)))
+            return self._constant(select(found, self.files.partition.astype(np.int64)))
         if name in _HIDDEN:
-            found = FileAttributes(self._files).column(reference)
+            found = FileAttributes(self.files).column(reference)
             return None if found is None else self._constant(found)
         if self._index is None:
             return None

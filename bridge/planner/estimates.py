@@ -90,7 +90,9 @@ def indexed(table: Table, view: IndexView, semantics: Semantics) -> BatchStatist
     values = [()] * len(names)
     if table.partition_keys:
         values = list(zip(*typed_values(names, table.partition_keys), strict=True))
-    files = FileList(serving.paths, serving.sizes, serving.modified, serving.partition)
+    files = FileList(
+        serving.paths, serving.sizes, serving.modified, serving.partition, serving.etags
+    )
     return BatchStatistics(
         files,
         view.everything,

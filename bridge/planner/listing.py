@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.planner.freshness import Freshness
-from bridge.storage.port import FileListing, Storage, data_files
+from bridge.storage.port import FileListing, FileStat, Storage, data_files
 from bridge.table.model import FileList, Partition
 
 _MAX_REMEMBERED_FILES = 4_000_000
@@ -117,6 +117,10 @@ class Listings:
             for future in futures:
                 future.cancel()
             raise
+
+    def stat(self, uri: str) -> FileStat | None:
+        """One file as it is now. Errors: StorageFailure."""
+        return self._storage.stat(uri)
 
     def background(self, work: Callable[[], None]) -> None:
         """Does something ahead of need; its errors are left to whoever needs it."""

@@ -64,6 +64,7 @@ from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageC
 from bridge.planner.request import ScanRequest
 from bridge.planner.sufficient import always, stops_early, sufficient
 from bridge.planner.visibility import switched_off
+from bridge.storage.port import FileStat
 from bridge.table.model import (
     Catalog,
     Partition,
@@ -153,6 +154,16 @@ class ScanPlan:
     def values_of(self, partition: Partition) -> Typed:
         """Typed values of a partition of a batch that was drawn."""
         return self._values.get(partition.name, ())
+
+    def stat(self, uri: str) -> FileStat | None:
+        """One file as it is now. Errors: StorageFailure."""
+        return self._planner.listings.stat(uri)
+
+    def index_listed(self, count: int) -> None:
+        """The index's file set stood in for a listing: what of it is read was looked at itself."""
+        self._listing_stage.index = "index"
+        self._listing_stage.add(count, count, self.view.total_bytes, 0.0)
+        self._files_kept += count
 
     def partitions_match(self) -> bool:
         """Whether every partition left satisfies the predicate by its values; lists nothing."""

@@ -18,12 +18,16 @@ from bridge.expression.prune import prune
 from bridge.expression.statistics import Mask
 from bridge.planner import early_stop
 from bridge.planner.batch_statistics import BatchStatistics
+from bridge.planner.estimates import indexed
 from bridge.planner.files import take
+from bridge.planner.listed import FileBatch
 from bridge.planner.listing import concat
+from bridge.table.model import FileList, Partition
 
 if TYPE_CHECKING:
-    from bridge.planner.listed import FileBatch
     from bridge.planner.planner import ScanPlan
+
+_MOST_STATS = 8
 
 
 def stops_early(plan: ScanPlan) -> bool:
@@ -46,6 +50,10 @@ def always(plan: ScanPlan, known: BatchStatistics) -> Mask:
 def _enough(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
     assert plan.request.limit is not None
     wanted = plan.request.limit
+    few = _unlisted(plan, wanted)
+    if few is not None:
+        yield few
+        return
     for batch in batches:
         started = time.perf_counter()
         known = plan.known(batch)
@@ -57,6 +65,45 @@ def _enough(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]
         if chosen is not None:
             return
         wanted -= int(known.rows[sure & (known.rows > 0)].sum())
+
+
+def _unlisted(plan: ScanPlan, wanted: int) -> FileBatch | None:
+    """A few files that the index says suffice, if each is there just as the index knows it.
+
+    A limit needs no other file, so the directory need not be listed. None where that does not help
+    or cannot be told: where partitions come and go, or files lie elsewhere than the table does.
+    """
+    serving = plan.view.serving
+    if serving is None or plan.freshness.mode != "live" or plan.table.partition_keys:
+        return None
+    started = time.perf_counter()
+    known = indexed(plan.table, plan.view, plan.request.semantics)
+    sure = always(plan, known) & serving.trusted
+    chosen = early_stop.enough(sure, known.rows, serving.sizes, wanted)
+    if chosen is None or len(chosen) > _MOST_STATS:
+        return None
+    files = known.chosen(chosen).files
+    if not all(_unchanged(plan, files, i) for i in range(len(files))):
+        return None
+    count = serving.num_files
+    plan.index_listed(count)
+    plan.stop_stage.add(count, len(chosen), int(files.sizes.sum()), time.perf_counter() - started)
+    owner = np.zeros(len(files), np.int32)
+    partition = Partition("", (), plan.table.location)
+    return FileBatch(replace(files, partition=owner), chosen, (partition,))
+
+
+def _unchanged(plan: ScanPlan, files: FileList, position: int) -> bool:
+    uri = files.paths[position].as_py()
+    inside = uri.removeprefix(plan.table.location.rstrip("/") + "/")
+    if inside == uri or "/" in inside:
+        return False
+    found = plan.stat(uri)
+    if found is None or found.size != files.sizes[position]:
+        return False
+    etag = files.etags[position].as_py() if files.etags is not None else None
+    same = etag is None or found.etag is None or etag.strip('"') == found.etag.strip('"')
+    return same and found.modified == int(files.modified[position])
 
 
 def _first(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]:

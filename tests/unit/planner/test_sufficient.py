@@ -269,3 +269,30 @@ def test_scans_of_a_query_list_once(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     assert len(names(planner, query_id="q")) == 12
     assert len(names(planner, query_id="q", limit=5)) == 1
     assert sum(listed) == 4
+
+
+def test_a_limit_of_a_plain_directory_lists_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file is looked at in place of them all; if it is not as the index knows it, all are."""
+    lake = Lake(tmp_path, (Column("x", INTEGER),))
+    for i in range(5):
+        values = pa.array(range(i * 10, i * 10 + 10), pa.int32())
+        lake.write((), f"{i}.parquet", pa.table({"x": values}))
+    lake.build()
+    planner = lake.planner()
+    listed = count_listings(planner, monkeypatch)
+    assert len(names(planner, limit=5)) == 1
+    assert len(names(planner, "x >= 20", limit=15)) == 2
+    assert not listed
+    plan = planner.plan(ScanRequest(NAME, limit=5))
+    (batch,) = plan.batches()
+    report = plan.report()
+    assert [(s.index, s.total, s.kept) for s in report.stages] == [("index", 5, 5), ("limit", 5, 1)]
+    chosen = Path(batch.files.paths[0].as_py().removeprefix("file://"))
+    lake.write((), chosen.name, pa.table({"x": pa.array([1], pa.int32())}))
+    found = names(planner, limit=5)
+    assert listed and len(found) == 1 and not found[0].endswith(chosen.stem)
+    for file in (tmp_path / "t").glob("*.parquet"):
+        file.unlink()
+    assert names(planner, limit=5) == []
