@@ -113,6 +113,13 @@ class _Work:
         self.builder, self.shards, self.lost = new_id(), [], []
         self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
 
+    def forget(self) -> None:
+        """As if nothing had been read; what was written becomes garbage."""
+        self.ordinal.fill(-1)
+        self.trusted.fill(False)
+        for held in (self.shards, self.lost, self.failed):
+            held.clear()
+
     def move(self, old: FileListing, new: FileListing) -> None:
         """Follows a new listing: what was read of files that are gone or changed is lost."""
         held = np.flatnonzero(self.ordinal >= 0)
@@ -271,6 +278,7 @@ class _Build:
         """The newest generation that can be built upon, its entries, and the number to commit."""
         numbers = self._store.generations()
         number = numbers[-1] + 1 if numbers else 1
+        before = self._settings
         manifest, self._settings = None, IndexSettings()
         try:
             if numbers:
@@ -283,6 +291,9 @@ class _Build:
                 return manifest, live_entries(manifest, self._store), number
         except IndexCorrupt:  # what is broken is replaced, whole
             self._settings = change(self._settings)
+        finally:
+            if self._work.shards and self._settings != before:
+                self._work.forget()  # another builder asked for more than was read here
         return None, NONE, number
 
     @property

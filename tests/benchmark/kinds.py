@@ -48,7 +48,7 @@ def _opened(name: str, rows: pa.Table, files: int, scratch: Path) -> KindStatist
     blobs += [store.put_blob("shards/body", body)] if body is not None else []
     part = Part(blobs[0], blobs[1] if body is not None else None, np.arange(files))
     (scratch / "cache" / name).mkdir(parents=True, exist_ok=True)
-    payload = open_payload("x", [part], files, store, scratch / "cache" / name)
+    payload = open_payload("x", rows.schema, [part], files, store, scratch / "cache" / name)
     found = kind(name).open(definition, payload)
     assert found is not None
     return found

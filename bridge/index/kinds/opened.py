@@ -15,7 +15,7 @@ from bridge.index import registry
 from bridge.index.compiled import Compiled
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import Kind, KindStatistics, Ordinals
-from bridge.index.kinds.payload import Part, Payload, open_payload
+from bridge.index.kinds.payload import Part, Payload, open_payload, rows_schema
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.types import Semantics
@@ -100,13 +100,13 @@ def open_kinds(manifest: Manifest, compiled: Compiled, store: IndexStore) -> tup
         kind = installed.get(definition.kind)
         if kind is not None and definition.visible:
             found.append(
-                OpenedKind(kind, definition, _loader(manifest, compiled, store, definition))
+                OpenedKind(kind, definition, _loader(manifest, compiled, store, kind, definition))
             )
     return tuple(sorted(found, key=lambda opened: opened.kind.cost))
 
 
 def _loader(
-    manifest: Manifest, compiled: Compiled, store: IndexStore, definition: Definition
+    manifest: Manifest, compiled: Compiled, store: IndexStore, kind: Kind, definition: Definition
 ) -> Callable[[], Payload]:
     def load() -> Payload:
         shard = compiled.files.column("shard").to_numpy()
@@ -121,7 +121,12 @@ def _loader(
             slots[slot[mine]] = mine
             parts.append(Part(held.header, held.body, slots))
         return open_payload(
-            definition.signature, parts, compiled.files.num_rows, store, compiled.directory
+            definition.signature,
+            rows_schema(kind.schema, kind.has_body),
+            parts,
+            compiled.files.num_rows,
+            store,
+            compiled.directory,
         )
 
     return load

@@ -258,11 +258,17 @@ def _spans(offsets: Int64, lengths: Int64) -> list[tuple[int, int]]:
 
 
 def open_payload(
-    signature: str, parts: Sequence[Part], num_files: int, store: _Store, directory: Path
+    signature: str,
+    schema: pa.Schema,
+    parts: Sequence[Part],
+    num_files: int,
+    store: _Store,
+    directory: Path,
 ) -> Payload:
     """Opens the local form of a definition; writes it first if there is none.
 
     Args:
+        schema: of the kind's rows, see `rows_schema`.
         directory: of the generation's local form.
 
     Errors:
@@ -271,7 +277,7 @@ def open_payload(
     path = directory / f"kind-{hashlib.sha256(signature.encode()).hexdigest()[:32]}.arrow"
     rows = _mapped(path)
     if rows is None:
-        _write(path, _joined(parts, store))
+        _write(path, _joined(parts, store) if parts else _nothing(schema))
         rows = _mapped(path)
     if rows is None:
         raise StorageFailure(f"{path} vanished while it was opened", "try again")
@@ -309,9 +315,18 @@ def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:
             header = header.append_column("body_part", pa.array(np.full(len(file), number)))
             number += 1
         tables.append(header.filter(pa.array(alive)))
-    if not tables:
-        return pa.table({"ordinal": pa.array([], pa.int64())})
     return pa.concat_tables(tables).unify_dictionaries().sort_by("ordinal").combine_chunks()
+
+
+def _nothing(schema: pa.Schema) -> pa.Table:
+    """Where no shard holds anything yet."""
+    fields = [
+        pa.field("ordinal", pa.int64()),
+        *(f for f in schema if f.name not in ("file", "body")),
+    ]
+    if BODY.name in schema.names:
+        fields += [*PLACE, pa.field("body_row", pa.int64()), pa.field("body_part", pa.int64())]
+    return pa.schema(fields).empty_table()
 
 
 def _write(path: Path, rows: pa.Table) -> None:

@@ -12,7 +12,7 @@ from bridge.index.kinds.kind import Kind
 
 class Dearer(Kind):
     name = "dearer"
-    cost = 99.0
+    cost = 1000.0
 
 
 DEARER = Dearer()
@@ -32,6 +32,16 @@ def test_a_kind_is_added_by_an_entry_point(installed: None) -> None:
     assert found[-1] is DEARER
     assert [kind.cost for kind in found] == sorted(kind.cost for kind in found)
     assert registry.kind("dearer") is DEARER
+
+
+def test_a_broken_distribution_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("broken", "no_such_module:KIND", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    registry.kinds.cache_clear()
+    try:
+        assert "values" in registry.kinds() and "broken" not in registry.kinds()
+    finally:
+        registry.kinds.cache_clear()
 
 
 def test_what_is_not_installed_is_named() -> None:
