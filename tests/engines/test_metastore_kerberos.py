@@ -1,0 +1,152 @@
+"""Kerberos against a real key distribution centre and a real metastore 4.0.1.
+
+Needs MIT Kerberos' programs (Debian: krb5-kdc, krb5-admin-server, krb5-user) and the Python module
+``kerberos``, which compiles against libkrb5-dev and is not among the locked packages.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import MetastoreFailure, MetastoreUnavailable
+from bridge.metastore.calls import MetastoreSettings
+from bridge.metastore.client import MetastoreClient
+from bridge.metastore.security import KERBEROS, OPEN, Security
+from bridge.servers.embedded_metastore import MetastoreSpec, site
+from bridge.servers.metastore_401 import start_metastore_401
+from bridge.servers.process import LOOPBACK, ServerSpec, free_port, start_server
+
+REALM = "SKIP.TEST"
+SECURITY = Security(mechanism=KERBEROS, principal=f"hive/_HOST@{REALM}")
+PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
+CONFIGURATION = """\
+[libdefaults]
+  default_realm = {realm}
+  dns_lookup_kdc = false
+  dns_canonicalize_hostname = false
+  rdns = false
+  udp_preference_limit = 1
+[realms]
+  {realm} = {{
+    kdc = {host}:{port}
+  }}
+"""
+PROFILE = """\
+[kdcdefaults]
+  kdc_listen = ""
+  kdc_tcp_listen = {host}:{port}
+[realms]
+  {realm} = {{
+    database_name = {directory}/principal
+    key_stash_file = {directory}/stash
+  }}
+"""
+
+
+def program(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """A realm with a metastore in it, and a ticket of the user ``planner``."""
+
+    uri: str
+    directory: Path
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    pytest.importorskip("kerberos", reason="the module kerberos is not installed")
+    if not all(map(program, PROGRAMS)):
+        pytest.skip(f"not all of {', '.join(PROGRAMS)} are installed")
+    directory = tmp_path_factory.mktemp("realm")
+    port = free_port()
+    words = {"realm": REALM, "host": LOOPBACK, "port": port, "directory": directory}
+    configuration, profile = directory / "krb5.conf", directory / "kdc.conf"
+    configuration.write_text(CONFIGURATION.format(**words))
+    profile.write_text(PROFILE.format(**words))
+    environment = {
+        "KRB5_CONFIG": str(configuration),
+        "KRB5_KDC_PROFILE": str(profile),
+        "KRB5CCNAME": str(directory / "tickets"),
+    }
+
+    def run(*command: str, said: str = "") -> None:
+        subprocess.run(
+            [program(command[0]) or command[0], *command[1:]],
+            env={**os.environ, **environment},
+            input=said,
+            text=True,
+            check=True,
+            capture_output=True,
+        )
+
+    keytab = directory / "hive.keytab"
+    run("kdb5_util", "create", "-s", "-P", "master", "-r", REALM)
+    run("kadmin.local", "-q", "addprinc -randkey hive/localhost")
+    run("kadmin.local", "-q", "addprinc -pw secret planner")
+    run("kadmin.local", "-q", f"ktadd -k {keytab} hive/localhost")
+    centre = ServerSpec(
+        "kdc", (program("krb5kdc") or "", "-n"), directory, port, environment=environment
+    )
+    (directory / "core").mkdir()
+    (directory / "core" / "core-site.xml").write_text(
+        site({"hadoop.security.authentication": "kerberos"})
+    )
+    spec = MetastoreSpec(
+        directory / "metastore",
+        port=0,
+        in_memory=True,
+        class_path=(directory / "core",),
+        properties={
+            "metastore.sasl.enabled": "true",
+            "metastore.execute.setugi": "false",
+            "metastore.kerberos.principal": f"hive/localhost@{REALM}",
+            "metastore.kerberos.keytab.file": str(keytab),
+        },
+    )
+    with pytest.MonkeyPatch.context() as patch, start_server(centre):
+        run("kinit", "planner", said="secret\n")
+        for key, value in environment.items():
+            patch.setenv(key, value)
+        patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={configuration}")
+        with start_metastore_401(spec) as server:
+            yield Realm(f"thrift://localhost:{server.port}", directory, environment)
+
+
+def client(realm: Realm, security: Security) -> MetastoreClient:
+    return MetastoreClient(realm.uri, MetastoreSettings(retry_deadline=0.5, security=security))
+
+
+def test_a_ticket_opens_the_metastore(realm: Realm) -> None:
+    with client(realm, SECURITY) as metastore:
+        assert metastore.create_database("guarded") is True
+        assert metastore.get_all_databases() == ["default", "guarded"]
+
+
+def test_without_a_ticket(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5CCNAME", str(realm.directory / "none"))
+    with pytest.raises(MetastoreFailure, match="no ticket for hive/localhost") as caught:
+        client(realm, SECURITY).get_all_databases()
+    assert "kinit" in caught.value.hint
+
+
+def test_a_metastore_of_another_name(realm: Realm) -> None:
+    other = Security(mechanism=KERBEROS, principal=f"hive/elsewhere@{REALM}")
+    with pytest.raises(MetastoreFailure, match="no ticket for hive/elsewhere"):
+        client(realm, other).get_all_databases()
+
+
+def test_without_kerberos(realm: Realm) -> None:
+    with pytest.raises((MetastoreFailure, MetastoreUnavailable)) as caught:
+        client(realm, OPEN).get_all_databases()
+    assert "metastore.authentication" in caught.value.hint
