@@ -1,0 +1,85 @@
+package io.skipbridge.hive;
+
+import io.skipbridge.hive.wire.FileSelection;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathFilter;
+import org.apache.hadoop.mapred.FileInputFormat;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.security.TokenCache;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The files of a job's directories by name, size and time alone. Hadoop's own listing asks for owner and block locations of each file, also of
+ * those that are skipped: on a local file system it starts a process a file.
+ */
+final class PlainListing
+{
+    private final List<FileStatus> kept = new ArrayList<>();
+    private int listed;
+
+    private PlainListing() {}
+
+    /** @return null if Hadoop's own listing has to tell: there is a directory among the files, or a path is missing */
+    static PlainListing of(JobConf job, FileSelection selection)
+            throws IOException
+    {
+        Path[] paths = FileInputFormat.getInputPaths(job);
+        TokenCache.obtainTokensForNamenodes(job.getCredentials(), paths, job);
+        PathFilter chosen = FileInputFormat.getInputPathFilter(job);
+        PathFilter filter = path -> !isHidden(path) && (chosen == null || chosen.accept(path));
+        PlainListing listing = new PlainListing();
+        for (Path path : paths) {
+            FileSystem files = path.getFileSystem(job);
+            FileStatus[] found = files.globStatus(path, filter);
+            if (found == null || found.length == 0) {
+                return null;
+            }
+            for (FileStatus entry : found) {
+                if (!listing.add(entry.isDirectory() ? files.listStatus(entry.getPath(), filter) : new FileStatus[] {entry}, selection)) {
+                    return null;
+                }
+            }
+        }
+        return listing;
+    }
+
+    private boolean add(FileStatus[] entries, FileSelection selection)
+    {
+        for (FileStatus entry : entries) {
+            if (entry.isDirectory()) {
+                return false;
+            }
+            if (!selection.skips(CanonicalPath.of(entry.getPath()), entry.getLen(), entry.getModificationTime())) {
+                kept.add(entry);
+            }
+        }
+        listed += entries.length;
+        return true;
+    }
+
+    int listed()
+    {
+        return listed;
+    }
+
+    FileStatus[] kept()
+    {
+        return kept.toArray(new FileStatus[0]);
+    }
+
+    /** Whether so few are left that asking for the block locations of each costs less than for those of all at once. */
+    boolean few()
+    {
+        return kept.size() <= listed / 4;
+    }
+
+    private static boolean isHidden(Path path)
+    {
+        return path.getName().startsWith("_") || path.getName().startsWith(".");
+    }
+}
