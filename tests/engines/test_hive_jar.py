@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from bridge.cli.main import cli
@@ -14,8 +13,8 @@ from bridge.metastore.hooks import ORC_HOOK, PARQUET_HOOK, TEXT_HOOK
 JAVA_8 = 52
 
 
-@pytest.mark.parametrize("version", ["3.1.3", "2.3.10"])
-def test_older_versions_compile(version: str, tmp_path: Path) -> None:
+def test_an_older_version_compiles(tmp_path: Path) -> None:
+    version = "2.3.10"
     result = CliRunner().invoke(
         cli, ["hive", "jar", "--hive-version", version, "--to", str(tmp_path)]
     )
