@@ -110,17 +110,18 @@ class Shop:
         location: str = "",
         classes: tuple[str, str, str] = PARQUET,
     ) -> ttypes.Partition:
-        # Hadoop's Path, and not a URI's escaping: a `%` in a location stands for itself.
-        name = partition_name(
-            "pq"[: len(values)], [None if v == NULL_MARKER else v for v in values]
-        )
+        if not location:
+            # Hadoop's Path, and not a URI's escaping: a `%` in a location stands for itself.
+            nullable = [None if v == NULL_MARKER else v for v in values]
+            name = partition_name("pq"[: len(values)], nullable)
+            location = f"file:{self.root}/{self.name}/{table}/{name}"
         return ttypes.Partition(
             values=values,
             dbName=self.name,
             tableName=table,
             createTime=0,
             lastAccessTime=0,
-            sd=descriptor(location or f"file:{self.root}/{self.name}/{table}/{name}", classes),
+            sd=descriptor(location, classes),
             parameters={},
         )
 
