@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 import click
 
-from tests.benchmark import build, hive, kinds, metadata, metastore, planning, rfc27, service, trino
+from tests.benchmark import (
+    build,
+    hive,
+    kinds,
+    metadata,
+    metastore,
+    planning,
+    rfc27,
+    service,
+    sync,
+    trino,
+)
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
 
@@ -19,6 +30,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "clients": ("Many clients at once", service.clients),
     "memory": ("Memory", service.memory),
     "metastore": ("Partitions out of metastores", metastore.run),
+    "sync": ("Sync beside MSCK REPAIR in HiveServer2 4.0.1", sync.run),
     "build": ("Index build with Spark", build.run),
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
@@ -30,6 +42,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
 QUICK: dict[str, Callable[[], list[Figure]]] = {
     "hive": hive.quick,
     "metastore": metastore.quick,
+    "sync": sync.quick,
     "kinds": kinds.quick,
 }
 

@@ -1,0 +1,654 @@
+"""Sync against real metastores, 2.3.10 and 4.0.1: histories, kills, two at once, bad input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from bridge.cli.main import cli
+from bridge.errors import MetastoreUnavailable
+from bridge.jobs.sync_request import SyncRequest, SyncSettings
+from bridge.jobs.sync_table import TableSync
+from bridge.metastore._gen import ttypes
+from bridge.metastore.calls import MetastoreSettings
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.process import free_port
+from bridge.storage.local import LocalStorage
+from bridge.sync.batches import Limits
+from bridge.sync.report import SyncReport
+from bridge.table.model import TableName
+from bridge.table.partition import NULL_MARKER
+from tests.engines.conftest import RunningMetastore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "laws"))
+from sync_lake import (
+    JUNK,
+    KEY_COLUMNS,
+    MUTATIONS,
+    SCHEMAS,
+    VALUES,
+    Lake,
+    Meddle,
+    Remove,
+    Step,
+    Write,
+)
+
+_numbers = itertools.count()
+BOTH = ["metastore", "metastore_401"]
+
+
+class RealMetastore:
+    """A real one in the place of the laws' model: one table of it."""
+
+    def __init__(self, client: MetastoreClient, database: str) -> None:
+        self.client = client
+        self.database = database
+        self.interfere: Callable[[str, str], None] = lambda method, moment: None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.client, name)
+        if name not in MUTATIONS:
+            return found
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.interfere(name, "before")
+            answer = found(*arguments, **options)
+            self.interfere(name, "after")
+            return answer
+
+        return call
+
+    @property
+    def record(self) -> ttypes.Table | None:
+        try:
+            return self.client.get_table(self.database, "t")
+        except Exception:
+            return None
+
+    @property
+    def partitions(self) -> dict[tuple[str, ...], ttypes.Partition]:
+        names = self.client.get_partition_names(self.database, "t")
+        found = self.client.get_partitions_by_names(self.database, "t", names)
+        return {tuple(p.values): p for p in found.partitions}
+
+
+class RealLake(Lake):
+    """The laws' lake over a real metastore."""
+
+    def sync(self, **options: Any) -> SyncReport:
+        wanted: dict[str, Any] = {"hold_wider": True, "drop_all": True, **options}
+        request = SyncRequest(TableName(self.metastore.database, "t"), str(self.root), **wanted)
+        return TableSync(self.metastore, LocalStorage(), request, self.settings).run()
+
+    def _meddle(self, step: Meddle) -> None:
+        client, database = self.metastore.client, self.metastore.database
+        values = [NULL_MARKER if v is None else v for v in step.values]
+        known = self.metastore.partitions.get(tuple(values))
+        if step.what == "columns":
+            if known is not None:
+                known.sd.cols = known.sd.cols[:1]
+                client.alter_partitions(database, "t", [known])
+            return
+        if known is not None:
+            names = client.get_partition_names(database, "t")
+            found = client.get_partitions_by_names(database, "t", names)
+            mine = [n for n, p in zip(found.names, found.partitions, strict=True) if p == known]
+            client.drop_partitions(database, "t", mine)
+        if step.what == "forget":
+            return
+        place = {"elsewhere": self.root / "odd", "outside": self.base / "outside"}[step.what]
+        place.mkdir(exist_ok=True)
+        (place / "f.parquet").write_bytes(SCHEMAS["first"][0])
+        record = self.metastore.record
+        assert record is not None
+        record.sd.location = f"file:{place}"
+        added = ttypes.Partition(
+            values=values, dbName=database, tableName="t", sd=record.sd, parameters={}
+        )
+        client.add_partitions(database, "t", [added])
+
+
+@pytest.fixture(params=BOTH)
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RealLake]:
+    running: RunningMetastore = request.getfixturevalue(request.param)
+    with running.client() as client:
+        made = RealLake(tmp_path, RealMetastore(client, f"synced{next(_numbers)}"))
+        made.take(Write("p=1/q=1", "first"))
+        yield made
+
+
+def histories(seed: int, length: int) -> list[list[Step]]:
+    draw = random.Random(seed)
+
+    def values() -> tuple[str | None, str | None]:
+        return draw.choice(VALUES), draw.choice(("1", "a b"))
+
+    def step() -> Step:
+        from bridge.table.partition import partition_name
+
+        directory = partition_name(("p", "q"), values())
+        if draw.random() < 0.15:
+            directory = draw.choice(JUNK)
+        match draw.choice(["write", "write", "write", "remove", "meddle"]):
+            case "write":
+                return Write(directory, draw.choice(sorted(SCHEMAS)))
+            case "remove":
+                return Remove(directory if draw.random() < 0.6 else "p=1", draw.random() < 0.5)
+        return Meddle(draw.choice(["forget", "columns", "elsewhere", "outside"]), values())
+
+    return [[step() for _ in range(8)] for _ in range(length)]
+
+
+KEYS = {"keys": KEY_COLUMNS}
+
+
+def test_the_metastore_says_what_lies_on_storage(lake: RealLake) -> None:
+    lake.sync(**KEYS)
+    for steps in histories(1, 4):
+        for step in steps:
+            lake.take(step)
+        places = lake.places()
+        lake.sync(full=True)
+        lake.check(places)
+        before = lake.metastore.client.get_table(lake.metastore.database, "t")
+        assert lake.sync().outcome == "in step" and lake.sync(full=True).outcome == "in step"
+        assert lake.metastore.record == before, "a sync that finds nothing to do writes nothing"
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def test_killed_at_every_write_and_completed_by_the_next(lake: RealLake) -> None:
+    lake.sync(**KEYS)
+    lake.settings = SyncSettings(Limits(count=2), parallelism=2, recheck_after=0.0)
+    steps = [*histories(2, 1)[0], *histories(3, 1)[0]]
+    client, database = lake.metastore.client, lake.metastore.database
+    results = []
+    for k in range(30):
+        client.drop_table(database, "t")
+        shutil.rmtree(lake.root)
+        lake.take(Write("p=1/q=1", "first"))
+        lake.sync(**KEYS)
+        for step in steps:
+            lake.take(step)
+        left = [k]
+
+        def kill(method: str, now: str, k: int = k, left: list[int] = left) -> None:
+            if now == ("before", "after")[k % 2]:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
+
+        lake.metastore.interfere = kill
+        killed = False
+        try:
+            lake.sync(full=True)
+        except Killed:
+            killed = True
+        lake.metastore.interfere = lambda method, moment: None
+        report = lake.sync()
+        lake.check()
+        record = lake.metastore.record
+        results.append(([(c.name, c.type) for c in record.sd.cols], lake.places()))
+        if not killed:
+            break
+    assert report.outcome == "in step"
+    assert k > 4 and all(r == results[-1] for r in results)
+
+
+def command(running: RunningMetastore, *words: object) -> list[str]:
+    return [
+        *(sys.executable, "-m", "bridge", "sync"),
+        *map(str, words),
+        *("--metastore-uri", running.uri, "--output", "json"),
+    ]
+
+
+def write(root: Path, *directories: str, schema: str = "first") -> None:
+    for directory in directories:
+        (root / directory).mkdir(parents=True, exist_ok=True)
+        (root / directory / "f.parquet").write_bytes(SCHEMAS[schema][0])
+
+
+@pytest.mark.parametrize("metastore_name", BOTH)
+def test_two_processes_at_once(
+    metastore_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    running: RunningMetastore = request.getfixturevalue(metastore_name)
+    name = f"twice{next(_numbers)}.t"
+    database = name.partition(".")[0]
+    root = tmp_path / "t"
+    write(root, *(f"p={i}" for i in range(60)))
+    # On Derby, Hive 2.3 holds up one who alters while another drops for half a minute.
+    later = "longer" if metastore_name == "metastore_401" else "first"
+    both = [*command(running, name, "--location", root, "--sync-batch-partitions", 7)]
+    for changed in range(2):
+        done = [subprocess.Popen(both, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        reports = [json.loads(p.communicate(timeout=120)[0]) for p in done]
+        assert [p.returncode for p in done] == [0, 0], reports
+        with running.client() as client:
+            names = set(client.get_partition_names(database, "t"))
+            assert names == {p.name for p in root.iterdir()}, changed
+            columns = [c.name for c in client.get_table(database, "t").sd.cols]
+            found = client.get_partitions_by_names(database, "t", sorted(names)).partitions
+            assert all([c.name for c in p.sd.cols] == columns for p in found)
+        for i in range(20):
+            shutil.rmtree(root / f"p={i}", ignore_errors=True)
+        write(root, *(f"p={i}" for i in range(100, 120)), schema=later)
+    assert columns == ["id", "name", *(["extra"] if later == "longer" else [])]
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_killed(
+    metastore: RunningMetastore, tmp_path: Path, signal_number: signal.Signals
+) -> None:
+    name = f"killed{next(_numbers)}.t"
+    database = name.partition(".")[0]
+    root = tmp_path / "t"
+    write(root, *(f"p={i}" for i in range(300)))
+    words = command(metastore, name, "--location", root, "--sync-batch-partitions", 5)
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with metastore.client() as client:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if len(client.get_partition_names(database, "t")) >= 20:
+                    break
+            except Exception:
+                time.sleep(0.01)
+        process.send_signal(signal_number)
+        process.wait(30)
+        begun = len(client.get_partition_names(database, "t"))
+        assert 20 <= begun < 300
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        report = json.loads(done.stdout)
+        assert report["counts"]["added"] + begun == 300 and report["partitions"] == 300
+        assert len(client.get_partition_names(database, "t")) == 300
+
+
+def test_a_metastore_that_dies_between_batches(tmp_path: Path) -> None:
+    spec = MetastoreSpec(tmp_path / "metastore", port=free_port())
+    root = tmp_path / "t"
+    write(root, *(f"p={i}" for i in range(60)))
+    settings = SyncSettings(Limits(count=10), parallelism=1)
+    request = SyncRequest(TableName("dies", "t"), str(root))
+    client = MetastoreClient(
+        f"thrift://127.0.0.1:{spec.port}", MetastoreSettings(retry_deadline=0.5)
+    )
+    with client:
+        with start_embedded_metastore(spec) as server:
+            dying = RealMetastore(client, "dies")
+            batches = itertools.count()
+
+            def die(method: str, moment: str) -> None:
+                if method == "add_partitions" and moment == "after" and next(batches) == 2:
+                    server.kill()
+
+            dying.interfere = die
+            with pytest.raises(MetastoreUnavailable):
+                TableSync(dying, LocalStorage(), request, settings).run()  # type: ignore[arg-type]
+        with start_embedded_metastore(spec):
+            assert len(client.get_partition_names("dies", "t")) == 30
+            report = TableSync(client, LocalStorage(), request, settings).run()
+            assert (len(report.added), report.partitions) == (30, 60)
+
+
+# the command line, and what users and the world do wrong
+
+
+@pytest.fixture
+def run(metastore: RunningMetastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("SKIPBRIDGE_METASTORE_URI", metastore.uri)
+    monkeypatch.setenv("SKIPBRIDGE_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+
+    def call(*words: object) -> Result:
+        return CliRunner().invoke(cli, ["sync", *map(str, words)])
+
+    return call
+
+
+def refused(result: Result, code: str, *words: str, status: int = 2) -> None:
+    assert f"error {code}: " in result.stderr, result.output
+    assert "\n  -> " in result.stderr and "Traceback" not in result.output
+    for word in words:
+        assert word in result.stderr, (word, result.stderr)
+    assert result.exit_code == status
+
+
+def done(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def name() -> str:
+    return f"cli{next(_numbers)}.t"
+
+
+def test_a_dry_run_shows_the_difference_and_changes_nothing(
+    run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
+) -> None:
+    root = tmp_path / "t"
+    write(root, *(f"p={i}" for i in range(30)))
+    result = run(name, "--location", root, "--dry-run")
+    assert result.exit_code == 0
+    assert f"+ table {name}, partitioned by p int" in result.stdout
+    assert "+ column id int" in result.stdout and "+ partition p=0" in result.stdout
+    assert "+ ... and 10 more" in result.stdout and "30 added" in result.stdout
+    with metastore.client() as client:
+        assert name.partition(".")[0] not in client.get_all_databases()
+    assert run(name, "--location", root).exit_code == 0
+    shutil.rmtree(root / "p=3")
+    write(root, "p=40", schema="wider")
+    found = done(run(name, "--dry-run", "--output", "json"))
+    assert (found["outcome"], found["added"], found["dropped"]) == ("planned", ["p=40"], ["p=3"])
+    assert found["table_changes"] == ["~ column id int -> bigint"]
+    assert {u["change"] for u in found["updated"]} == {"columns of the table"}
+    assert done(run(name, "--output", "json"))["counts"]["updated"] == 29
+    assert done(run(name, "--output", "json"))["outcome"] == "in step"
+
+
+def test_a_table_that_is_not_ours(
+    run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    assert run(name, "--location", root).exit_code == 0
+    database = name.partition(".")[0]
+    with metastore.client() as client:
+        record = client.get_table(database, "t")
+        record.parameters = {"EXTERNAL": "TRUE", "note": "kept"}
+        record.owner = "somebody"
+        client.alter_table(database, "t", record)
+        write(root, "p=3")
+        refused(run(name), "TABLE_ALREADY_EXISTS", "somebody", "--adopt")
+        refused(run(name, "--dry-run"), "TABLE_ALREADY_EXISTS", "--adopt")
+        assert client.get_table(database, "t").parameters.get("note") == "kept"
+        assert len(client.get_partition_names(database, "t")) == 2
+        found = done(run(name, "--adopt", "--output", "json"))
+        assert found["adopted"] and found["added"] == ["p=3"]
+        assert client.get_table(database, "t").parameters["note"] == "kept"
+        assert done(run(name, "--output", "json"))["outcome"] == "in step"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [({"table_type": "ICEBERG"}, "Iceberg"), ({"transactional": "true"}, "ACID")],
+)
+def test_a_table_of_another_kind_is_not_even_adopted(
+    run: Any,
+    name: str,
+    tmp_path: Path,
+    metastore_401: RunningMetastore,
+    parameters: dict[str, str],
+    kind: str,
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1")
+    words = (name, "--metastore-uri", metastore_401.uri)
+    assert run(*words, "--location", root).exit_code == 0
+    with metastore_401.client() as client:
+        record = client.get_table(name.partition(".")[0], "t")
+        record.parameters |= parameters
+        try:
+            client.alter_table(name.partition(".")[0], "t", record)
+        except Exception:
+            pytest.skip("this metastore lets no such table be made")
+    refused(run(*words, "--adopt"), "UNSUPPORTED_TABLE", kind)
+
+
+def test_a_table_elsewhere_moves_only_when_told(run: Any, name: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    write(old, "p=1", "p=2", "p=3")
+    assert run(name, "--location", old).exit_code == 0
+    write(new, "p=1", "p=2")
+    refused(run(name, "--location", new), "TABLE_ALREADY_EXISTS", str(old), str(new), "--move")
+    found = done(run(name, "--location", new, "--move", "--output", "json"))
+    assert found["counts"]["updated"] == 2 and found["dropped"] == ["p=3"]
+    assert all(str(new) in u["change"] for u in found["updated"])
+    assert done(run(name, "--full", "--output", "json"))["outcome"] == "in step"
+
+
+def test_schema_conflicts(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", schema="wider")
+    assert run(name, "--location", root).exit_code == 0
+    (root / "p=2").mkdir()
+    pq.write_table(pa.table({"id": ["text"]}), root / "p=2" / "f.parquet")
+    refused(run(name), "SCHEMA_CONFLICT", "id", "bigint", "string")
+    shutil.rmtree(root)
+    write(root, "p=1", "p=3", schema="first")
+    refused(
+        run(name),
+        *("SCHEMA_CONFLICT", "id would narrow from bigint to int"),
+        *("table: id bigint, name string", "files: id int, name string", "--hold-wider"),
+    )
+    found = done(run(name, "--hold-wider", "--output", "json"))
+    assert found["added"] == ["p=3"] and not found["table_changes"]
+
+
+def test_unparsable_directories_and_collisions(
+    run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=a b", "odd", "p=2/deeper")
+    found = done(run(name, "--location", root, "--output", "json"))
+    assert found["counts"]["unparsable"] == 2
+    assert {u["directory"] for u in found["unparsable"]} == {"odd", "p=2/deeper"}
+    database = name.partition(".")[0]
+    with metastore.client() as client:
+        record = client.get_table(database, "t")
+        record.sd.location = f"file:{root}/odd"
+        odd = ttypes.Partition(
+            values=["9"], dbName=database, tableName="t", sd=record.sd, parameters={}
+        )
+        client.add_partitions(database, "t", [odd])
+    write(root, "p=a%20b", "p=c d", "p=c%20d")
+    result = run(name, "--full")
+    assert result.exit_code == 3, result.output
+    for told in (
+        "! not a partition: odd: 'odd' is not named key=value",
+        "! kept p=9 at",
+        "! collision: p=a b is claimed by p=a b, p=a%20b",
+        "! collision: p=c d is claimed by p=c d, p=c%20d",
+    ):
+        assert told in result.stderr, result.stderr
+    with metastore.client() as client:
+        assert sorted(client.get_partition_names(database, "t")) == ["p=1", "p=9", "p=a b"]
+
+
+def test_a_directory_that_vanishes_meanwhile(
+    run: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was listed: its file cannot be read any more, and it is not registered."""
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    assert run(name, "--location", root).exit_code == 0
+    write(root, "p=3", "p=4")
+    real = LocalStorage.read_ranges
+
+    def vanish(self: LocalStorage, uri: str, ranges: Any) -> Any:
+        shutil.rmtree(root / "p=4", ignore_errors=True)
+        return real(self, uri, ranges)
+
+    monkeypatch.setattr(LocalStorage, "read_ranges", vanish)
+    monkeypatch.setenv("SKIPBRIDGE_SYNC_RECHECK_AFTER", "0s")
+    found = done(run(name, "--output", "json"))
+    assert found["added"] == ["p=3"] and found["partitions"] == 3
+    assert not (root / "p=4").exists()
+
+
+def test_an_empty_location_drops_nothing_unless_told(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    assert run(name, "--location", root).exit_code == 0
+    shutil.rmtree(root)
+    refused(run(name), "TABLE_NOT_FOUND", "2 partitions are registered", "--drop-all")
+    assert done(run(name, "--drop-all", "--output", "json"))["counts"]["dropped"] == 2
+
+
+def test_wrong_requests(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    refused(run(name), "INVALID_REQUEST", "--location")
+    refused(run(name, "--location", root), "TABLE_NOT_FOUND", str(root))
+    refused(run(), "INVALID_REQUEST", "--all")
+    refused(run("t", "--location", root), "INVALID_REQUEST", "DB.TABLE")
+    refused(run(name, "--partition-keys", "a:"), "INVALID_REQUEST", "'a:'")
+    refused(run(name, "--partition-keys", "a:array<int>"), "INVALID_REQUEST", "array<int>")
+    refused(run(name, "--dry-run", "--listen"), "INVALID_REQUEST", "--dry-run")
+    write(root, "2024/01/02", "2024/01/03")
+    refused(run(name, "--location", root), "INVALID_REQUEST", "'2024'", "--extractor")
+    refused(run(name, "--location", root, "--extractor", "dya"), "INVALID_CONFIGURATION", "day")
+    assert run(name, "--location", root, "--extractor", "day").exit_code == 0
+    write(root, "2024/01/04")
+    found = done(run(name, "--output", "json"))  # it remembers the extractor
+    assert found["added"] == ["dt=2024-01-04"]
+    refused(run(name, "--partition-keys", "x"), "INVALID_REQUEST", "dt", "x")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "f.parquet").write_text("hello, I am text")
+    refused(run(f"{name}2", "--location", bad), "TABLE_NOT_FOUND", "not a Parquet file")
+
+
+def test_partitions_of_many_bytes_go_in_small_requests(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    write(root, *(f"p={'x' * 150}{i}" for i in range(40)))
+    words = (name, "--location", root, "--sync-batch-bytes", "2KiB", "--output", "json")
+    assert done(run(*words))["counts"]["added"] == 40
+
+
+def test_the_index_is_refreshed_in_the_same_run(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    past = time.time() - 100
+    for file in root.rglob("*.parquet"):
+        os.utime(file, (past, past))
+    first = done(run(name, "--location", root, "--index", "--output", "json"))
+    assert (first["index"]["files"], first["index"]["committed"]) == (2, True)
+    again = done(run(name, "--index", "--output", "json"))
+    assert again["outcome"] == "in step" and again["index"] is None
+    write(root, "p=3")
+    assert done(run(name, "--index", "--output", "json"))["index"]["files"] == 3
+
+
+def test_hooks_go_in_and_out(
+    run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    database = name.partition(".")[0]
+
+    def formats() -> set[str]:
+        with metastore.client() as client:
+            names = client.get_partition_names(database, "t")
+            found = client.get_partitions_by_names(database, "t", names).partitions
+            records = [client.get_table(database, "t"), *found]
+            return {r.sd.inputFormat.rpartition(".")[0] for r in records}
+
+    assert run(name, "--location", root, "--hook").exit_code == 0
+    write(root, "p=3")  # comes hooked
+    assert done(run(name, "--output", "json"))["added"] == ["p=3"]
+    assert len(formats()) == 1 and next(iter(formats())).startswith("io.skipbridge")
+    assert done(run(name, "--full", "--output", "json"))["outcome"] == "in step"
+    assert run(name, "--unhook").exit_code == 0
+    assert formats() == {"org.apache.hadoop.hive.ql.io.parquet"}
+    assert done(run(name, "--output", "json"))["outcome"] == "in step"
+
+
+def test_many_tables_and_one_that_fails(run: Any, tmp_path: Path) -> None:
+    number = next(_numbers)
+    for i in range(6):
+        write(tmp_path / f"t{i}", "p=1", f"p={i + 2}")
+    (tmp_path / "t3" / "p=1" / "f.parquet").write_bytes(SCHEMAS["first"][0][:-9])
+    (tmp_path / "t3" / "p=5" / "f.parquet").write_text("text")
+    file = tmp_path / "tables.toml"
+    file.write_text(
+        '[defaults]\nextractor = "hive"\npartition_keys = "p:int"\n'
+        + "".join(
+            f'[[tables]]\nname = "many{number}.t{i}"\nlocation = "{tmp_path}/t{i}"\n'
+            for i in range(6)
+        )
+    )
+    result = run("--all", file, "--output", "json")
+    assert result.exit_code == 1, result.output
+    found = json.loads(result.stdout)
+    assert found["summary"] == {
+        "tables": 6,
+        "in_step": 0,
+        "synced": 5,
+        "problems": 0,
+        "failed": 1,
+    }
+    (failed,) = [t for t in found["tables"] if t["status"] == "failed"]
+    assert failed["table"].endswith(".t3") and failed["error"]["code"] == "TABLE_NOT_FOUND"
+    write(tmp_path / "t3", "p=1", "p=5")
+    result = run("--all", file)
+    assert result.exit_code == 0 and "5 in step, 1 synced" in result.stdout
+    file.write_text(file.read_text() + "locaton = 'x'\n")
+    refused(run("--all", file), "INVALID_CONFIGURATION", "locaton", "did you mean location?")
+
+
+def test_watching_and_listening(metastore_401: RunningMetastore, tmp_path: Path) -> None:
+    name = f"watched{next(_numbers)}.t"
+    database = name.partition(".")[0]
+    root = tmp_path / "t"
+    write(root, "p=1")
+    words = command(metastore_401, name, "--location", root, "--watch", "1s", "--listen")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        with metastore_401.client() as client:
+
+            def partitions(wanted: set[str]) -> None:
+                deadline = time.monotonic() + 60
+                found: set[str] = set()
+                while time.monotonic() < deadline and process.poll() is None:
+                    try:
+                        found = set(client.get_partition_names(database, "t"))
+                    except Exception:
+                        found = set()
+                    if found == wanted:
+                        return
+                    time.sleep(0.05)
+                process.send_signal(signal.SIGTERM)
+                raise AssertionError((found, wanted, process.communicate(timeout=30)))
+
+            partitions({"p=1"})
+            write(root, "p=2")
+            partitions({"p=1", "p=2"})
+            client.drop_partitions(database, "t", ["p=1"])  # by somebody else
+            partitions({"p=1", "p=2"})
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    statuses = [json.loads(line)["status"] for line in _documents(out)]
+    assert statuses.count("synced") >= 3
+
+
+def _documents(text: str) -> list[str]:
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text.rstrip()):
+        _, end = decoder.raw_decode(text, at)
+        found.append(text[at:end])
+        at = end + 1
+    return found
