@@ -38,7 +38,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.rewrite import normalise
 from bridge.expression.terms import bound_call
-from bridge.types import Field, Kind, NanOrder, Semantics, Value
+from bridge.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
 
 
 def bind(
@@ -213,7 +213,14 @@ class _Binder:
         """The literals that are values of the column, and the others; lists can be long."""
         points: list[Value] = []
         others: list[Literal] = []
+        edges = INTEGER_RANGE.get(reference.type.kind)
         for literal in literals:
+            value = literal.value
+            # Whole numbers in a column of whole numbers: the usual case, and lists are long.
+            whole = edges and type(value) is int and literal.type.is_integer
+            if whole and edges[0] <= value <= edges[1]:  # type: ignore[index, operator]
+                points.append(value)  # type: ignore[arg-type]
+                continue
             at = None if is_nan(literal) else self._place(reference, literal)
             if at is not None and at.point and at.low is not None:
                 points.append(_zero(at.low))

@@ -25,6 +25,8 @@ _NUMPY: dict[str, Callable[[Any, Any], Any]] = {
     ">=": np.greater_equal,
 }
 _ARROW = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+_MANY, _LONG, _BUCKET_BITS = 50_000, 16, 16
+INT_MAX = 2**63 - 1
 # All digits of decimal128, without rounding.
 _DIGITS = decimal.Context(prec=76)
 
@@ -36,6 +38,37 @@ def compare(bounds: Bounds, sign: str, value: Value) -> Mask:
         return mask
     answers = _ARROW[sign](bounds, arrow_scalar(value, bounds.type))
     return _mask(answers)
+
+
+def compare_lower(column: ColumnStatistics, sign: str, value: Value) -> Mask:
+    """`compare` of a column's lower bounds, by one search where they ascend."""
+    return _compare(column, column.lower, sign, value)
+
+
+def compare_upper(column: ColumnStatistics, sign: str, value: Value) -> Mask:
+    """`compare` of a column's upper bounds, by one search where they ascend."""
+    return _compare(column, column.upper, sign, value)
+
+
+def _compare(column: ColumnStatistics, bounds: Bounds, sign: str, value: Value) -> Mask:
+    if not column.ascending or not isinstance(bounds, np.ndarray):
+        return compare(bounds, sign, value)
+    mask = np.zeros(len(bounds), np.bool_)
+    at = int(np.searchsorted(bounds, value, side="left" if sign in ("<", ">=") else "right"))
+    if sign in ("<", "<="):
+        mask[:at] = True
+    else:
+        mask[at:] = True
+    return mask
+
+
+def enclosing_none(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask:
+    """Files whose known bounds enclose none of the sorted values."""
+    if column.intervals is not None:
+        found = column.intervals.none_of(values)
+        if found is not None:
+            return found
+    return between_neighbours(column.lower, column.upper, values)
 
 
 def _mask(answers: pa.Array) -> Mask:
@@ -62,8 +95,12 @@ def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) 
     if len(values) == 1 or not len(left):
         return never
     if isinstance(lower, np.ndarray) and isinstance(upper, np.ndarray):
-        low, high = lower[left], upper[left]
         sought = np.asarray(values, dtype=lower.dtype)
+        if len(left) >= _MANY and lower.dtype == np.int64 and len(values) >= _LONG:
+            near = _near(lower, upper, left, sought)
+            never[left[~near]] = True
+            left = left[near]
+        low, high = lower[left], upper[left]
         # The least value at or above the lower bound; the range check left one.
         least = sought[np.minimum(np.searchsorted(sought, low, side="left"), len(sought) - 1)]
         never[left] = least > high
@@ -73,6 +110,30 @@ def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) 
     search = _sought_in_python if pa.types.is_decimal(lower.type) else _SEARCH
     never[left] = search(lower.take(indices), upper.take(indices), values)
     return never
+
+
+def _near(lower: Any, upper: Any, left: Any, sought: Any) -> Mask:
+    """Files that may enclose a value, by counts of values in buckets: a few passes, no search.
+
+    Of those that it leaves out none encloses one; of those that it keeps some may.
+    """
+    first, last = int(sought[0]), int(sought[-1])
+    shift = max((last - first).bit_length() - _BUCKET_BITS, 0)
+    edges = first + (np.arange(((last - first) >> shift) + 2, dtype=np.object_) << shift)
+    below = np.searchsorted(sought, np.minimum(edges, INT_MAX).astype(np.int64))
+    below[-1] = len(sought)  # the last edge is beyond all values, and may be beyond the type
+    whole = len(left) == len(lower)
+    low = _bucket(lower if whole else lower[left], first, last, shift)
+    high = _bucket(upper if whole else upper[left], first, last, shift)
+    # Values before the bucket of the lower bound, and up to the end of the upper bound's.
+    near: Mask = np.not_equal(below[low], below[high + 1])
+    return near
+
+
+def _bucket(bounds: Any, first: int, last: int, shift: int) -> Any:
+    """Distances may take all of 64 bits: they are taken without a sign."""
+    inside = np.clip(bounds, first, last).view(np.uint64) - np.uint64(first % 2**64)
+    return (inside >> np.uint64(shift)).astype(np.int64)
 
 
 def _sought_by_arrow(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]) -> Mask:

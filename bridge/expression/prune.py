@@ -19,7 +19,14 @@ from functools import reduce
 
 import numpy as np
 
-from bridge.expression.bounds import between_neighbours, compare, holds_one_of, single_value_in
+from bridge.expression.bounds import (
+    compare,
+    compare_lower,
+    compare_upper,
+    enclosing_none,
+    holds_one_of,
+    single_value_in,
+)
 from bridge.expression.nodes import (
     BoundAnd,
     BoundExpression,
@@ -30,7 +37,11 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.expression.taken import taken
 from bridge.types import Kind, NanOrder, Semantics, Value
+
+MANY_FILES = 50_000
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,13 +98,29 @@ class _Never:
             case BoundFalse():
                 return np.ones(self.statistics.num_files, dtype=np.bool_)
             case BoundAnd(children):
-                known = [m for m in map(self.of, children) if m is not None]
-                return reduce(_or_into, known) if known else None
+                return self._and(children)
             case BoundOr(children):
                 return self._or(children)
             case BoundPredicate():
                 return self._predicate(expression)
         return None
+
+    def _and(self, children: tuple[BoundExpression, ...]) -> Mask | None:
+        """Whichever half is known (M4); of many files, what is left of few is asked alone."""
+        result: Mask | None = None
+        count = self.statistics.num_files
+        for child in children:
+            if result is not None and count >= MANY_FILES:
+                left = np.flatnonzero(np.logical_not(result))
+                if len(left) * _FEW < count:
+                    few = _Never(taken(self.statistics, left), self.semantics).of(child)
+                    if few is not None:
+                        result[left[few]] = True
+                    continue
+            mask = self.of(child)
+            if mask is not None:
+                result = mask if result is None else _or_into(result, mask)
+        return result
 
     def _or(self, children: tuple[BoundExpression, ...]) -> Mask | None:
         result: Mask | None = None
@@ -139,21 +166,21 @@ class _Never:
         zero = _order_of_zero_differs(predicate, self.semantics)
         match op:
             case Op.EQ | Op.NULL_SAFE_EQ:
-                never = compare(column.upper, "<", values[0])
-                np.logical_or(never, compare(column.lower, ">", values[0]), out=never)
+                never = compare_upper(column, "<", values[0])
+                np.logical_or(never, compare_lower(column, ">", values[0]), out=never)
             case Op.IN:
-                never = between_neighbours(column.lower, column.upper, values)
+                never = enclosing_none(column, values)
             case Op.NE | Op.NOT_IN:
                 never = _no_nan(single_value_in(column, values), column)
                 if zero:
                     never &= False
             case Op.LT:
-                never = compare(column.lower, ">" if zero else ">=", values[0])
+                never = compare_lower(column, ">" if zero else ">=", values[0])
             case Op.LE:
-                never = compare(column.lower, ">", values[0])
+                never = compare_lower(column, ">", values[0])
             case Op.GT | Op.GE:
                 strict = op is Op.GE or zero
-                never = compare(column.upper, "<" if strict else "<=", values[0])
+                never = compare_upper(column, "<" if strict else "<=", values[0])
                 if self.semantics.nan is NanOrder.LARGEST:
                     never = _no_nan(never, column)  # NaN is greater (rule 1)
             case Op.STARTS_WITH:

@@ -38,6 +38,8 @@ class ColumnStatistics:
         exact: True where both bounds are values that occur in the file; None means all are.
         null_count, nan_count, row_count: -1 where unknown. nan_count is 0 for types without NaN.
         all_null: files known to hold nothing but NULLs of this column; None means there is none.
+        ascending: lower and upper are numpy arrays, each in ascending order over the files.
+        intervals: the same bounds for long lists of values, see `bridge.expression.intervals`.
     """
 
     type: Type
@@ -50,6 +52,16 @@ class ColumnStatistics:
     nan_count: Counts
     row_count: Counts
     all_null: Mask | None
+    ascending: bool = False
+    intervals: Intervals | None = None
+
+
+class Intervals(Protocol):
+    """Bounds in an order that is fast to search."""
+
+    def none_of(self, values: tuple[Value, ...]) -> Mask | None:
+        """Files whose bounds enclose none of the sorted values; None: ask them one by one."""
+        ...
 
 
 class PruningStatistics(Protocol):

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import BridgeError
+from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
@@ -43,6 +44,8 @@ class ColumnView:
         self.compiled = compiled
         self.num_files: int = compiled.files.num_rows
         self.rows: npt.NDArray[np.int64] = compiled.files.column("rows").to_numpy()
+        self._without_rows: Mask = self.rows == 0
+        self._some_without_rows = bool(self._without_rows.any())
         self.trusted: Mask = compiled.files.column("trusted").to_numpy().view(np.bool_)
         self._by_path: dict[tuple[str, ...], list[CompiledColumn]] = {}
         for column in compiled.columns:
@@ -149,7 +152,9 @@ class ColumnView:
             lower_known = sure if lower_known is None else lower_known & sure
             upper_known = sure if upper_known is None else upper_known & sure
             exact = sure if exact is None else exact & sure
-        return self._result(target, converted, (lower_known, upper_known, exact), counts)
+        whole = lower_known is None and upper_known is None
+        found = self._result(target, converted, (lower_known, upper_known, exact), counts)
+        return _searchable(found, loaded.ascending and whole)
 
     def _result(
         self,
@@ -160,7 +165,13 @@ class ColumnView:
     ) -> ColumnStatistics:
         lower_known, upper_known, exact = masks
         nulls, nans = counts
-        all_null = (nulls == self.rows) & (self.rows >= 0)
+        all_null: Mask | None
+        if nulls.strides == (0,) and nulls[0] <= 0:  # the same in all files: none, or unknown
+            none = self._some_without_rows and nulls[0] == 0
+            all_null = self._without_rows if none else None
+        else:
+            found = (nulls == self.rows) & (self.rows >= 0)
+            all_null = found if found.any() else None
         return ColumnStatistics(
             type=target,
             lower=_hide(bounds.lower, lower_known, lower=True),
@@ -171,7 +182,7 @@ class ColumnView:
             null_count=nulls,
             nan_count=nans,
             row_count=self.rows,
-            all_null=all_null if all_null.any() else None,
+            all_null=all_null,
         )
 
     def _bounds(
@@ -309,6 +320,14 @@ class _Statistics:
 
     def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
         return None
+
+
+def _searchable(found: ColumnStatistics, ascending: bool) -> ColumnStatistics:
+    """With the forms that are fast to search; conversions keep the order of bounds."""
+    lower, upper = found.lower, found.upper
+    if not isinstance(lower, np.ndarray) or not isinstance(upper, np.ndarray):
+        return found
+    return replace(found, ascending=ascending, intervals=Intervals(lower, upper, ascending))
 
 
 def _bytes(found: ColumnStatistics | None) -> int:

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
+_AT_ONCE = 1024 * 1024
 _INT32_MAX = 2**31 - 1
 _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
 
@@ -39,6 +40,7 @@ class Place:
 
     Attributes:
         constants: ``flags``, ``nulls`` and ``nans`` where they are the same in all files.
+        ascending: lower and upper are numbers, each in ascending order over the files.
     """
 
     file: str
@@ -48,6 +50,7 @@ class Place:
     count: int
     every: int
     constants: Mapping[str, int]
+    ascending: bool
 
 
 class Loaded:
@@ -57,15 +60,17 @@ class Loaded:
         batch: what is stored of it as arrays.
         count: files.
         every: bits set in all flags.
+        ascending: bounds are numbers, lower and upper each in ascending order.
     """
 
-    __slots__ = ("_place", "batch", "count", "every")
+    __slots__ = ("_place", "ascending", "batch", "count", "every")
 
     def __init__(self, place: Place, file: pa.Buffer) -> None:
         """``file``: the bytes of the pack's file, mapped or not; the arrays keep it alive."""
         message = file.slice(place.offset, place.length)
         self.batch = pa.ipc.read_record_batch(message, place.schema)
         self.count, self.every, self._place = place.count, place.every, place
+        self.ascending = place.ascending
 
     @property
     def lower(self) -> pa.Array | None:
@@ -159,7 +164,9 @@ class PackWriter:
         raw = batch.serialize()
         file.write(raw)
         file.write(bytes(-raw.size % _ALIGNED))
-        self._columns.append([key, form, offset, raw.size, count, every, constants])
+        self._columns.append(
+            [key, form, offset, raw.size, count, every, constants, _ascend(arrays)]
+        )
 
     def finish(self) -> Path:
         """Makes the pack visible; its JSON."""
@@ -169,6 +176,17 @@ class PackWriter:
         body = {"sizes": sizes, "schemas": self._schemas, "columns": self._columns}
         aside.write_text(json.dumps(body))
         return aside.rename(self._directory / f"{self._name}.json")
+
+
+def _ascend(arrays: Mapping[str, pa.Array]) -> bool:
+    for name in ("lower", "upper"):
+        array = arrays.get(name)
+        if array is None or not (pa.types.is_int64(array.type) or pa.types.is_float64(array.type)):
+            return False
+        numbers = array.to_numpy()
+        if (numbers[1:] < numbers[:-1]).any():
+            return False
+    return True
 
 
 def read_pack(path: Path) -> dict[str, Place]:
@@ -204,9 +222,13 @@ class Mapped:
         self._buffer = pa.py_buffer(self._map)
 
     def advise(self, place: Place) -> None:
-        """Begins to read a column, all of it at once; does not wait."""
+        """Begins to read a small column, all of it at once; does not wait.
+
+        A large one is left to the kernel's read-ahead: often few of its pages are looked at.
+        """
         start = place.offset - place.offset % mmap.PAGESIZE
-        self._map.madvise(mmap.MADV_WILLNEED, start, place.offset + place.length - start)
+        how = mmap.MADV_WILLNEED if place.length <= _AT_ONCE else mmap.MADV_NORMAL
+        self._map.madvise(how, start, place.offset + place.length - start)
 
     def read(self, place: Place) -> Loaded:
         return Loaded(place, self._buffer)

@@ -15,17 +15,20 @@ from tests.benchmark import (
     metastore,
     planning,
     rfc27,
+    scale,
     service,
     sync,
     trino,
 )
 from tests.benchmark.figures import Figure, show
 from tests.benchmark.million import run as million
+from tests.benchmark.scale import run as scale
 
 WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "planning": ("Planner.plan in process", planning.run),
     "million": ("1,000,000 files, synthetic index", million),
     "rfc27": ("RFC-27: 1,288 files x 2,078 columns, beside SQLite, LMDB, Parquet", rfc27.run),
+    "scale": ("1,000,000 and 10,000,000 files, simulated", scale),
     "wire": ("Splits over loopback", service.wire),
     "clients": ("Many clients at once", service.clients),
     "memory": ("Memory", service.memory),

@@ -60,6 +60,9 @@ def median_cold(path: Path, prepare: Callable[[], Callable[[], object]], runs: i
     for _ in range(runs):
         work = prepare()
         drop(path)
+        warm = [f.name for f in path.rglob("*-*.arrow") if cached_share(f) > 0.02]
+        if warm:
+            raise RuntimeError(f"{len(warm)} files did not get cold: {warm[:3]}")
         started = time.perf_counter()
         result = work()
         times.append(time.perf_counter() - started)
