@@ -15,7 +15,6 @@ from tests.benchmark import (
     metastore,
     planning,
     rfc27,
-    scale,
     service,
     sync,
     trino,
