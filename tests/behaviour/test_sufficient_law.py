@@ -1,0 +1,149 @@
+"""The laws of limits, top-N and answers, asked of the whole planner over real, changing files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from strategies import Case, cases
+from test_early_stop import place
+from test_planner_law import KEYS, World, unknown
+
+from bridge.expression.evaluate import Oracle, Rounding, Row
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.planner.answers import Aggregate, Question
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest, SortKey
+from bridge.planner.survey import answer
+from bridge.table.model import TableName
+
+NAME = TableName("db", "t")
+QUESTIONS = 6
+asked: Counter[str] = Counter()
+
+
+def matching(world: World, node: Expression) -> dict[str, list[Row]]:
+    """Rows that satisfy the predicate by file; once for each reading of the partition's key."""
+    oracle = Oracle(world.case.semantics, world.data.paths, Rounding.EXACT, unknown)
+    return {
+        uri: [row for row in rows if oracle.truth(node, row) is True]
+        for uri, rows in world.rows.items()
+    }
+
+
+def readings(world: World, uri: str) -> int:
+    """How many values engines may make of the key of a file's partition."""
+    parent = Path(uri.removeprefix("file://")).parent
+    values = next(v for v in world.lake.partition_values if world.lake.directory(v) == parent)
+    return len(KEYS[values[0]])
+
+
+def once(world: World, found: dict[str, list[Row]]) -> list[Row]:
+    return [row for uri, rows in found.items() for row in rows[:: readings(world, uri)]]
+
+
+def planned(world: World, planner: Planner, node: Expression, **request: Any) -> set[str]:
+    plan = planner.plan(ScanRequest(NAME, node, semantics=world.case.semantics, **request))
+    return {uri for batch in plan.batches() for uri in batch.files.paths.to_pylist()}
+
+
+def check_limit(world: World, planner: Planner, node: Expression) -> None:
+    limit = world.rng.choice((1, 2, 5))
+    kept = planned(world, planner, node, limit=limit)
+    found = matching(world, node)
+    held = sum(len(rows) / readings(world, uri) for uri, rows in found.items() if uri in kept)
+    total = sum(len(rows) / readings(world, uri) for uri, rows in found.items())
+    assert held >= min(limit, total), (node, limit)
+    asked["limit"] += len(world.rows)
+    asked["limit kept"] += len(kept)
+
+
+def check_top(world: World, planner: Planner, node: Expression) -> None:
+    rng = world.rng
+    path = rng.choice([p for p in world.data.paths if len(p) == 1 and p != ("p",)])
+    key = SortKey(path[0], rng.random() < 0.5, rng.random() < 0.5)
+    count = rng.choice((1, 2, 5))
+    kept = planned(world, planner, node, limit=count, order=(key,))
+    found = matching(world, node)
+    for nan_largest in (False, True):
+        rows = sorted(
+            (
+                (place(row[path], key, nan_largest), uri in kept)
+                for uri, held in found.items()
+                for row in held[:: readings(world, uri)]
+            ),
+            key=lambda pair: pair[0],
+        )
+        if rows:
+            last = rows[min(count, len(rows)) - 1][0]
+            assert all(is_kept for where, is_kept in rows if not last < where), (node, key, count)
+    asked["top"] += len(world.rows)
+    asked["top kept"] += len(kept)
+
+
+def check_answer(world: World, planner: Planner, node: Expression) -> None:
+    rng = world.rng
+    path = rng.choice([p for p in world.data.paths if len(p) == 1 and p != ("p",)])
+    function = rng.choice(("count", "min", "max"))
+    plan = planner.plan(ScanRequest(NAME, node, semantics=world.case.semantics))
+    by = (plan.resolve("q"),) if rng.random() < 0.5 else ()
+    question = Question((Aggregate("count"), Aggregate(function, plan.resolve(path[0]))), by)
+    found = answer(plan, question)
+    held = matching(world, node)
+    asked["answer"] += 1
+    if found.enforced:
+        asked["enforced"] += 1
+        for uri in planned(world, planner, node, enforced=True):
+            assert len(held[uri]) == len(world.rows[uri]), (node, uri)
+    if found.rows is None:
+        return
+    asked["answered"] += 1
+    groups: dict[Any, list[Row]] = {} if by else {(): []}
+    for row in once(world, held):
+        groups.setdefault((row[("q",)],) if by else (), []).append(row)
+    expected = set()
+    for group, rows in groups.items():
+        values: list[Any] = [row[path] for row in rows if row[path] is not None]
+        assert function == "count" or not any(v != v for v in values)
+        result = (
+            len(values)
+            if function == "count"
+            else (min if function == "min" else max)(values, default=None)
+        )
+        expected.add((*group, len(rows), result))
+    assert set(found.rows) == expected, (node, function, path)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_the_laws_hold_while_files_change(
+    tmp_path_factory: pytest.TempPathFactory, case: Case
+) -> None:
+    world = World.make(case, tmp_path_factory.mktemp("sufficient"))
+    lake, rng = world.lake, world.rng
+    planner = lake.planner()
+    lake.build(nan=rng.choice(("footer", "scan")))
+    for changed in (False, True):
+        if changed:
+            gone = rng.choice(list(world.rows))
+            Path(gone.removeprefix("file://")).unlink()
+            del world.rows[gone]
+            world.write(rng.choice(lake.partition_values), "new.parquet", world.data.files[0])
+        for _ in range(QUESTIONS):
+            node = AlwaysTrue() if rng.random() < 0.4 else world.predicate()
+            check_limit(world, planner, node)
+            check_top(world, planner, node)
+            check_answer(world, planner, node)
+    planner.listings.close()
+
+
+def test_the_laws_were_asked_and_something_came_of_it() -> None:
+    if not asked:
+        pytest.skip("the laws were not asked in this run")
+    assert asked["limit kept"] < asked["limit"] * 0.7, asked
+    assert asked["top kept"] < asked["top"] * 0.9, asked
+    assert asked["answered"] > asked["answer"] // 20, asked
+    assert asked["enforced"] > asked["answer"] // 10, asked
