@@ -123,7 +123,7 @@ OPTIONS: tuple[Option, ...] = (
         "planner.freshness",
         "live",
         "text",
-        "live, cached(60s) or snapshot; a table property skipbridge.freshness wins",
+        "live, cached(60s), snapshot or fresh; a table property skipbridge.freshness wins",
     ),
     Option("planner.listing_threads", "16", "int", "directories listed at once"),
     Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),

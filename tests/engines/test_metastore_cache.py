@@ -6,13 +6,17 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bridge.config import Config, Setting
+from bridge.jobs.compose import hive_catalog_of, planner_of, remembering, storage_of
 from bridge.metastore.cache import CachedCatalog
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.notifications import EventLog
+from bridge.planner.request import ScanRequest
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import Artifact, artifact_file, class_path
@@ -214,3 +218,28 @@ def test_without_events_only_what_may_be_old_is_remembered(
         planner.catalog.forget(TableName(shop.name, "t"))
         assert list(planner.see(shop, age=60)) == ["p=2"]
         assert list(planner.see(shop)) == ["p=2"]
+
+
+def test_a_request_for_fresh_answers_bypasses_what_is_remembered(
+    metastore: Any, tmp_path: Path
+) -> None:
+    """Through the planner: a table of freshness cached(1h), its partition added by another."""
+    config = Config({"metastore.uri": Setting(metastore.uri, "test")})
+    with metastore.client() as client, hive_catalog_of(config) as catalog:
+        shop = Shop(client, tmp_path)
+        shop.table("t", "p", parameters={"EXTERNAL": "TRUE", "skipbridge.freshness": "cached(1h)"})
+        planner = planner_of(config, remembering(config, catalog), storage_of(config))
+
+        def partitions(freshness: str | None = None) -> int:
+            plan = planner.plan(ScanRequest(TableName(shop.name, "t"), freshness=freshness))
+            list(plan.batches())
+            return plan.report().stages[0].total
+
+        try:
+            assert partitions() == 0
+            client.add_partitions(shop.name, "t", [shop.partition("t", ["1"])])
+            assert (partitions(), partitions("live")) == (0, 1)
+            client.add_partitions(shop.name, "t", [shop.partition("t", ["2"])])
+            assert (partitions(), partitions("fresh"), partitions()) == (0, 2, 2)
+        finally:
+            planner.listings.close()
