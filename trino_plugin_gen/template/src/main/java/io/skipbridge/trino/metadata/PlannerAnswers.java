@@ -18,21 +18,23 @@ import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * What the planner's statistics say, for one transaction. The engine's planning asks the same many times: the planner is asked once. All
- * questions about a table go to one process, which holds the file set that its answers are true of.
+ * What the planner's statistics say, for the queries of one transaction. The engine's planning asks the same many times: the planner is asked
+ * once a query. All questions of a query about a table go to one process, which holds the file set that its answers are true of.
  */
 final class PlannerAnswers
 {
     private static final Logger log = Logger.get(PlannerAnswers.class);
 
-    private record Asked(SchemaTableName table, ScanFilter filter, List<Question.Aggregate> aggregates, List<String> groupBy) {}
+    private record Asked(String queryId, SchemaTableName table, ScanFilter filter, List<Question.Aggregate> aggregates, List<String> groupBy) {}
 
-    private record Estimated(SchemaTableName table, ScanFilter filter) {}
+    private record Estimated(String queryId, SchemaTableName table, ScanFilter filter) {}
+
+    private record Scanned(String queryId, SchemaTableName table) {}
 
     private final Planners planners;
     private final Map<Asked, Answer> answers = new ConcurrentHashMap<>();
     private final Map<Estimated, Optional<TableDescription>> estimates = new ConcurrentHashMap<>();
-    private final Map<SchemaTableName, String> endpoints = new ConcurrentHashMap<>();
+    private final Map<Scanned, String> endpoints = new ConcurrentHashMap<>();
 
     PlannerAnswers(Planners planners)
     {
@@ -48,11 +50,11 @@ final class PlannerAnswers
     /** A failure is no answer: the scan will meet it again, and tell. */
     Answer ask(ConnectorSession session, SchemaTableName table, ScanFilter filter, List<Question.Aggregate> aggregates, List<String> groupBy)
     {
-        return answers.computeIfAbsent(new Asked(table, filter, aggregates, groupBy), asked -> {
+        return answers.computeIfAbsent(new Asked(session.getQueryId(), table, filter, aggregates, groupBy), asked -> {
             Question question = new Question(aggregates, groupBy, BridgeSession.metadataWaitMillis(session));
             try {
-                Answer answer = planners.call(session.getQueryId(), endpoint(table), client -> client.answer(request(session, table, filter), question));
-                endpoints.putIfAbsent(table, answer.endpoint());
+                Answer answer = planners.call(session.getQueryId(), endpoint(session, table), client -> client.answer(request(session, table, filter), question));
+                endpoints.putIfAbsent(new Scanned(session.getQueryId(), table), answer.endpoint());
                 log.debug("query %s: %s %s by %s: enforced %s, answered %s %s", session.getQueryId(), table, aggregates, groupBy, answer.enforced(), answer.answered(), answer.reason());
                 return answer;
             }
@@ -65,9 +67,9 @@ final class PlannerAnswers
 
     Optional<TableDescription> estimate(ConnectorSession session, SchemaTableName table, ScanFilter filter)
     {
-        return estimates.computeIfAbsent(new Estimated(table, filter), _ -> {
+        return estimates.computeIfAbsent(new Estimated(session.getQueryId(), table, filter), _ -> {
             try {
-                return Optional.of(planners.call(session.getQueryId(), endpoint(table), client -> client.getStatistics(request(session, table, filter))));
+                return Optional.of(planners.call(session.getQueryId(), endpoint(session, table), client -> client.getStatistics(request(session, table, filter))));
             }
             catch (TrinoException e) {
                 log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table);
@@ -76,9 +78,9 @@ final class PlannerAnswers
         });
     }
 
-    private Optional<String> endpoint(SchemaTableName table)
+    private Optional<String> endpoint(ConnectorSession session, SchemaTableName table)
     {
-        return Optional.ofNullable(endpoints.get(table)).filter(known -> !known.isEmpty());
+        return Optional.ofNullable(endpoints.get(new Scanned(session.getQueryId(), table))).filter(known -> !known.isEmpty());
     }
 
     private static PlanRequest request(ConnectorSession session, SchemaTableName table, ScanFilter filter)
