@@ -22,7 +22,7 @@ from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row
+from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row, is_column
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
@@ -244,7 +244,7 @@ class Filters:
     """The filters of one column over all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, on: str) -> None:
-        self._payload, self._on = payload, on.lower()
+        self._payload, self._on = payload, on
         self._first = np.searchsorted(payload.ordinal, np.arange(payload.num_files))
         after = np.searchsorted(payload.ordinal, np.arange(payload.num_files), "right")
         self._count = after - self._first
@@ -263,9 +263,9 @@ class Filters:
         if not isinstance(expression, BoundPredicate):
             return None
         reference = expression.reference
-        if expression.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ) or reference.partition:
+        if expression.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
             return None
-        if ".".join(reference.path).lower() != self._on:
+        if not is_column(reference, self._on):
             return None
         counts = self._count[ordinals]
         if len(expression.values) * int(counts.sum()) > _PROBES:

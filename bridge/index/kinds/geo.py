@@ -31,7 +31,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, predicates
+from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, is_column, predicates
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
 from bridge.types import Semantics
@@ -87,8 +87,8 @@ class Geo(Kind):
         for predicate in predicates(expression):
             if _distance_of(predicate, wanted) is not None:
                 return True
-            seen.add(_name(predicate.reference))
-        return seen >= set(wanted)
+            seen |= {name for name in wanted if is_column(predicate.reference, name)}
+        return seen == set(wanted)
 
     def open(self, definition: Definition, payload: Payload) -> CellsOfFiles:
         return CellsOfFiles(payload, _names(definition))
@@ -97,10 +97,6 @@ class Geo(Kind):
 def _names(definition: Definition) -> tuple[str, str]:
     latitude, longitude = definition.on.lower().split(",")
     return latitude, longitude
-
-
-def _name(reference: BoundReference) -> str:
-    return ".".join(reference.path).lower()
 
 
 class _Gathering:
@@ -239,7 +235,7 @@ def _span(parts: tuple[BoundExpression, ...], name: str) -> tuple[float, float] 
     """What a conjunction says at least of a column's values; None: nothing."""
     low, high, bounded = -math.inf, math.inf, False
     for part in parts:
-        if not isinstance(part, BoundPredicate) or _name(part.reference) != name:
+        if not isinstance(part, BoundPredicate) or not is_column(part.reference, name):
             continue
         values = [float(v) for v in part.values if not isinstance(v, bytes)]
         match part.op:
@@ -251,7 +247,7 @@ def _span(parts: tuple[BoundExpression, ...], name: str) -> tuple[float, float] 
                 low, high = max(low, min(values)), min(high, max(values))
             case _:
                 continue
-        if not part.reference.type.is_floating or part.reference.partition:
+        if not part.reference.type.is_floating:
             return None
         bounded = True
     return (low, high) if bounded else None
@@ -266,7 +262,7 @@ def _distance_of(
         return None
     columns = [a for a in call.arguments if isinstance(a, BoundReference)]
     point = [a.value for a in call.arguments if isinstance(a, Literal)]
-    if tuple(map(_name, columns)) != names or predicate.op not in (Op.LT, Op.LE, Op.EQ):
+    if not all(map(is_column, columns, names)) or predicate.op not in (Op.LT, Op.LE, Op.EQ):
         return None
     latitude, longitude, limit = (*point, predicate.values[0])
     if any(v is None or isinstance(v, bytes) for v in (latitude, longitude, limit)):

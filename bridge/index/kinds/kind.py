@@ -19,7 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.expression.nodes import BoundAnd, BoundExpression, BoundOr, BoundPredicate
+from bridge.expression.nodes import (
+    BoundAnd,
+    BoundExpression,
+    BoundOr,
+    BoundPredicate,
+    BoundReference,
+)
 from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition, parse_definition
 from bridge.index.kinds.payload import Payload
@@ -175,12 +181,19 @@ class Kind:
 
     def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
         """Whether it could answer anything; asked before anything of it is read."""
-        wanted = definition.on.lower()
-        return any(".".join(p.reference.path).lower() == wanted for p in predicates(expression))
+        return any(is_column(p.reference, definition.on) for p in predicates(expression))
 
     def open(self, definition: Definition, payload: Payload) -> KindStatistics | None:
         """Opens what shards hold; None for a kind that prunes nothing."""
         raise NotImplementedError
+
+
+def is_column(reference: BoundReference, on: str) -> bool:
+    """Whether a reference is the column, or field, that a definition names; by path, since a column
+    may be called ``st.a`` beside a field a of st (correctness 14).
+    """
+    path = tuple(name.lower() for name in reference.path)
+    return path == tuple(on.lower().split(".")) and not reference.partition
 
 
 def predicates(expression: BoundExpression) -> Iterable[BoundPredicate]:

@@ -21,10 +21,10 @@ import os
 import tempfile
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -173,6 +173,7 @@ class Body:
         self._lock = threading.Lock()
         self._data: npt.NDArray[np.uint8] | None = None
         self._there: npt.NDArray[np.uint8] | None = None
+        self._files: list[BinaryIO] = []
         self._checked = np.zeros(rows, np.bool_)
 
     @property
@@ -205,38 +206,56 @@ class Body:
     def _fetch(
         self, picked: Int64, rows: Int64, offsets: Int64, lengths: Int64, checks: Int64
     ) -> None:
-        assert self._data is not None and self._there is not None
+        assert self._data is not None
+        body, there = (file.fileno() for file in self._files)
         spans = _spans(offsets[picked], lengths[picked])
         for (start, end), part in zip(
             spans, self._store.read_slices(self._blob, spans), strict=True
         ):
-            self._data[start:end] = np.frombuffer(part, np.uint8)
+            with _as_storage(self._directory):
+                os.pwrite(body, part, start)
+            assert len(part) == end - start
         for i in picked.tolist():
             span = self._data[offsets[i] : offsets[i] + lengths[i]]
             if zlib.crc32(span.data) != checks[i]:
                 raise IndexCorrupt(f"{self._blob.name} is not what was written", _MEND)
-        self._there[rows[picked]] = 1
+        with _as_storage(self._directory):
+            for row in rows[picked].tolist():
+                os.pwrite(there, b"\1", row)
         self._checked[rows[picked]] = True
 
     def _open(self) -> None:
         if self._data is not None:
             return
-        try:
+        with _as_storage(self._directory):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._data = _sparse(self._directory / "body", max(self._blob.size, 1))
-            self._there = _sparse(self._directory / "there", max(self._rows, 1))
+            self._there = self._sparse("there", max(self._rows, 1))
+            self._data = self._sparse("body", max(self._blob.size, 1))
+            self._files.reverse()
             meta = self._directory / "meta.json"
             meta.write_text(json.dumps({"body": self._blob.name}))
-        except OSError as error:
-            kind = StorageFull if error.errno == 28 else StorageFailure
-            raise kind(f"{self._directory}: {error}", "set planner.cache_dir") from error
 
-
-def _sparse(path: Path, size: int) -> npt.NDArray[np.uint8]:
-    with path.open("ab") as file:
-        if file.tell() != size:
+    def _sparse(self, name: str, size: int) -> npt.NDArray[np.uint8]:
+        """Maps a file of holes; it is written through its descriptor, which tells of a full disk
+        where a map would end the process.
+        """
+        path = self._directory / name
+        path.touch(mode=0o600)
+        file = path.open("r+b")
+        if path.stat().st_size != size:
             file.truncate(size)
-    return np.memmap(path, np.uint8, "r+", shape=(size,))
+        self._files.append(file)
+        return np.memmap(path, np.uint8, "r", shape=(size,))
+
+
+@contextlib.contextmanager
+def _as_storage(place: Path) -> Iterator[None]:
+    """Errors of the local disk as the planner knows them."""
+    try:
+        yield
+    except OSError as error:
+        kind = StorageFull if error.errno == 28 else StorageFailure
+        raise kind(f"{place}: {error}", "set planner.cache_dir") from error
 
 
 def _batches(offsets: Int64, lengths: Int64) -> list[Int64]:
@@ -330,7 +349,7 @@ def _nothing(schema: pa.Schema) -> pa.Table:
 
 
 def _write(path: Path, rows: pa.Table) -> None:
-    try:
+    with _as_storage(path):
         handle, aside = tempfile.mkstemp(prefix=".kind-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
@@ -339,9 +358,6 @@ def _write(path: Path, rows: pa.Table) -> None:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 Path(aside).unlink()
-    except OSError as error:
-        kind = StorageFull if error.errno == 28 else StorageFailure
-        raise kind(f"{path}: {error}", "set planner.cache_dir") from error
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:

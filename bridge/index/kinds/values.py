@@ -24,7 +24,7 @@ from bridge.expression.statistics import Mask
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row
+from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row, is_column
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
 from bridge.index.stored import StoredColumn, StoredType, parse_key
@@ -136,7 +136,7 @@ class ValueLists:
     """The lists of one column; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, on: str) -> None:
-        self._payload, self._on = payload, on.lower()
+        self._payload, self._on = payload, on
         self._joined: dict[tuple[Type, bool], _Lists | None] = {}
         self._lock = threading.Lock()
 
@@ -146,7 +146,7 @@ class ValueLists:
         if not isinstance(expression, BoundPredicate):
             return None
         reference = expression.reference
-        if reference.partition or ".".join(reference.path).lower() != self._on:
+        if not is_column(reference, self._on):
             return None
         lists = self._lists(reference, semantics)
         if lists is None:

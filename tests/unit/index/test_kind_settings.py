@@ -188,3 +188,16 @@ def test_two_builders_who_add_different_indexes_both_get_theirs(lake: Lake) -> N
     lake.build()  # what the loser read before it knew of the winner's index is read again
     assert never(lake, Op.EQ, "x", BIGINT, 3) == [True]
     assert never(lake, Op.EQ, "y", BIGINT, 3) == [True]
+
+
+def test_m14_a_column_with_a_dot_is_not_a_field(lake: Lake) -> None:
+    lake.write("f", {"st": [{"a": 1}], "st.a": [2], "y": [0.5]})
+    lake.build(
+        settings=lambda held: held.adding([kind(k).define("st.a") for k in ("values", "bloom")])
+    )
+    serving = lake.serving()
+    for path, value in ((("st.a",), 2), (("st", "a"), 1)):
+        predicate = BoundPredicate(Op.EQ, BoundReference(path, BIGINT), (value,))
+        for opened in serving.kinds:
+            answer = opened.never(predicate, np.array([0]), TRINO)
+            assert answer is None or not answer[0], path

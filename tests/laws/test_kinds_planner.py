@@ -1,0 +1,78 @@
+"""The law asked of the whole planner with kinds: partitions, hidden columns, dynamic filters, files
+that change under the index. Only the index differs from `tests.behaviour.test_planner_law`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from strategies import Case, cases
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "behaviour"))
+from test_planner_law import MODES, World
+
+from bridge.expression.nodes import BoundCall, BoundReference, Predicate
+from bridge.expression.text import parse_where
+from bridge.index.kinds.definition import IndexSettings
+from bridge.index.registry import kind
+from bridge.planner.request import ScanRequest
+from bridge.types import STRING
+
+asked: Counter[str] = Counter()
+
+
+@settings(deadline=None, max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    world = World.make(case, tmp_path_factory.mktemp("kinds"))
+    columns = [".".join(p) for p in world.data.paths if p[0].startswith("c")]
+    definitions = [kind(name).define(c) for name in ("values", "bloom") for c in columns]
+
+    def wanted(held: IndexSettings) -> IndexSettings:
+        return held.adding(definitions).with_modes(dict.fromkeys(columns[:1], "none"))
+
+    planner = world.lake.planner()
+    world.lake.build(settings=wanted)
+    for step in range(8):
+        node = world.predicate()
+        mode = MODES[step % 3] if step < 5 else "live"  # the others are told what is stale
+        world.check(planner, node, world.predicate(), mode)
+        plan = planner.plan(ScanRequest(world.lake.table().name, node, semantics=case.semantics))
+        list(plan.batches())
+        report = plan.report()
+        assert not [
+            n for n in report.not_used if n.reason in ("INDEX_CORRUPT", "INDEX_KIND_FAILED")
+        ]
+        for stage in report.stages:
+            asked[stage.index] += stage.total - stage.kept
+        if step == 4:  # a file that the index knows in another state is read
+            uri = sorted(world.rows)[0]
+            values = next(
+                v
+                for v in world.lake.partition_values
+                if world.lake.directory(v) == Path(uri.removeprefix("file://")).parent
+            )
+            world.write(values, Path(uri).name, world.data.files[-1])
+    planner.listings.close()
+
+
+def test_kinds_did_prune() -> None:
+    if not asked:
+        pytest.skip("the law was not asked in this run")
+    assert asked["values"] > 20 and asked["bloom"] > 20, asked
+
+
+def test_calls_are_never_taken_for_columns() -> None:
+    """Whatever a column is called, a function of another is not it."""
+    parsed, _ = parse_where("lower(c) = 'x'")
+    assert isinstance(parsed, Predicate)
+    call: Any = parsed.reference
+    assert call.path[0] == "" and call != type(call).__base__(call.path)
+    bound = BoundCall(call.path, STRING, False, "lower", ())
+    assert bound != BoundReference(call.path, STRING)
