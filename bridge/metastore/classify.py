@@ -28,6 +28,7 @@ _FORMATS = {
 }
 # Input formats of our own read what the SerDe says.
 _OUR_PACKAGE = "io.skipbridge."
+_OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
 _OURS = {
     "ParquetHiveSerDe": PARQUET,
     "OrcSerde": "orc",
@@ -68,9 +69,11 @@ def refuse_unsupported(table: ttypes.Table) -> None:
 
 def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
     """``parquet``, ``orc`` and so on; for what is not known, the input format's class name."""
-    if descriptor is None or descriptor.inputFormat is None:
+    if descriptor is None:
         return "none"
     serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    if descriptor.inputFormat is None:  # the storage handler names it
+        return _OURS.get(_short(serde or ""), "none")
     short = (_short(descriptor.inputFormat), _short(serde or ""))
     if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _OURS:
         return _OURS[short[1]]
@@ -120,7 +123,7 @@ def _acid(table: ttypes.Table) -> Refusal | None:
 
 def _handler(table: ttypes.Table) -> Refusal | None:
     handler = _properties(table).get("storage_handler")
-    if not handler:
+    if not handler or handler == _OUR_HANDLER:
         return None
     return Refusal("kept by a storage handler", f"storage_handler={handler}", _USE_HIVE)
 

@@ -172,14 +172,19 @@ def register(uri: str, name: TableName, like: Table, partitions: list[Partition]
         register_table(client, name, like, partitions)
 
 
-def index_and_hook(uri: str, name: TableName) -> None:
-    """Indexes a table, NaN counted, and hooks it with all its partitions, as a user would."""
+def index(uri: str, name: TableName) -> Config:
+    """Indexes a table, NaN counted."""
     config = Config({"metastore.uri": Setting(uri, "test")})
     report = index_table(
         config, str(name), nan="scan", local=True, progress=_silent, say=lambda text: None
     )
     assert not report["failed"], report
-    hook_table(config, str(name), dry_run=False, progress=_silent)
+    return config
+
+
+def index_and_hook(uri: str, name: TableName) -> None:
+    """Indexes a table, and hooks it with all its partitions, as a user would."""
+    hook_table(index(uri, name), str(name), dry_run=False, progress=_silent)
 
 
 def _silent(done: int, total: int) -> None:

@@ -31,6 +31,7 @@ from tests.engines.hive_stack import (
     PlannerUnderTest,
     age,
     hooked_hive,
+    index,
     index_and_hook,
     register,
 )
@@ -225,6 +226,30 @@ def test_columns_by_position_are_not_those_of_the_index(hive: HookedHive) -> Non
     sql = f"SELECT k FROM {NAME} WHERE k = 77"
     answer = hive.ask(sql, {**FETCH, "parquet.column.index.access": "true"})
     assert answer.rows == [(77,)] and answer.read == answer.listed == 12
+
+
+def test_the_storage_handler(hive: HookedHive, tmp_path: Path) -> None:
+    """The second way in: filters arrive whatever the settings; nothing is inserted."""
+    name = TableName("reading", "handled")
+    _, partitions = write_sales(tmp_path / "table", name)
+    age(tmp_path)
+    create = (
+        f"CREATE EXTERNAL TABLE {name} (k bigint, n int, s string) PARTITIONED BY (p int) "
+        "STORED BY 'io.skipbridge.hive.BridgeStorageHandler'"
+    )
+    hive.ask(f"{create} LOCATION 'file://{tmp_path}/table'")
+    for partition in partitions:
+        hive.ask(f"ALTER TABLE {name} ADD PARTITION ({partition.name})")
+    index(hive.metastore_uri, name)
+    for settings in (FETCH, TEZ):
+        answer = hive.ask(f"SELECT k, s, p FROM {name} WHERE s LIKE 'd%' AND k = 77", settings)
+        assert answer.rows == [(77, "d-077", 0)] and not answer.warnings
+        assert (answer.read, answer.listed) == (1, 12)
+    assert hive.ask(f"SELECT count(*) FROM {name} WHERE upper(s) = 'D-077'", TEZ).rows == [(1,)]
+    for statement in ("INSERT INTO", "INSERT OVERWRITE TABLE"):
+        with pytest.raises(Exception, match="is refused: a table of skipbridge's storage handler"):
+            hive.ask(f"{statement} {name} PARTITION (p = 1) SELECT 1, 1, 'x'")
+    assert hive.ask(f"SELECT count(*) FROM {name}", TEZ).rows == [(240,)]
 
 
 def test_a_view_over_a_hooked_table(hive: HookedHive) -> None:
