@@ -271,7 +271,10 @@ class Comparison:
         self._report.unreadable = list(found.unreadable)
         if plan.table is None and not found.columns:
             reason = found.unreadable[0][1] if found.unreadable else "all files are gone"
-            raise TableNotFound(f"no readable file below {plan.place.root}: {reason}", "")
+            raise TableNotFound(
+                f"no readable file below {plan.place.root}: {reason}",
+                "give the directory of a Parquet table",
+            )
         self._files_columns = found.columns
         table = plan.table.columns if plan.table is not None else ()
         return evolve(table, found.columns, plan.stored.keys)

@@ -157,7 +157,7 @@ class TableSync:
         follows from it: whoever writes last looks once more.
         """
         gone = set(dropped)
-        places = [d.location for d in plan.changes.drops if d.name in gone]
+        places = [d.location for d in plan.changes.drops if d.name in gone and not d.left]
         if any(self._storage.occupied(places)):
             return False
         new = set(added)
@@ -187,7 +187,7 @@ class TableSync:
     def _gone(self, batch: Sequence[Drop]) -> list[Drop]:
         """Those that still have no data: somebody may have written since the listing."""
         found = self._storage.occupied([d.location for d in batch])
-        return [d for d, there in zip(batch, found, strict=True) if not there]
+        return [d for d, there in zip(batch, found, strict=True) if d.left or not there]
 
     def _write_table(self, plan: Plan) -> bool:
         name = self._request.name

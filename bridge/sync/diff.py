@@ -95,10 +95,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A partition whose data is gone."""
+    """A partition whose data is gone; or that its table has left behind, whatever lies there."""
 
     name: str
     location: str
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,9 @@ class PartitionDiff:
             self._keep(partition, "several directories claim these values")
         elif not self._ours(partition.location):
             self._keep(partition, "it lies outside the table's root")
-        elif self._left(partition.location) or not self._occupied(partition.location):
+        elif self._left(partition.location):
+            self._changes.drops.append(Drop(partition.name, partition.location, left=True))
+        elif not self._occupied(partition.location):
             self._changes.drops.append(Drop(partition.name, partition.location))
         else:
             self._keep(partition, "data lies there, in directories that are no partition")

@@ -131,7 +131,10 @@ class _Lake:
         finally:
             for i in range(half):
                 number = self.partitions + i
-                shutil.rmtree(self.root / f"day={number // 100}" / f"k=k{number % 100:02}")
+                day = self.root / f"day={number // 100}"
+                shutil.rmtree(day / f"k=k{number % 100:02}")
+                if not any(day.iterdir()):
+                    day.rmdir()  # MSCK fails at a directory that is no partition
                 self._write(i)
 
 

@@ -116,7 +116,7 @@ def test_a_table_that_moved_takes_its_partitions_along() -> None:
         left="file:///old",
     )
     assert changes.updates[0].location == "file:///t/p=1"
-    assert changes.drops == [Drop("p=2", "file:///old/p=2")]
+    assert changes.drops == [Drop("p=2", "file:///old/p=2", left=True)]
 
 
 def test_below() -> None:
