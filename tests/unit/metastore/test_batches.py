@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidConfiguration, MetastoreFailure
@@ -36,6 +36,7 @@ def test_the_ladder() -> None:
     assert list(itertools.islice(batch_sizes(10, 1.5, 30), 5)) == [10, 15, 22, 30, 30]
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 500),
     st.integers(1, 20),

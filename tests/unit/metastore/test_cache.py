@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.metastore._gen import ttypes
@@ -109,6 +109,7 @@ def test_an_answer_overtaken_by_a_change_is_not_kept() -> None:
     assert see(catalog).keys() == {"p=1", "p=2", "p=3"}
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["put", "drop", "see", "part"]), st.integers(0, 6)), max_size=40

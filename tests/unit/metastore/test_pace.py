@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.metastore.pace import Pace
@@ -51,6 +51,7 @@ def test_it_forgets_a_slow_hour() -> None:
     assert pace.size(2000, 4, 10, 1000) > 300
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5000), st.floats(0, 100)), max_size=20),
     st.integers(1, 100_000),
