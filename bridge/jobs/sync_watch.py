@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, MetastoreFailure
 from bridge.jobs.sync_job import Say, SyncJob
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
@@ -47,7 +47,14 @@ class Events:
 
     def begin(self) -> None:
         """Events up to now are not told."""
-        self.last = self.client.get_current_notification_id()
+        try:
+            self.last = self.client.get_current_notification_id()
+        except MetastoreFailure as error:
+            raise MetastoreFailure(
+                f"the metastore tells no events: {error.message}",
+                "a listener must record them (hive.metastore.transactional.event.listeners); "
+                "--watch needs none",
+            ) from error
 
     def touched(self) -> tuple[set[str], set[str], bool]:
         """Tables (``schema.table``) changed and tables dropped since, and whether events are

@@ -28,6 +28,7 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.maven import Artifact, artifact_file
 from bridge.servers.process import free_port
 from bridge.storage.local import LocalStorage
 from bridge.sync.batches import Limits
@@ -608,15 +609,52 @@ def test_many_tables_and_one_that_fails(run: Any, tmp_path: Path) -> None:
     refused(run("--all", file), "INVALID_CONFIGURATION", "locaton", "did you mean location?")
 
 
-def test_watching_and_listening(metastore_401: RunningMetastore, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetastore]:
+    """Hive 2.3.10's metastore that records events; one of 200 partitions is too long for it."""
+    directory = tmp_path_factory.mktemp("sync-recording")
+    listener = "org.apache.hive.hcatalog.listener.DbNotificationListener"
+    jar = Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "2.3.10")
+    spec = MetastoreSpec(
+        directory,
+        port=0,
+        in_memory=True,
+        properties={
+            "hive.metastore.transactional.event.listeners": listener,
+            # It tries a refused call ten times, two seconds apart.
+            "hive.hmshandler.retry.interval": "10ms",
+        },
+        class_path=(artifact_file(jar),),
+    )
+    with start_embedded_metastore(spec) as server:
+        yield RunningMetastore(server, directory / "warehouse")
+
+
+def test_batches_that_the_metastore_refuses_are_halved(
+    recording: RunningMetastore, tmp_path: Path
+) -> None:
+    root = tmp_path / "t"
+    write(root, *(f"p={i}" for i in range(150)))
+    done = subprocess.run(
+        command(recording, f"halved{next(_numbers)}.t", "--location", root),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report = json.loads(done.stdout)
+    assert report["counts"]["added"] == report["partitions"] == 150
+    assert not report["failed"]
+
+
+def test_watching_and_listening(recording: RunningMetastore, tmp_path: Path) -> None:
     name = f"watched{next(_numbers)}.t"
     database = name.partition(".")[0]
     root = tmp_path / "t"
     write(root, "p=1")
-    words = command(metastore_401, name, "--location", root, "--watch", "1s", "--listen")
+    words = command(recording, name, "--location", root, "--watch", "2s", "--listen")
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        with metastore_401.client() as client:
+        with recording.client() as client:
 
             def partitions(wanted: set[str]) -> None:
                 deadline = time.monotonic() + 60
