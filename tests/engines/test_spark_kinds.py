@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
+from bridge.index import registry
 from bridge.index.registry import kind
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
@@ -106,3 +107,54 @@ def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path
 
 def _places(rows: object) -> list[str]:
     return [n for n in rows.column_names if n in ("body_offset", "body_row")]  # type: ignore[attr-defined]
+
+
+FOREIGN = '''
+import pyarrow as pa
+from bridge.index.kinds.kind import Kind
+
+
+class Heights(Kind):
+    """The number of distinct values, to see that it came along."""
+
+    name = "heights"
+    schema = pa.schema([pa.field("height", pa.int64(), nullable=False)])
+
+    def gather(self, definition, file):
+        return Gathering(file.leaf((definition.on,)))
+
+
+class Gathering:
+    def __init__(self, leaf):
+        self.leaves, self.height = (leaf,), 0
+
+    def update(self, arrays):
+        self.height = max(self.height, len(arrays.distinct(self.leaves[0])))
+
+    def finish(self):
+        return [{"height": self.height}]
+
+
+KIND = Heights()
+'''
+
+
+def test_a_kind_of_another_distribution_goes_to_the_executors(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_heights.py").write_text(FOREIGN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import acme_heights  # type: ignore[import-not-found]
+
+    known = {**registry.kinds(), "heights": acme_heights.KIND}
+    monkeypatch.setattr(registry, "kinds", lambda: known)
+    lake = Lake(tmp_path)
+    for i in range(4):
+        lake.write(f"f{i}", {"x": list(range(i + 1)) * 2})
+    lake.build(
+        collector=SparkCollector(session),
+        settings=lambda held: held.adding([acme_heights.KIND.define("x")]),
+    )
+    (opened,) = lake.serving().kinds
+    rows = opened._load().rows
+    assert rows["height"].to_pylist() == [1, 2, 3, 4]
