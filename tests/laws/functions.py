@@ -10,7 +10,7 @@ from strategies import Table, value
 
 from bridge.expression.nodes import Call, Expression, Literal, Op, Predicate, Reference
 from bridge.expression.terms import call
-from bridge.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP, Kind, Type
+from bridge.types import BIGINT, DATE, INTEGER, INTEGER_RANGE, STRING, TIMESTAMP, Kind, Type
 
 EPOCH = dt.datetime(1970, 1, 1)
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
@@ -64,20 +64,21 @@ def apply(asked: Call, given: Any, kind: Type) -> tuple[Any, Type]:
             end = len(text) if len(constants) == 1 else begin + constants[1]
             return text[begin:end].encode(), result
         case "add":
-            return _wrapped(given + constants[0]), result
+            return _wrapped(given + constants[0], kind), result
         case "subtract":
-            return _wrapped(given - constants[0]), result
+            return _wrapped(given - constants[0], kind), result
         case "multiply":
-            return _wrapped(given * constants[0]), result
+            return _wrapped(given * constants[0], kind), result
         case "modulus":
             sign = -1 if given < 0 else 1
             return sign * (abs(given) % abs(constants[0])), result
     return _time(asked.function, given, kind, constants), result
 
 
-def _wrapped(number: int) -> int:
-    """Beyond 64 bits, as Hive has it; Trino fails."""
-    return (number + 2**63) % 2**64 - 2**63
+def _wrapped(number: int, kind: Type) -> int:
+    """Beyond the column's own width, as Hive has it; Trino fails, or is wider."""
+    least, greatest = INTEGER_RANGE[kind.kind]
+    return (number - least) % (greatest - least + 1) + least
 
 
 def _result(name: str, kind: Type) -> Type:
