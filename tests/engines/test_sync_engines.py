@@ -1,0 +1,171 @@
+"""Spark, Hive and stock Trino read a synced table alike; Spark lists what threads list."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import trino
+
+from bridge.jobs.sync_request import SyncRequest, SyncSettings
+from bridge.jobs.sync_table import TableSync
+from bridge.servers.hiveserver2 import ARTIFACTS
+from bridge.servers.java import find_jdk
+from bridge.servers.maven import class_path
+from bridge.servers.process import LOOPBACK
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
+from bridge.spark.list_directories import list_with_spark
+from bridge.spark.session import open_session
+from bridge.storage.local import LocalStorage
+from bridge.sync.listing import list_directories
+from bridge.sync.report import SyncReport
+from bridge.table.model import Column, TableName
+from bridge.types import UNKNOWN
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
+
+Rows = list[tuple[object, ...]]
+NAME = TableName("alike", "sales")
+QUERIES = (
+    "SELECT id, name, price, city, day FROM {} ORDER BY id",
+    "SELECT city, count(*), sum(id) FROM {} GROUP BY city ORDER BY city",
+    "SELECT count(*) FROM {} WHERE city = 'x/y z' AND id > 1",
+    "SELECT id FROM {} WHERE city IS NULL ORDER BY id",
+    "SELECT count(*) FROM {} WHERE day = 2",
+)
+_ids = itertools.count()
+
+
+def write(root: Path, directory: str, columns: dict[str, pa.Array]) -> None:
+    path = root / directory
+    path.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path / f"f{next(_ids)}.parquet")
+
+
+def sync(running: RunningMetastore, name: TableName, root: Path, **options: object) -> SyncReport:
+    request = SyncRequest(name, str(root), **options)  # type: ignore[arg-type]
+    with running.client() as client:
+        return TableSync(client, LocalStorage(), request, SyncSettings()).run()
+
+
+@pytest.fixture(scope="module")
+def stock_trino(
+    metastore_401: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
+    spec = TrinoSpec(
+        directory=tmp_path_factory.mktemp("stock-trino"),
+        catalogs={
+            "hive": {
+                "connector.name": "hive",
+                "hive.metastore.uri": metastore_401.uri,
+                "fs.hadoop.enabled": "true",
+            }
+        },
+        plugins=stock_plugins("hive"),
+        port=0,
+        heap="1500m",
+    )
+    with start_trino(spec) as server:
+        yield server.port
+
+
+def ask_trino(port: int, table: str) -> list[Rows]:
+    connection = trino.dbapi.connect(host=LOOPBACK, port=port, user="test", catalog="hive")
+    answers = []
+    for query in QUERIES:
+        cursor = connection.cursor()
+        cursor.execute(query.format(table))
+        answers.append([tuple(row) for row in cursor.fetchall()])
+    return answers
+
+
+def ask_spark(uri: str, scratch: Path, table: str) -> list[Rows]:
+    jars = ",".join(str(jar) for jar in class_path(*ARTIFACTS))
+    done = subprocess.run(
+        [
+            *(sys.executable, str(Path(__file__).with_name("spark_reads.py"))),
+            *(uri, jars, str(scratch), *(q.format(table) for q in QUERIES)),
+        ],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(find_jdk(17, 24).home)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [li.removeprefix("answer ") for li in done.stdout.splitlines() if li[:7] == "answer "]
+    return [[tuple(row) for row in json.loads(line)] for line in lines]
+
+
+def test_three_engines_read_the_synced_table_alike(
+    metastore_401: RunningMetastore,
+    hiveserver2: RunningHiveServer2,
+    stock_trino: int,
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "sales"
+    for i, city in enumerate(("plain", "x%2Fy z", "50%25", "été", "__HIVE_DEFAULT_PARTITION__")):
+        for day in (1, 2):
+            ids = pa.array([i * 10 + day, i * 10 + day + 5], pa.int32())
+            columns = {"Id": ids, "name": pa.array(["a", None])}
+            write(root, f"city={city}/day={day}", columns)
+    assert len(sync(metastore_401, NAME, root).added) == 10
+    # A wider type, a new column, a partition that goes and one that comes.
+    shutil.rmtree(root / "city=plain" / "day=1")
+    more = {"id": pa.array([2**40]), "price": pa.array([1.5]), "name": pa.array(["b"])}
+    write(root, "city=plain/day=3", more)
+    report = sync(metastore_401, NAME, root)
+    assert report.table_changes == ["+ column price double", "~ column id int -> bigint"]
+    assert (len(report.added), len(report.dropped), len(report.updated)) == (1, 1, 9)
+
+    of_trino = ask_trino(stock_trino, str(NAME))
+    of_hive = [hiveserver2.query(q.format(NAME)) for q in QUERIES]
+    of_spark = ask_spark(metastore_401.uri, tmp_path, str(NAME))
+    assert len(of_trino[0]) == 19 and (2**40, "b", 1.5, "plain", 3) in of_trino[0]
+    assert of_trino[2] == [(4,)] and len(of_trino[3]) == 4
+
+    def ordered(answers: list[Rows]) -> list[Rows]:  # NULL comes first here, last there
+        return [sorted((tuple(row) for row in rows), key=repr) for rows in answers]
+
+    assert ordered(of_trino) == ordered(of_hive) == ordered(of_spark)
+
+
+def test_dates_in_slashes_are_read_alike(
+    metastore_401: RunningMetastore,
+    hiveserver2: RunningHiveServer2,
+    stock_trino: int,
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "events"
+    for day in (1, 2, 3):
+        write(root, f"2024/03/0{day}", {"id": pa.array([day])})
+    name = TableName("alike", "events")
+    keys = (Column("dt", UNKNOWN),)
+    assert len(sync(metastore_401, name, root, extractor="day", keys=keys).added) == 3
+    query = f"SELECT id, CAST(dt AS varchar(10)) FROM {name} WHERE dt > DATE '2024-03-01'"
+    connection = trino.dbapi.connect(host=LOOPBACK, port=stock_trino, user="test", catalog="hive")
+    cursor = connection.cursor()
+    cursor.execute(query)
+    of_trino = sorted(tuple(row) for row in cursor.fetchall())
+    assert of_trino == sorted(hiveserver2.query(query)) == [(2, "2024-03-02"), (3, "2024-03-03")]
+
+
+def test_spark_lists_what_threads_list(tmp_path: Path) -> None:
+    for i in range(40):
+        write(tmp_path, f"p={i % 7}/q={i % 3}", {"id": pa.array([i])})
+    for directory in ("odd", "_tmp/p=1", ".hidden", "p=1/q=1/deeper", "_k=1"):
+        write(tmp_path, directory, {"id": pa.array([1])})
+    write(tmp_path, "", {"id": pa.array([1])})
+    session = open_session("local[2]", name="skipbridge-tests")
+    try:
+        by_spark = list_with_spark(session, f"file://{tmp_path}")
+    finally:
+        session.stop()
+    by_threads = list_directories(LocalStorage(), f"file://{tmp_path}")
+    assert by_spark.rows.equals(by_threads.rows) and len(by_threads) == 25
