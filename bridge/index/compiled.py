@@ -197,8 +197,11 @@ class Compiled:
                 self._places = {k: p for k, p in self._places.items() if p.file != place.file}
                 return None
             self._mapped[place.file] = mapped
-            while len(self._mapped) > _OPEN_FILES:
-                self._mapped.popitem(last=False)
+            while len(self._mapped) > _OPEN_FILES or (
+                len(self._mapped) > 1
+                and sum(m.size for m in self._mapped.values()) > self.limits.memory
+            ):
+                self._mapped.popitem(last=False)  # unmapped when the last array of it is gone
         self._mapped.move_to_end(place.file)
         return place, mapped
 

@@ -218,6 +218,7 @@ class Mapped:
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self.size = len(self._map)
         self._map.madvise(mmap.MADV_RANDOM)  # `advise` knows what is next; the kernel does not
         self._buffer = pa.py_buffer(self._map)
 
