@@ -116,14 +116,14 @@ def test_json_has_what_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table = str(tmp_path / "t")
     run = CliRunner().invoke
     assert run(cli, ["index", "build", table, "--local"]).exit_code == 0
-    where = "x > 1 AND upper(name) = 'A'"
+    where = "x > 1 AND g(name) = 'A'"
     done = run(cli, ["explain", table, where, "--output", "json", "--files"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     promised = "table generation freshness predicate dropped stages files splits not_used"
     assert set(promised.split()) <= set(found)
     assert (found["generation"], found["freshness"]) == (1, "live")
-    assert found["dropped"] == ["UPPER(name) = 'A'"]
+    assert found["dropped"] == ["G(name) = 'A'"]
     assert [(s["name"], s["index"]) for s in found["stages"]] == [
         ("partitions", "values"),
         ("files", "listing"),
