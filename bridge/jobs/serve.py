@@ -6,12 +6,15 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from multiprocessing.process import BaseProcess
 
-from prometheus_client import start_http_server
+from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration, PlannerUnavailable, PortInUse
@@ -84,19 +87,25 @@ def serve(config: Config, say: Say, *, shared: bool = False) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
     service = RunningService(config, shared=shared)
-    metrics = config.integer("service.metrics_port")
-    if metrics and not shared:
-        try:
-            start_http_server(metrics, "127.0.0.1")
-        except OSError as e:
-            raise PortInUse(
-                f"cannot serve metrics on port {metrics}: {e.strerror}", "give another port"
-            ) from e
+    if not shared:
+        _serve_metrics(config, REGISTRY)
     service.start()
     say(f"planner ready on {service.endpoint}; metastore {config.text('metastore.uri')}")
     done.wait()
     say("stopping")
     service.stop()
+
+
+def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
+    port = config.integer("service.metrics_port")
+    if not port:
+        return
+    try:
+        start_http_server(port, "127.0.0.1", registry)
+    except OSError as e:
+        raise PortInUse(
+            f"cannot serve metrics on port {port}: {e.strerror}", "give another port"
+        ) from e
 
 
 def _child(config: Config) -> None:
@@ -128,8 +137,6 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
         raise InvalidConfiguration(
             "service.port is 0 for several processes", "give the port that they share"
         )
-    if config.integer("service.metrics_port"):
-        say("metrics are not served by several processes: each would count for itself")
     # Found out once here: children that share the port would not notice a stranger on it.
     PlannerServer((host, port)).server_close()
     context = multiprocessing.get_context("spawn")
@@ -140,7 +147,14 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
     failed: BaseProcess | None = None
+    stack = ExitStack()
     try:
+        # The processes count into files of this directory; what is served adds them up.
+        counts = stack.enter_context(tempfile.TemporaryDirectory(prefix="skipbridge-metrics-"))
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, path=counts)  # type: ignore[no-untyped-call]
+        _serve_metrics(config, registry)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
         for child in children:
             child.start()
         say(
@@ -150,7 +164,9 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
         while failed is None and not done.wait(0.5):
             failed = next((c for c in children if not c.is_alive()), None)
     finally:
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
         _end(children)
+        stack.close()
     if failed is not None:
         raise PlannerUnavailable(
             f"planner process {failed.pid} ended with status {failed.exitcode}",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -143,13 +144,16 @@ def test_a_plan_finds_its_process(serve: Serve, tmp_path: Path) -> None:
         assert missing.exit_code == 2 and "flights" in missing.stderr, missing.output
         assert run(cli, ["index", "build", "demo.flights", "--local", *at]).exit_code == 0
 
-        process, shared = serve("--processes", "2", *at)
+        metrics = choose_port(0, "metrics")
+        process, shared = serve("--processes", "2", "--metrics-port", str(metrics), *at)
         found = endpoints(shared, 2)
         assert len(found) == 2
+        plans = 0
         homes: set[str] = set()
         for _ in range(40):
             with PlannerClient(shared) as client:
                 plan = client.plan("demo", "flights")
+            plans += 1
             assert plan.generation == 1 and plan.endpoint in found
             homes.add(plan.endpoint)
             with PlannerClient(plan.endpoint) as home:
@@ -161,4 +165,8 @@ def test_a_plan_finds_its_process(serve: Serve, tmp_path: Path) -> None:
             if homes == found:
                 break
         assert homes == found
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics") as page:
+            counts = page.read().decode()
+        # Both processes' plans, whichever of them made them.
+        assert f'skipbridge_plans_total{{engine="trino"}} {float(plans)}' in counts, counts
         stop(process)
