@@ -28,6 +28,7 @@ from bridge.storage.local import LocalStorage
 from bridge.sync.listing import list_directories
 from bridge.sync.report import SyncReport
 from bridge.table.model import Column, TableName
+from bridge.table.partition import NULL_MARKER
 from bridge.types import UNKNOWN
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 
@@ -130,10 +131,17 @@ def test_three_engines_read_the_synced_table_alike(
     assert len(of_trino[0]) == 19 and (2**40, "b", 1.5, "plain", 3) in of_trino[0]
     assert of_trino[2] == [(4,)] and len(of_trino[3]) == 4
 
-    def ordered(answers: list[Rows]) -> list[Rows]:  # NULL comes first here, last there
-        return [sorted((tuple(row) for row in rows), key=repr) for rows in answers]
+    # NULL of a text key is to Hive, in whatever way it came there, the text of its marker.
+    assert of_hive[3] == []
+    assert (None, 4, 176) in of_trino[1] and (NULL_MARKER, 4, 176) in of_hive[1]
 
-    assert ordered(of_trino) == ordered(of_hive) == ordered(of_spark)
+    def ordered(answers: list[Rows]) -> list[Rows]:  # NULL comes first here, last there
+        plain = [[[None if v == NULL_MARKER else v for v in row] for row in a] for a in answers]
+        return [sorted(rows, key=repr) for rows in plain]
+
+    assert ordered(of_trino) == ordered(of_spark)
+    del of_trino[3], of_hive[3]
+    assert ordered(of_trino) == ordered(of_hive)
 
 
 def test_dates_in_slashes_are_read_alike(
