@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from bridge.errors import TableChanged, UnsupportedTable
+from bridge.errors import IndexCorrupt, TableChanged, UnsupportedTable
 from bridge.expression.bind import Scope, bind
 from bridge.expression.nodes import (
     AlwaysTrue,
@@ -323,9 +323,9 @@ class ScanPlan:
         for column in self._pruner.unindexed(split_by_source(self.predicate).data):
             error = problems.get(column.lower())
             if error is not None:
-                found.append(
-                    IndexNotUsed(f"minmax({column})", error.code, error.message, error.hint)
-                )
+                damaged = isinstance(error, IndexCorrupt)
+                mend = f"skipbridge index build {name}" if damaged else error.hint
+                found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, mend))
                 continue
             found.append(
                 IndexNotUsed(
