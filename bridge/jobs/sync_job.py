@@ -67,7 +67,7 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
 
         report = sync()
         if not job.request.dry_run:
-            if job.hook is not None and _set_hook(config, client, job, progress):
+            if job.hook is not None and _set_hook(config, job, progress):
                 sync()  # remembers the table as it is now
             if job.index is not None:
                 report.index = _index(config, client, job, progress, say)
@@ -89,17 +89,14 @@ def _list_with_spark(config: Config, root: str) -> Directories:
             session.stop()
 
 
-def _set_hook(config: Config, client: MetastoreClient, job: SyncJob, progress: Progress) -> bool:
+def _set_hook(config: Config, job: SyncJob, progress: Progress) -> bool:
     """Puts hooks in or takes them out; False if the table was that way already."""
     from bridge.jobs.hive import hook_table, unhook_table
-    from bridge.metastore.hooks import is_hooked
 
-    name = job.request.name
-    if is_hooked(read_table(client, name).record.sd) == job.hook:
-        return False
+    # Also where the table says that it is done: a run before may have died between its partitions.
     change = hook_table if job.hook else unhook_table
-    change(config, str(name), dry_run=False, progress=progress)
-    return True
+    made = change(config, str(job.request.name), dry_run=False, progress=progress)
+    return bool(made["table_altered"] or made["altered"])
 
 
 def _index(

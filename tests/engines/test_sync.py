@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +27,21 @@ from bridge.jobs.sync_table import TableSync
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
+from bridge.metastore.hooks import unhook
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.maven import Artifact, artifact_file
 from bridge.servers.process import free_port
 from bridge.storage.local import LocalStorage
 from bridge.sync.batches import Limits
-from bridge.sync.report import SyncReport
 from bridge.table.model import TableName
-from bridge.table.partition import NULL_MARKER
 from tests.engines.conftest import RunningMetastore
+from tests.engines.sync_real_lake import RealLake, RealMetastore, command, write
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "laws"))
 from sync_lake import (
     JUNK,
     KEY_COLUMNS,
-    MUTATIONS,
     SCHEMAS,
     VALUES,
-    Lake,
     Meddle,
     Remove,
     Step,
@@ -53,77 +50,6 @@ from sync_lake import (
 
 _numbers = itertools.count()
 BOTH = ["metastore", "metastore_401"]
-
-
-class RealMetastore:
-    """A real one in the place of the laws' model: one table of it."""
-
-    def __init__(self, client: MetastoreClient, database: str) -> None:
-        self.client = client
-        self.database = database
-        self.interfere: Callable[[str, str], None] = lambda method, moment: None
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.client, name)
-        if name not in MUTATIONS:
-            return found
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            self.interfere(name, "before")
-            answer = found(*arguments, **options)
-            self.interfere(name, "after")
-            return answer
-
-        return call
-
-    @property
-    def record(self) -> ttypes.Table | None:
-        try:
-            return self.client.get_table(self.database, "t")
-        except Exception:
-            return None
-
-    @property
-    def partitions(self) -> dict[tuple[str, ...], ttypes.Partition]:
-        names = self.client.get_partition_names(self.database, "t")
-        found = self.client.get_partitions_by_names(self.database, "t", names)
-        return {tuple(p.values): p for p in found.partitions}
-
-
-class RealLake(Lake):
-    """The laws' lake over a real metastore."""
-
-    def sync(self, **options: Any) -> SyncReport:
-        wanted: dict[str, Any] = {"hold_wider": True, "drop_all": True, **options}
-        request = SyncRequest(TableName(self.metastore.database, "t"), str(self.root), **wanted)
-        return TableSync(self.metastore, LocalStorage(), request, self.settings).run()
-
-    def _meddle(self, step: Meddle) -> None:
-        client, database = self.metastore.client, self.metastore.database
-        values = [NULL_MARKER if v is None else v for v in step.values]
-        known = self.metastore.partitions.get(tuple(values))
-        if step.what == "columns":
-            if known is not None:
-                known.sd.cols = known.sd.cols[:1]
-                client.alter_partitions(database, "t", [known])
-            return
-        if known is not None:
-            names = client.get_partition_names(database, "t")
-            found = client.get_partitions_by_names(database, "t", names)
-            mine = [n for n, p in zip(found.names, found.partitions, strict=True) if p == known]
-            client.drop_partitions(database, "t", mine)
-        if step.what == "forget":
-            return
-        place = {"elsewhere": self.root / "odd", "outside": self.base / "outside"}[step.what]
-        place.mkdir(exist_ok=True)
-        (place / "f.parquet").write_bytes(SCHEMAS["first"][0])
-        record = self.metastore.record
-        assert record is not None
-        record.sd.location = f"file:{place}"
-        added = ttypes.Partition(
-            values=values, dbName=database, tableName="t", sd=record.sd, parameters={}
-        )
-        client.add_partitions(database, "t", [added])
 
 
 @pytest.fixture(params=BOTH)
@@ -213,20 +139,6 @@ def test_killed_at_every_write_and_completed_by_the_next(lake: RealLake) -> None
             break
     assert report.outcome == "in step"
     assert k > 4 and all(r == results[-1] for r in results)
-
-
-def command(running: RunningMetastore, *words: object) -> list[str]:
-    return [
-        *(sys.executable, "-m", "bridge", "sync"),
-        *map(str, words),
-        *("--metastore-uri", running.uri, "--output", "json"),
-    ]
-
-
-def write(root: Path, *directories: str, schema: str = "first") -> None:
-    for directory in directories:
-        (root / directory).mkdir(parents=True, exist_ok=True)
-        (root / directory / "f.parquet").write_bytes(SCHEMAS[schema][0])
 
 
 @pytest.mark.parametrize("metastore_name", BOTH)
@@ -571,6 +483,13 @@ def test_hooks_go_in_and_out(
     assert done(run(name, "--output", "json"))["added"] == ["p=3"]
     assert len(formats()) == 1 and next(iter(formats())).startswith("io.skipbridge")
     assert done(run(name, "--full", "--output", "json"))["outcome"] == "in step"
+    with metastore.client() as client:  # as a run leaves them that dies between its partitions
+        (left,) = client.get_partitions_by_names(database, "t", ["p=1"]).partitions
+        assert unhook(left)
+        client.alter_partitions(database, "t", [left])
+    assert len(formats()) == 2
+    assert run(name, "--hook").exit_code == 0
+    assert len(formats()) == 1
     assert run(name, "--unhook").exit_code == 0
     assert formats() == {"org.apache.hadoop.hive.ql.io.parquet"}
     assert done(run(name, "--output", "json"))["outcome"] == "in step"
@@ -607,87 +526,3 @@ def test_many_tables_and_one_that_fails(run: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0 and "5 in step, 1 synced" in result.stdout
     file.write_text(file.read_text() + "locaton = 'x'\n")
     refused(run("--all", file), "INVALID_CONFIGURATION", "locaton", "did you mean location?")
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMetastore]:
-    """Hive 2.3.10's metastore that records events; one of 200 partitions is too long for it."""
-    directory = tmp_path_factory.mktemp("sync-recording")
-    listener = "org.apache.hive.hcatalog.listener.DbNotificationListener"
-    jar = Artifact("org.apache.hive.hcatalog", "hive-hcatalog-server-extensions", "2.3.10")
-    spec = MetastoreSpec(
-        directory,
-        port=0,
-        in_memory=True,
-        properties={
-            "hive.metastore.transactional.event.listeners": listener,
-            # It tries a refused call ten times, two seconds apart, unless told otherwise.
-            "hive.hmshandler.retry.attempts": "1",
-            "hive.hmshandler.retry.interval": "10ms",
-        },
-        class_path=(artifact_file(jar),),
-    )
-    with start_embedded_metastore(spec) as server:
-        yield RunningMetastore(server, directory / "warehouse")
-
-
-def test_batches_that_the_metastore_refuses_are_halved(
-    recording: RunningMetastore, tmp_path: Path
-) -> None:
-    root = tmp_path / "t"
-    write(root, *(f"p={i}" for i in range(100)))
-    done = subprocess.run(
-        command(recording, f"halved{next(_numbers)}.t", "--location", root),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    report = json.loads(done.stdout)
-    assert report["counts"]["added"] == report["partitions"] == 100
-    assert not report["failed"]
-
-
-def test_watching_and_listening(recording: RunningMetastore, tmp_path: Path) -> None:
-    name = f"watched{next(_numbers)}.t"
-    database = name.partition(".")[0]
-    root = tmp_path / "t"
-    write(root, "p=1")
-    words = command(recording, name, "--location", root, "--watch", "2s", "--listen")
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        with recording.client() as client:
-
-            def partitions(wanted: set[str]) -> None:
-                deadline = time.monotonic() + 60
-                found: set[str] = set()
-                while time.monotonic() < deadline and process.poll() is None:
-                    try:
-                        found = set(client.get_partition_names(database, "t"))
-                    except Exception:
-                        found = set()
-                    if found == wanted:
-                        return
-                    time.sleep(0.05)
-                process.send_signal(signal.SIGTERM)
-                raise AssertionError((found, wanted, process.communicate(timeout=30)))
-
-            partitions({"p=1"})
-            write(root, "p=2")
-            partitions({"p=1", "p=2"})
-            client.drop_partitions(database, "t", ["p=1"])  # by somebody else
-            partitions({"p=1", "p=2"})
-    finally:
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    statuses = [json.loads(line)["status"] for line in _documents(out)]
-    assert statuses.count("synced") >= 3
-
-
-def _documents(text: str) -> list[str]:
-    decoder, at, found = json.JSONDecoder(), 0, []
-    while at < len(text.rstrip()):
-        _, end = decoder.raw_decode(text, at)
-        found.append(text[at:end])
-        at = end + 1
-    return found
