@@ -8,6 +8,7 @@ from typing import Any
 
 from bridge.errors import InvalidPredicate
 from bridge.expression.nodes import Expression
+from bridge.types import INTEGER_RANGE, Kind, Type
 
 VERSION = 1
 MAX_DEPTH = 200
@@ -61,3 +62,25 @@ def malformed(engine: str, what: str) -> InvalidPredicate:
         f"the {engine} predicate is malformed: {what}",
         "the connector and the planner must come from one release",
     )
+
+
+def keeps_order(source: Type, target: Type) -> bool:
+    """Whether an engine's cast loses no value and no order, so that it may be left out (rule 8)."""
+    if source == target:
+        return not source.is_nested
+    if source.is_integer:
+        greatest: int = INTEGER_RANGE[source.kind][1]
+        if target.is_integer:
+            return greatest <= INTEGER_RANGE[target.kind][1]
+        if target.kind is Kind.DECIMAL:
+            return bool(greatest < 10 ** (target.precision - target.scale))
+        return greatest <= {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}.get(target.kind, 0)
+    match source.kind, target.kind:
+        case Kind.DECIMAL, Kind.DECIMAL:
+            whole = target.precision - target.scale >= source.precision - source.scale
+            return whole and target.scale >= source.scale
+        case (Kind.FLOAT, Kind.DOUBLE) | (Kind.VARCHAR, Kind.STRING) | (Kind.DATE, Kind.TIMESTAMP):
+            return True
+        case Kind.VARCHAR, Kind.VARCHAR:
+            return target.length >= source.length
+    return False

@@ -10,7 +10,6 @@ than HDFS would: without its native library it starts a process for every file t
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,7 +30,7 @@ from bridge.servers.hiveserver2 import (
     start_hiveserver2,
     start_metastore_for_hiveserver2,
 )
-from bridge.servers.process import ServerSpec, choose_port, start_server
+from bridge.servers.planner import start_planner
 from bridge.storage.routed import open_storage
 from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import TableName
@@ -98,19 +97,7 @@ def cluster(directories: Mapping[str, Path], heap: str = "4g") -> Iterator[Hive]
             table = f"bench.{name}_hooked"
             index_table(config, table, local=True, progress=silent, say=print)
             hook_table(config, table, dry_run=False, progress=silent)
-        port = choose_port(0, "planner")
-        (scratch / "planner").mkdir()
-        command = (sys.executable, "-m", "bridge", "serve", "--port", str(port))
-        stack.enter_context(
-            start_server(
-                ServerSpec(
-                    name="planner",
-                    command=(*command, "--metastore-uri", uri),
-                    directory=scratch / "planner",
-                    port=port,
-                )
-            )
-        )
+        planner = stack.enter_context(start_planner(scratch / "planner", uri))
         jar = build_jar("4.0.1", scratch / "jar", lambda line: None)
         server = stack.enter_context(
             start_hiveserver2(
@@ -120,7 +107,7 @@ def cluster(directories: Mapping[str, Path], heap: str = "4g") -> Iterator[Hive]
                     port=0,
                     auxiliary_jars=(jar,),
                     heap=heap,
-                    properties={"skipbridge.planner": f"127.0.0.1:{port}"},
+                    properties={"skipbridge.planner": f"127.0.0.1:{planner.port}"},
                 )
             )
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -24,7 +23,8 @@ from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.process import LOOPBACK, ServerSpec, choose_port, start_server
+from bridge.servers.planner import start_planner
+from bridge.servers.process import LOOPBACK, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
@@ -165,21 +165,14 @@ def s3_stack(
     directory = tmp_path_factory.mktemp("stack-s3")
     port = choose_port(0, "planner")
     metastore = config.text("metastore.uri")
-    command = ("-m", "bridge", "serve", "--port", str(port), "--metastore-uri", metastore)
-    planner = ServerSpec(
-        name="planner",
-        command=(sys.executable, *command),
-        directory=directory,
-        port=port,
-        environment={
-            "SKIPBRIDGE_CACHE": str(directory / "cache"),
-            "SKIPBRIDGE_STORAGE_ENDPOINT": lake.endpoint,
-            "SKIPBRIDGE_STORAGE_REGION": REGION,
-            "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-        },
-    )
+    environment = {
+        "SKIPBRIDGE_CACHE": str(directory / "cache"),
+        "SKIPBRIDGE_STORAGE_ENDPOINT": lake.endpoint,
+        "SKIPBRIDGE_STORAGE_REGION": REGION,
+        "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }
     bare = {"connector.name": "skipbridge", "skipbridge.planner": f"{LOOPBACK}:{port}"}
     chain = {
         **bare,
@@ -197,7 +190,8 @@ def s3_stack(
         # the first link of the default chain
         jvm_options=(f"-Daws.accessKeyId={KEY}", f"-Daws.secretAccessKey={SECRET}"),
     )
-    with start_server(planner), start_trino(spec) as server:
+    planner = start_planner(directory, metastore, port=port, environment=environment)
+    with planner, start_trino(spec) as server:
         yield Stack(directory, metastore, port, server.port, cast(Everything, None))
 
 

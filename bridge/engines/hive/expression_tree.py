@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.engines.hive.comparison import NotComparable, Operand, compare
-from bridge.engines.hive.types import constant, keeps_order, type_named
-from bridge.engines.translation import MAX_DEPTH, MAX_NODES, malformed
+from bridge.engines.hive.types import constant, type_named
+from bridge.engines.translation import MAX_DEPTH, MAX_NODES, keeps_order, malformed
 from bridge.expression.like import parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,

@@ -12,7 +12,7 @@ from bridge.errors import UnsupportedType
 from bridge.expression.calendar import parse_date, parse_timestamp
 from bridge.expression.literals import domain, parse_decimal, parse_float
 from bridge.expression.nodes import Literal
-from bridge.types import INTEGER_RANGE, UNKNOWN, Kind, Type, parse_hive_type
+from bridge.types import UNKNOWN, Kind, Type, parse_hive_type
 
 _FRACTION = re.compile(r"(.*\.)(\d{1,9})")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -96,25 +96,3 @@ def _timestamp(text: str, type: Type) -> Literal | None:
         text = match[1] + match[2][:6]
     micros = parse_timestamp(text)
     return None if micros is None else Literal(micros, type)
-
-
-def keeps_order(source: Type, target: Type) -> bool:
-    """Whether Hive's cast loses no value and no order, so that it may be left out (rule 8)."""
-    if source == target:
-        return not source.is_nested
-    if source.is_integer:
-        greatest: int = INTEGER_RANGE[source.kind][1]
-        if target.is_integer:
-            return greatest <= INTEGER_RANGE[target.kind][1]
-        if target.kind is Kind.DECIMAL:
-            return bool(greatest < 10 ** (target.precision - target.scale))
-        return greatest <= {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}.get(target.kind, 0)
-    match source.kind, target.kind:
-        case Kind.DECIMAL, Kind.DECIMAL:
-            whole = target.precision - target.scale >= source.precision - source.scale
-            return whole and target.scale >= source.scale
-        case (Kind.FLOAT, Kind.DOUBLE) | (Kind.VARCHAR, Kind.STRING) | (Kind.DATE, Kind.TIMESTAMP):
-            return True
-        case Kind.VARCHAR, Kind.VARCHAR:
-            return target.length >= source.length
-    return False

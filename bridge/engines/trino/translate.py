@@ -13,6 +13,7 @@ from bridge.engines.translation import (
     MAX_DEPTH,
     MAX_NODES,
     Translation,
+    keeps_order,
     malformed,
     read_document,
 )
@@ -34,7 +35,7 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.terms import call
-from bridge.types import BOOLEAN, INTEGER_RANGE, Kind, Type, Value
+from bridge.types import BOOLEAN, Kind, Value
 
 _COMPARISONS = {
     "$equal": Op.EQ,
@@ -280,33 +281,6 @@ def _arguments(node: dict[str, Any]) -> list[Any]:
     if not isinstance(args, list) or not isinstance(node.get("call"), str):
         raise malformed("Trino", "a call without arguments")
     return args
-
-
-def keeps_order(source: Type, target: Type) -> bool:
-    """Whether a cast loses no value and no order, so that it may be left out (rule 8)."""
-    if source == target:
-        return not source.is_nested
-    if source.is_integer:
-        greatest: int = INTEGER_RANGE[source.kind][1]
-        if target.is_integer:
-            return greatest <= INTEGER_RANGE[target.kind][1]
-        if target.kind is Kind.DECIMAL:
-            return bool(greatest < 10 ** (target.precision - target.scale))
-        limit = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}.get(target.kind, 0)
-        return greatest <= limit
-    match source.kind, target.kind:
-        case Kind.DECIMAL, Kind.DECIMAL:
-            whole = target.precision - target.scale >= source.precision - source.scale
-            return whole and target.scale >= source.scale
-        case Kind.FLOAT, Kind.DOUBLE:
-            return True
-        case Kind.VARCHAR, Kind.STRING:
-            return True
-        case Kind.VARCHAR, Kind.VARCHAR:
-            return target.length >= source.length
-        case Kind.DATE, Kind.TIMESTAMP:
-            return True
-    return False
 
 
 _SIGNS = {
