@@ -68,9 +68,14 @@ class Stack:
         cursor.execute(sql)
         return [list(row) for row in cursor.fetchall()]
 
-    def kept_files(self, sql: str) -> int:
-        """Files that the planner kept for a query, as the engine's own metrics tell it."""
-        scanned = {"metadata_answers_enabled": "false"}  # what statistics answer reads no file
+    def kept_files(self, sql: str, *, answers: bool = False) -> int:
+        """Files that the planner kept for a query, as the engine's own metrics tell it.
+
+        Args:
+            answers: whether statistics may answer and filters be dropped, as they are by default;
+                what statistics answer has no scan, hence no files.
+        """
+        scanned = None if answers else {"metadata_answers_enabled": "false"}
         rows = self.query(f"EXPLAIN ANALYZE VERBOSE {sql}", scanned)
         text = "\n".join(row[0] for row in rows)
         found = re.findall(r"skipbridge[. ]files[. ]kept.*?(?:total=|count=|=\s*)(\d+)", text)

@@ -268,7 +268,7 @@ def test_a_rewritten_file_is_not_answered_for(steps: Steps) -> None:
 )
 def test_limit_reads_what_suffices(steps: Steps, sql: str, at_most: int, rows_found: int) -> None:
     assert len(steps.stack.query(sql)) == rows_found
-    assert steps.stack.kept_files(sql) <= at_most
+    assert steps.stack.kept_files(sql, answers=True) <= at_most
     off = {"limit_pruning_enabled": "false"}
     assert len(steps.stack.query(sql, off)) == rows_found
     assert " limit " not in plan(steps, sql, off)
@@ -319,7 +319,7 @@ def test_top_n_reads_what_may_be_first(steps: Steps, order: str, at_most: int) -
 def test_top_n_under_filters(steps: Steps) -> None:
     whole = "SELECT id FROM laws.steps WHERE day < 3 ORDER BY id DESC LIMIT 5"
     assert steps.stack.query(whole) == [[299], [298], [297], [296], [295]]
-    assert steps.stack.kept_files(whole) == 1
+    assert steps.stack.kept_files(whole, answers=True) == 1
     part = "SELECT id FROM laws.steps WHERE v <= -33 AND id % 3 = 0 ORDER BY id LIMIT 3"
     assert steps.stack.query(part) == [[33], [36], [39]]
 
@@ -419,7 +419,7 @@ def test_the_newest_family(steps: Steps, stack_483: Stack) -> None:
     ):
         answered(newest, sql)
     limit = "SELECT s FROM laws.steps WHERE day = 2 LIMIT 10"
-    assert len(stack_483.query(limit)) == 10 and stack_483.kept_files(limit) == 1
+    assert len(stack_483.query(limit)) == 10 and stack_483.kept_files(limit, answers=True) == 1
     top = "SELECT id FROM laws.steps ORDER BY v LIMIT 3"
     assert stack_483.query(top) == [[399], [398], [397]] and stack_483.kept_files(top) == 1
     join = "SELECT count(*) FROM laws.steps a JOIN (VALUES BIGINT '5', BIGINT '395') v(k) "
