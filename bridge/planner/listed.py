@@ -52,7 +52,7 @@ class FileSource:
             StorageFailure, FileUnreadable: nothing is taken as empty that could not be listed.
         """
         if self._freshness is SNAPSHOT:
-            yield self._indexed(partitions)
+            yield self.indexed(partitions)
             return
         listed = self._list(partitions)
         if len(listed) > 1:
@@ -64,6 +64,11 @@ class FileSource:
         while (chunk := listing.chunk(number)) is not None:
             yield self._matched(listing, number, chunk, partitions)
             number += 1
+
+    def listed(self, partition: Partition) -> bool:
+        """Whether the partition was listed to its end for this query."""
+        listing = self._pin.listings.get(partition.location)
+        return listing is not None and listing.ended
 
     def begin(self, partitions: tuple[Partition, ...]) -> None:
         """Lists as far as the first files, for whoever asks next. Errors: see `batches`."""
@@ -110,7 +115,7 @@ class FileSource:
         whole = end - begin == serving.num_files
         return FileBatch(same, view.everything if whole else ordinals, partitions)
 
-    def _indexed(self, partitions: tuple[Partition, ...]) -> FileBatch:
+    def indexed(self, partitions: tuple[Partition, ...]) -> FileBatch:
         """The index's own file set; only survivors' paths are ever made."""
         serving, view = self._view.serving, self._view
         assert serving is not None

@@ -46,6 +46,11 @@ class SharedListing:
     def failed(self) -> bool:
         return self._failure is not None
 
+    @property
+    def ended(self) -> bool:
+        """Nothing is left to be listed."""
+        return self._source is None and self._failure is None
+
     def chunk(self, number: int) -> FileList | None:
         """The chunk of a number from 0 on; None behind the last one. Errors: see `Listings`."""
         with self._lock:
@@ -118,9 +123,11 @@ class Listings:
                 future.cancel()
             raise
 
-    def stat(self, uri: str) -> FileStat | None:
-        """One file as it is now. Errors: StorageFailure."""
-        return self._storage.stat(uri)
+    def look_at(self, uris: Sequence[str]) -> list[FileStat | None]:
+        """Single files as they are now, None where there is none. Errors: StorageFailure."""
+        if len(uris) < 2 or uris[0].startswith("file:"):  # no wait that threads could share
+            return [self._storage.stat(uri) for uri in uris]
+        return list(self._pool.map(self._storage.stat, uris))
 
     def background(self, work: Callable[[], None]) -> None:
         """Does something ahead of need; its errors are left to whoever needs it."""

@@ -12,7 +12,7 @@ import contextlib
 import shlex
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ from bridge.planner.freshness import (
     parse_freshness,
 )
 from bridge.planner.index_view import IndexViews, argument
+from bridge.planner.known_first import known_first, without
 from bridge.planner.listed import FileBatch, FileSource, materialised
 from bridge.planner.listing import Listings
 from bridge.planner.partitions import (
@@ -155,9 +156,17 @@ class ScanPlan:
         """Typed values of a partition of a batch that was drawn."""
         return self._values.get(partition.name, ())
 
-    def stat(self, uri: str) -> FileStat | None:
-        """One file as it is now. Errors: StorageFailure."""
-        return self._planner.listings.stat(uri)
+    def look_at(self, uris: Sequence[str]) -> list[FileStat | None]:
+        """Single files as they are now. Errors: StorageFailure."""
+        return self._planner.listings.look_at(uris)
+
+    def listed(self, partition: Partition) -> bool:
+        """Whether the partition's listing for this query is there as a whole."""
+        return self._files.listed(partition)
+
+    def by_index(self, partition: Partition) -> FileBatch:
+        """What is left of the index's own file set; counted nowhere, for storage was not asked."""
+        return self._prune(self._files.indexed((partition,)), self.predicate, count=False)
 
     def index_listed(self, count: int) -> None:
         """The index's file set stood in for a listing: what of it is read was looked at itself."""
@@ -191,7 +200,12 @@ class ScanPlan:
             TableChanged: the engine relies on every file matching, and one may not.
             see `_survivors`.
         """
-        for batch in sufficient(self, self._survivors()):
+        early = known_first(self)
+        survivors = self._survivors()
+        if early is not None and len(early.files):
+            yield early
+            survivors = without(survivors, early)
+        for batch in sufficient(self, survivors):
             if self.request.enforced and not always(self, self.known(batch)).all():
                 raise TableChanged(
                     f"{self.table.name} was written to while the query was planned",
@@ -360,19 +374,21 @@ class ScanPlan:
         """Lists one batch of partitions and prunes its files, as they come."""
         self._values.update({p.name: values.get(p.name, ()) for p in batch.partitions})
         listed = self._files.batches(batch.partitions)
-        while True:
-            started = time.perf_counter()
-            found = next(listed, None)
-            if found is None:
-                break
-            n = len(found.files)
-            self._listing_stage.add(n, n, self._bytes(found), time.perf_counter() - started)
-            if self.view.serving is not None and found.ordinals is not self.view.everything:
-                self._unknown_files += int(np.count_nonzero(found.ordinals < 0))
-            kept = self._prune(found, self.predicate)
-            self._files_kept += len(kept.files)
-            yield from materialised(kept)
-        self._planner.pins.trim()
+        try:
+            while True:
+                started = time.perf_counter()
+                found = next(listed, None)
+                if found is None:
+                    break
+                n = len(found.files)
+                self._listing_stage.add(n, n, self._bytes(found), time.perf_counter() - started)
+                if self.view.serving is not None and found.ordinals is not self.view.everything:
+                    self._unknown_files += int(np.count_nonzero(found.ordinals < 0))
+                kept = self._prune(found, self.predicate)
+                self._files_kept += len(kept.files)
+                yield from materialised(kept)
+        finally:
+            self._planner.pins.trim()  # also where the scan needs no more of it
 
     def _bytes(self, batch: FileBatch) -> int:
         if batch.ordinals is self.view.everything:

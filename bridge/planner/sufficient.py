@@ -20,9 +20,10 @@ from bridge.planner import early_stop
 from bridge.planner.batch_statistics import BatchStatistics
 from bridge.planner.estimates import indexed
 from bridge.planner.files import take
+from bridge.planner.known_first import unchanged
 from bridge.planner.listed import FileBatch
 from bridge.planner.listing import concat
-from bridge.table.model import FileList, Partition
+from bridge.table.model import Partition
 
 if TYPE_CHECKING:
     from bridge.planner.planner import ScanPlan
@@ -83,7 +84,7 @@ def _unlisted(plan: ScanPlan, wanted: int) -> FileBatch | None:
     if chosen is None or len(chosen) > _MOST_STATS:
         return None
     files = known.chosen(chosen).files
-    if not all(_unchanged(plan, files, i) for i in range(len(files))):
+    if not unchanged(plan, files).all():
         return None
     count = serving.num_files
     plan.index_listed(count)
@@ -91,19 +92,6 @@ def _unlisted(plan: ScanPlan, wanted: int) -> FileBatch | None:
     owner = np.zeros(len(files), np.int32)
     partition = Partition("", (), plan.table.location)
     return FileBatch(replace(files, partition=owner), chosen, (partition,))
-
-
-def _unchanged(plan: ScanPlan, files: FileList, position: int) -> bool:
-    uri = files.paths[position].as_py()
-    inside = uri.removeprefix(plan.table.location.rstrip("/") + "/")
-    if inside == uri or "/" in inside:
-        return False
-    found = plan.stat(uri)
-    if found is None or found.size != files.sizes[position]:
-        return False
-    etag = files.etags[position].as_py() if files.etags is not None else None
-    same = etag is None or found.etag is None or etag.strip('"') == found.etag.strip('"')
-    return same and found.modified == int(files.modified[position])
 
 
 def _first(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
