@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +18,9 @@ from bridge.expression.nodes import BoundTrue
 from bridge.planner.files import take
 from bridge.planner.freshness import LIVE
 from bridge.planner.listed import FileBatch
-from bridge.table.model import FileList, Partition
+from bridge.planner.sufficient import first_of, stops_early
+from bridge.planner.unchanged import unchanged
+from bridge.table.model import Partition
 
 if TYPE_CHECKING:
     from bridge.planner.planner import ScanPlan
@@ -33,8 +34,9 @@ _MOST = 64
 def known_first(plan: ScanPlan) -> FileBatch | None:
     """The few files that the index leaves, those of them that storage has unchanged.
 
+    Of a top-N those that would be first if nothing was new: what is new can only make fewer needed.
     None where that does not help or cannot be told: where the listing is there already, where
-    partitions come and go, where the request may need less than all survivors.
+    partitions come and go, where a limit needs less than all survivors.
     """
     serving = plan.view.serving
     if (
@@ -42,45 +44,23 @@ def known_first(plan: ScanPlan) -> FileBatch | None:
         or serving.num_files < _FILES
         or plan.freshness is not LIVE
         or plan.table.partition_keys
-        or plan.request.limit is not None
         or plan.request.enforced
-        or isinstance(plan.predicate, BoundTrue)
+        or (plan.request.limit is not None and not plan.request.order)
+        or (isinstance(plan.predicate, BoundTrue) and not plan.request.order)
     ):
         return None
     partition = Partition("", (), plan.table.location)
     if plan.listed(partition):
         return None
     left = plan.by_index(partition)
+    if stops_early(plan):
+        left = first_of(plan, left)
     if not 0 < len(left.files) <= _MOST or (left.ordinals < 0).any():
         return None
     etags = serving.etags.take(pa.array(left.ordinals))
     files = replace(take(left.files, np.arange(len(left.files))), etags=etags)
     same = np.flatnonzero(unchanged(plan, files))
     return FileBatch(take(files, same), left.ordinals[same], left.partitions)
-
-
-def unchanged(plan: ScanPlan, files: FileList) -> npt.NDArray[np.bool_]:
-    """Which files lie right in the table's directory, just as the index knows them.
-
-    Errors:
-        StorageFailure: storage does not answer.
-    """
-    root = plan.table.location.rstrip("/") + "/"
-    paths = files.paths.to_pylist()
-    inside = [path.startswith(root) and "/" not in path[len(root) :] for path in paths]
-    looked = iter(plan.look_at([path for path, mine in zip(paths, inside, strict=True) if mine]))
-    same = np.zeros(len(paths), np.bool_)
-    for i in np.flatnonzero(inside):
-        found = next(looked)
-        if found is None:
-            continue
-        etag = files.etags[int(i)].as_py() if files.etags is not None else None
-        same[i] = (
-            found.size == files.sizes[i]
-            and found.modified == files.modified[i]
-            and (etag is None or found.etag is None or etag.strip('"') == found.etag.strip('"'))
-        )
-    return same
 
 
 def without(batches: Iterator[FileBatch], handed_out: FileBatch) -> Iterator[FileBatch]:

@@ -201,11 +201,11 @@ class ScanPlan:
             see `_survivors`.
         """
         early = known_first(self)
-        survivors = self._survivors()
+        survivors = sufficient(self, self._survivors())
         if early is not None and len(early.files):
             yield early
             survivors = without(survivors, early)
-        for batch in sufficient(self, survivors):
+        for batch in survivors:
             if self.request.enforced and not always(self, self.known(batch)).all():
                 raise TableChanged(
                     f"{self.table.name} was written to while the query was planned",
@@ -495,7 +495,23 @@ class Planner:
         self.pins = Pins()
 
     def table(self, name: TableName) -> Table:
-        """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
+        """A table whose files are read by splits of ours: of Parquet.
+
+        Errors:
+            SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
+        """
+        table = self.indexed_table(name)
+        if table.format != "parquet":
+            raise UnsupportedTable(
+                f"{name} is stored as {table.format}", "only Parquet tables are read here"
+            )
+        return table
+
+    def indexed_table(self, name: TableName) -> Table:
+        """A table of any format that can be indexed, for engines that read files themselves.
+
+        Errors: as `table`.
+        """
         held = self._tables.get(name)
         now = time.monotonic()
         if held is not None and now - held[0] <= self._metadata_ttl:
@@ -503,10 +519,6 @@ class Planner:
         if len(self._tables) > 10_000:
             self._tables.clear()
         table = self.catalog.table(name)
-        if table.format != "parquet":
-            raise UnsupportedTable(
-                f"{name} is stored as {table.format}", "skipbridge reads Parquet tables"
-            )
         self._tables[name] = (now, table)
         return table
 

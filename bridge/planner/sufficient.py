@@ -20,9 +20,9 @@ from bridge.planner import early_stop
 from bridge.planner.batch_statistics import BatchStatistics
 from bridge.planner.estimates import indexed
 from bridge.planner.files import take
-from bridge.planner.known_first import unchanged
 from bridge.planner.listed import FileBatch
 from bridge.planner.listing import concat
+from bridge.planner.unchanged import unchanged
 from bridge.table.model import Partition
 
 if TYPE_CHECKING:
@@ -94,17 +94,27 @@ def _unlisted(plan: ScanPlan, wanted: int) -> FileBatch | None:
     return FileBatch(replace(files, partition=owner), chosen, (partition,))
 
 
-def _first(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
+def first_of(plan: ScanPlan, batch: FileBatch) -> FileBatch:
+    """The files of a batch that may hold one of the first rows, if there were no other files."""
+    ranked = _ranked(plan, [batch])
+    return batch if ranked.keep.all() else _choose(batch, np.flatnonzero(ranked.keep))
+
+
+def _ranked(plan: ScanPlan, batches: list[FileBatch]) -> early_stop.Ranked:
     request = plan.request
     assert request.limit is not None
     key = request.order[0]
     reference = plan.resolve(key.column)
-    held = list(batches)
-    started = time.perf_counter()
-    known = [plan.known(batch) for batch in held]
-    ranked = early_stop.first(
+    known = [plan.known(batch) for batch in batches]
+    return early_stop.first(
         [(k.column(reference), always(plan, k), k.rows) for k in known], key, request.limit
     )
+
+
+def _first(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
+    held = list(batches)
+    started = time.perf_counter()
+    ranked = _ranked(plan, held)
     if ranked.keep.all():
         for batch in held:
             _count(plan, batch, batch, started)

@@ -16,7 +16,7 @@ from lake import NAME, Lake, age
 from bridge.expression.text import parse_where
 from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner, ScanPlan
-from bridge.planner.request import ScanRequest
+from bridge.planner.request import ScanRequest, SortKey
 from bridge.storage.port import FileListing
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
@@ -100,6 +100,19 @@ def test_a_file_rewritten_after_it_was_handed_out_is_not_handed_out_twice(tmp_pa
     write(lake, 9, x=1)
     storage.go.set()
     assert numbers(batches) == []
+
+
+@pytest.mark.parametrize(("where", "seen"), [("true", [29]), ("x <= 20", [20])])
+def test_a_top_n_begins_with_what_the_index_has_first(
+    tmp_path: Path, where: str, seen: list[int]
+) -> None:
+    lake, storage = lake_at(tmp_path), Storage()
+    order = (SortKey("x", descending=True, nulls_first=False),)
+    batches = opened(lake, storage, where, limit=1, order=order).batches()
+    assert numbers([next(batches)]) == seen
+    write(lake, 100, x=20)  # not indexed: it may hold whatever is greatest
+    storage.go.set()
+    assert numbers(batches) == [100]
 
 
 @pytest.mark.parametrize(
