@@ -34,6 +34,8 @@ Value = bool | int | float | bytes
 class Kind(Enum):
     """What a type is, without its parameters; the values are Hive's names."""
 
+    __hash__ = object.__hash__  # members are one object each; Enum's own hash is Python code
+
     BOOLEAN = "boolean"
     TINYINT = "tinyint"
     SMALLINT = "smallint"

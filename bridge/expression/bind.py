@@ -62,14 +62,21 @@ def bind(
         ColumnNotFound, AmbiguousColumn: by name, with the nearest names as the hint.
         InvalidPredicate: only if ``strict``.
     """
-    binder = _Binder(Scope(columns, partition_keys, case_sensitive), semantics, strict)
-    return binder.bind(normalise(expression, semantics))
+    scope = Scope(columns, partition_keys, case_sensitive)
+    return bind_in(scope, expression, semantics, strict=strict)
+
+
+def bind_in(
+    scope: Scope, expression: Expression, semantics: Semantics, *, strict: bool = False
+) -> BoundExpression:
+    """`bind` in a scope that serves many expressions."""
+    return _Binder(scope, semantics, strict).bind(normalise(expression, semantics))
 
 
 class Scope:
-    """The names of a table, resolved once to path tuples (rule 14)."""
+    """The names of a table, resolved once to path tuples (rule 14); immutable."""
 
-    __slots__ = ("_columns", "_fold", "_partition_names")
+    __slots__ = ("_by_name", "_columns", "_fold", "_partition_names")
 
     def __init__(
         self, columns: Sequence[Field], partition_keys: Sequence[Field], case_sensitive: bool
@@ -80,10 +87,17 @@ class Scope:
             *(f for f in columns if f.name not in self._partition_names),
             *partition_keys,
         )
+        self._by_name = self._named(self._columns)
+
+    def _named(self, fields: Sequence[Field]) -> dict[str, list[Field]]:
+        found: dict[str, list[Field]] = {}
+        for f in fields:
+            found.setdefault(self._fold(f.name), []).append(f)
+        return found
 
     def resolve(self, reference: Reference) -> BoundReference:
         """Errors: ColumnNotFound, AmbiguousColumn."""
-        found = self._find(reference.path[0], self._columns, reference)
+        found = self._find(reference.path[0], self._by_name, reference)
         path, type = [found.name], found.type
         for name in reference.path[1:]:
             if type.kind is not Kind.STRUCT:
@@ -91,13 +105,13 @@ class Scope:
                     f"{_spell(reference.path)}: {_spell(path)} is {type}, it has no fields",
                     "only fields of a struct are named by path",
                 )
-            member = self._find(name, type.fields, reference)
+            member = self._find(name, self._named(type.fields), reference)
             path.append(member.name)
             type = member.type
         return BoundReference(tuple(path), type, path[0] in self._partition_names)
 
-    def _find(self, name: str, fields: Sequence[Field], reference: Reference) -> Field:
-        matches = [f for f in fields if self._fold(f.name) == self._fold(name)]
+    def _find(self, name: str, named: dict[str, list[Field]], reference: Reference) -> Field:
+        matches = named.get(self._fold(name), [])
         if len(matches) == 1:
             return matches[0]
         where = _spell(reference.path)
@@ -107,9 +121,8 @@ class Scope:
                 f"{where} may be any of {names}, which differ only in case",
                 "rename one of them, or leave this condition to the engine",
             )
-        folded = {self._fold(f.name): f.name for f in fields}
-        near = [folded[n] for n in difflib.get_close_matches(self._fold(name), folded, n=3)]
-        names = ", ".join(near or [f.name for f in fields][:10])
+        near = [named[n][-1].name for n in difflib.get_close_matches(self._fold(name), named, n=3)]
+        names = ", ".join(near or [f.name for same in named.values() for f in same][:10])
         raise ColumnNotFound(
             f"there is no column {where}",
             f"did you mean {names}?" if near else f"there are {names}",

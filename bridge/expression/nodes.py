@@ -17,6 +17,8 @@ from bridge.types import Type, Value
 class Op(Enum):
     """Operator of a predicate over one column; every one has a negation in three-valued logic."""
 
+    __hash__ = object.__hash__  # members are one object each; Enum's own hash is Python code
+
     EQ = "="
     NE = "<>"
     LT = "<"

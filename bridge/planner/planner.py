@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import IndexCorrupt, TableChanged, UnsupportedTable
-from bridge.expression.bind import Scope, bind
+from bridge.expression.bind import Scope, bind_in
 from bridge.expression.nodes import (
     AlwaysTrue,
     BoundExpression,
@@ -113,17 +113,8 @@ class ScanPlan:
     def _bind(self, predicate: Expression) -> BoundExpression:
         if isinstance(predicate, AlwaysTrue):
             return BoundTrue()
-        table = self.table
-        columns = [Field(c.name, c.type) for c in table.columns]
-        keys = [Field(c.name, c.type) for c in table.partition_keys]
-        semantics = self.request.semantics
-        return bind(
-            predicate,
-            [*columns, *HIDDEN_COLUMNS],
-            keys,
-            semantics,
-            strict=self.request.strict,
-        )
+        scope = self._planner.scope(self.table)
+        return bind_in(scope, predicate, self.request.semantics, strict=self.request.strict)
 
     def narrow(self, predicate: Expression) -> None:
         """Conjoins a predicate for every batch not yet handed out.
@@ -188,10 +179,7 @@ class ScanPlan:
 
     def resolve(self, column: str) -> BoundReference:
         """A column of the table, a partition key or a hidden column. Errors: ColumnNotFound."""
-        columns = [Field(c.name, c.type) for c in self.table.columns]
-        keys = [Field(c.name, c.type) for c in self.table.partition_keys]
-        scope = Scope([*columns, *HIDDEN_COLUMNS], keys, case_sensitive=False)
-        return scope.resolve(Reference((column,)))
+        return self._planner.scope(self.table).resolve(Reference((column,)))
 
     def batches(self) -> Iterator[FileBatch]:
         """The survivors, a partition batch at a time, as far as the request needs them.
@@ -492,6 +480,7 @@ class Planner:
         self._freshness = freshness
         self._metadata_ttl = metadata_ttl
         self._tables: dict[TableName, tuple[float, Table]] = {}
+        self._scopes: dict[TableName, tuple[Table, Scope]] = {}
         self.pins = Pins()
 
     def table(self, name: TableName) -> Table:
@@ -521,6 +510,19 @@ class Planner:
         table = self.catalog.table(name)
         self._tables[name] = (now, table)
         return table
+
+    def scope(self, table: Table) -> Scope:
+        """The names of a table, its hidden columns included."""
+        held = self._scopes.get(table.name)
+        if held is not None and held[0] is table:
+            return held[1]
+        if len(self._scopes) > 10_000:
+            self._scopes.clear()
+        columns = [*(Field(c.name, c.type) for c in table.columns), *HIDDEN_COLUMNS]
+        keys = [Field(c.name, c.type) for c in table.partition_keys]
+        scope = Scope(columns, keys, case_sensitive=False)
+        self._scopes[table.name] = (table, scope)
+        return scope
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Opens a plan: resolves the table and binds the predicate; nothing is listed yet.

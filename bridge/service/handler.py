@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
 from bridge import __version__, telemetry
@@ -38,6 +38,7 @@ from bridge.types import HIVE, TRINO, Semantics
 log = logging.getLogger(__name__)
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
+_LONG_PREDICATE = 1 << 14
 _ENGINES: Mapping[str, tuple[Semantics, Callable[[str], Translation]]] = {
     "trino": (TRINO, translate_trino),
     "hive": (HIVE, translate_hive),
@@ -220,7 +221,7 @@ class PlannerHandler:
     def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
         started = time.perf_counter()
         scan = self._scan(request)
-        table = self._planner.table(scan.table)
+        table = self._planner.indexed_table(scan.table)
         found = select_files(table, self._planner.views.view(table), scan)
         telemetry.PLANS.labels(request.engine).inc()
         telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
@@ -298,4 +299,12 @@ def _translate(engine: str, predicate: str) -> Translation:
         raise InvalidRequest(f"unknown engine {engine!r}", f"known: {sorted(_ENGINES)}")
     if not predicate:
         return Translation(AlwaysTrue(), (), True)
+    if len(predicate) > _LONG_PREDICATE:
+        return _ENGINES[engine][1](predicate)
+    return _translated(engine, predicate)
+
+
+@lru_cache(512)
+def _translated(engine: str, predicate: str) -> Translation:
+    """An engine asks for statistics, answers and splits of a query with one and the same text."""
     return _ENGINES[engine][1](predicate)
