@@ -76,13 +76,31 @@ def scan(
 
 def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table]:
     reader = pq.core.ParquetReader()
-    reader.open(source, metadata=footer.metadata)
     if footer.rows <= _ROWS:
+        coded = [footer.leaves[i].column.path[0] for i in leaves if _coded(footer, i)]
+        reader.open(source, metadata=footer.metadata, read_dictionary=coded)
         yield reader.read_all(column_indices=leaves, use_threads=False)
         return
+    reader.open(source, metadata=footer.metadata)
     groups = list(range(footer.metadata.num_row_groups))
     for batch in reader.iter_batches(_BATCH, groups, column_indices=leaves, use_threads=False):
         yield pa.Table.from_batches([batch])
+
+
+def _coded(footer: Footer, leaf: int) -> bool:
+    """Whether text is stored with dictionaries so small that most values repeat.
+
+    Not of fields: Arrow does not put those of several row groups together.
+    """
+    column = footer.leaves[leaf].column
+    if column.type.physical != "BYTE_ARRAY" or len(column.path) > 1 or "." in column.path[0]:
+        return False
+    for i in range(footer.metadata.num_row_groups):
+        chunk = footer.metadata.row_group(i).column(leaf)
+        start = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
+        if not start or not 0 < chunk.data_page_offset - start <= chunk.num_values:
+            return False
+    return True
 
 
 def _values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
@@ -111,7 +129,6 @@ class LeafScan:
         self._leaf = leaf
         self._nulls = self._nans = 0
         self._bounds: tuple[Any, Any] | None = None
-        self._comparable = True
 
     def update(self, arrays: Arrays) -> None:
         values = arrays[self.leaves[0]]
@@ -125,8 +142,6 @@ class LeafScan:
                 numbers = numbers[~nan]
             if len(numbers):
                 self._widen(float(numbers.min()), float(numbers.max()))
-        elif isinstance(values.type, pa.DictionaryType):
-            self._comparable = False
         elif values.null_count < len(values):
             bounds = pc.min_max(_comparable(values, self._leaf.column.type)).as_py()
             self._widen(bounds["min"], bounds["max"])
@@ -140,7 +155,7 @@ class LeafScan:
         leaf.nulls = self._nulls
         if leaf.column.type.is_floating:
             leaf.nans = self._nans
-        if self._bounds is not None and self._comparable:
+        if self._bounds is not None:
             leaf.lower, leaf.upper, leaf.exact = *self._bounds, True
         return ()
 

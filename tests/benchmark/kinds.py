@@ -16,7 +16,7 @@ from bridge.index.build import build_index
 from bridge.index.kinds.bloom import build, optimal_bytes
 from bridge.index.kinds.kind import KindStatistics
 from bridge.index.kinds.payload import Part, header_bytes, open_payload, rows_schema
-from bridge.index.kinds.xxh64 import hash_numbers
+from bridge.index.kinds.xxh64 import ascending, hash_numbers
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.index.stored import StoredColumn, StoredType
@@ -59,7 +59,7 @@ def _probes(files: int, values: int) -> list[Figure]:
     rng = np.random.default_rng(1)
     size = optimal_bytes(values, 0.01)
     numbers = rng.integers(0, 2**62, (files, values))
-    bodies = [build(hash_numbers(row), size) for row in numbers]
+    bodies = [build(ascending(hash_numbers(row)), size) for row in numbers]
     schema = rows_schema(kind("bloom").schema, True)
     rows = pa.table(
         [

@@ -174,7 +174,7 @@ class _Built:
             return
         stored = self._column.type
         if stored.holds == "bytes":
-            values = arrays.distinct(self.leaves[0])
+            values = arrays.covering(self.leaves[0])
             found = pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
             self._longest = max(self._longest, found)
         fresh = None if self._longest > _LONGEST else arrays.hashes(self.leaves[0], stored)
@@ -208,15 +208,16 @@ def capacity(size: int, fpp: float) -> int:
 
 
 def build(values: npt.NDArray[np.uint64], size: int) -> bytes:
-    """A filter of some hashes."""
+    """A filter of some ascending hashes: those of a block lie side by side."""
     blocks = size // _BLOCK
-    bits = np.zeros(blocks * 256, np.bool_)
+    words = np.zeros((blocks, len(_SALT)), "<u4")
     block = _block(values, blocks)
+    first = np.flatnonzero(np.diff(block, prepend=-1))
     key = values.astype(np.uint32)
-    for word, salt in enumerate(_SALT):
-        bit = (key * salt) >> np.uint32(27)
-        bits[block * 256 + word * 32 + bit.astype(np.int64)] = True
-    return np.packbits(bits, bitorder="little").tobytes()
+    for word, salt in enumerate(_SALT if len(values) else ()):
+        bits = np.uint32(1) << ((key * salt) >> np.uint32(27))
+        words[block[first], word] = np.bitwise_or.reduceat(bits, first)
+    return words.tobytes()
 
 
 def _block(values: npt.NDArray[np.uint64], blocks: int) -> npt.NDArray[np.int64]:

@@ -30,9 +30,6 @@ def canonical(stored: StoredType, values: pa.ChunkedArray, *, legacy: bool = Fal
     values = values.drop_null()
     form = stored.holds
     if form == "bytes":
-        kind = values.type
-        if pa.types.is_dictionary(kind):
-            values = values.cast(kind.value_type)
         return _one(values.cast(pa.large_binary()))
     if form == "float":
         return np.asarray(values.to_numpy(), np.float64) + 0.0  # one zero (rule 2)

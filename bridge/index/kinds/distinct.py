@@ -22,7 +22,7 @@ from bridge.index.kinds.kind import Arrays, FileFacts, Kind, KindStatistics, Row
 from bridge.index.kinds.payload import FILE, Payload
 from bridge.index.kinds.plain import hashable
 from bridge.index.kinds.source import column_source
-from bridge.index.kinds.xxh64 import Hashes, ascending
+from bridge.index.kinds.xxh64 import Hashes, least
 from bridge.index.stored import StoredColumn
 
 _KEPT = 1024
@@ -57,7 +57,7 @@ class Distinct(Kind):
         held: dict[str, list[Hashes]] = {}
         for name, hashes in zip(rows["column"].to_pylist(), _lists(rows), strict=True):
             held.setdefault(name, []).append(hashes)
-        merged = {name: _least(np.concatenate(parts)) for name, parts in held.items()}
+        merged = {name: least(np.concatenate(parts), _KEPT) for name, parts in held.items()}
         schema = pa.schema([FILE, *self.schema])
         return pa.table(
             [
@@ -81,7 +81,7 @@ class Distinct(Kind):
         parts = [h for n, h in zip(names, _lists(payload.rows), strict=True) if n == wanted]
         if not parts:
             return None
-        hashes = _least(np.concatenate(parts))
+        hashes = least(np.concatenate(parts), _KEPT)
         if len(hashes) < _KEPT:
             return float(len(hashes))
         return (_KEPT - 1) * 2.0**64 / float(hashes[-1])
@@ -97,10 +97,6 @@ def _lists(rows: pa.Table) -> Iterable[Hashes]:
     ]
 
 
-def _least(hashes: Hashes) -> Hashes:
-    return ascending(hashes)[:_KEPT]
-
-
 class _Gathering:
     def __init__(self, leaves: tuple[int, ...], columns: tuple[StoredColumn, ...]) -> None:
         self.leaves = leaves
@@ -109,9 +105,9 @@ class _Gathering:
 
     def update(self, arrays: Arrays) -> None:
         for leaf, held in self._least.items():
-            found = arrays.hashes(leaf, self._columns[leaf].type)
+            found = arrays.least_hashes(leaf, self._columns[leaf].type, _KEPT)
             if found is not None:
-                self._least[leaf] = _least(np.concatenate([held, found[:_KEPT]]))
+                self._least[leaf] = least(np.concatenate([held, found]), _KEPT)
 
     def finish(self) -> Iterable[Row]:
         for leaf, hashes in self._least.items():

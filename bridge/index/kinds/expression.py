@@ -196,10 +196,11 @@ class _Gathering:
         if self._over:
             return
         (leaf,) = self.leaves
-        self._rows += len(arrays[leaf])
-        self._nulls += arrays[leaf].null_count
+        rows, nulls = arrays.counts(leaf)
+        self._rows += rows
+        self._nulls += nulls
         stored = self._column.type
-        values = canonical(stored, pa.chunked_array([arrays.distinct(leaf)]), legacy=self._legacy)
+        values = canonical(stored, pa.chunked_array([arrays.covering(leaf)]), legacy=self._legacy)
         found = None if values is None else evaluate(self._call, stored, values)
         if found is None:
             self._over = True

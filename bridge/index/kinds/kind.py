@@ -30,7 +30,7 @@ from bridge.expression.statistics import Mask
 from bridge.index.kinds.definition import Definition, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
-from bridge.index.kinds.xxh64 import Hashes, ascending
+from bridge.index.kinds.xxh64 import Hashes, ascending, least
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Semantics
 
@@ -38,6 +38,7 @@ Ordinals = npt.NDArray[np.int64]
 Row = dict[str, Any]
 STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
 """The key of the stored column that a row's values come from (`StoredColumn.key`)."""
+_SAMPLE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,38 +79,87 @@ class FileFacts:
 
 
 class Arrays:
-    """Values of some rows of a file, by the number of their leaf; what is derived is shared."""
+    """Values of some rows of a file, by the number of their leaf; what is derived is shared.
+
+    Text may come in dictionaries, as files store it: what is in a dictionary counts as a value,
+    though it need not be in any row.
+    """
 
     def __init__(self, values: Mapping[int, pa.ChunkedArray]) -> None:
-        self._values = values
+        self._values = dict(values)
+        self._coded = {i: v for i, v in values.items() if isinstance(v.type, pa.DictionaryType)}
         self._distinct: dict[int, pa.Array] = {}
+        self._covering: dict[int, pa.Array] = {}
         self._hashes: dict[int, Hashes | None] = {}
+        self._ascending: dict[int, Hashes] = {}
 
     def __getitem__(self, leaf: int) -> pa.ChunkedArray:
-        return self._values[leaf]
+        """The values of all rows, in order, out of their dictionaries."""
+        values = self._values[leaf]
+        if isinstance(values.type, pa.DictionaryType):
+            self._values[leaf] = values = values.cast(values.type.value_type)
+        return values
+
+    def counts(self, leaf: int) -> tuple[int, int]:
+        """How many rows there are, and in how many the leaf is NULL."""
+        values = self._values[leaf]
+        return len(values), values.null_count
 
     def distinct(self, leaf: int) -> pa.Array:
         """Distinct non-null values."""
         if leaf not in self._distinct:
-            self._distinct[leaf] = self._values[leaf].unique().drop_null()
+            self._distinct[leaf] = self._few(leaf).unique().drop_null()
         return self._distinct[leaf]
 
-    def _flat(self, leaf: int) -> pa.Array:
-        found = self._values[leaf].drop_null().combine_chunks()
-        if isinstance(found, pa.ChunkedArray):
-            found = found.chunk(0) if found.num_chunks else pa.array([], found.type)
-        return found
+    def covering(self, leaf: int) -> pa.Array:
+        """Non-null values, each at least once: the distinct ones where it pays to tell them."""
+        if leaf not in self._covering:
+            values = self._few(leaf)
+            # Most differ where most of the first do: these are not looked up one by one.
+            first = values[:_SAMPLE]
+            repeats = len(first.unique()) < len(first) // 2
+            few = leaf in self._distinct or repeats
+            self._covering[leaf] = self.distinct(leaf) if few else _flat(values)
+        return self._covering[leaf]
+
+    def _few(self, leaf: int) -> pa.ChunkedArray:
+        coded = self._coded.get(leaf)
+        if coded is None:
+            return self._values[leaf]
+        return pa.chunked_array([c.dictionary for c in coded.chunks], coded.type.value_type)
 
     def hashes(self, leaf: int, stored: StoredType) -> Hashes | None:
         """Hashes of the distinct values, ascending; see `bridge.index.kinds.plain`."""
+        found = self._raw(leaf, stored)
+        if found is None:
+            return None
+        if leaf not in self._ascending:
+            self._ascending[leaf] = ascending(found)
+        return self._ascending[leaf]
+
+    def least_hashes(self, leaf: int, stored: StoredType, count: int) -> Hashes | None:
+        """The first ``count`` of `hashes`."""
+        found = self._raw(leaf, stored)
+        if found is None:
+            return None
+        held = self._ascending.get(leaf)
+        return least(found, count) if held is None else held[:count]
+
+    def _raw(self, leaf: int, stored: StoredType) -> Hashes | None:
         if leaf not in self._hashes:
-            found = None
-            if hashable(stored):
-                # A number is hashed faster than it is looked up; text is looked up first.
-                whole = self.distinct(leaf) if stored.holds == "bytes" else self._flat(leaf)
-                found = hashes(stored, whole)
-            self._hashes[leaf] = None if found is None else ascending(found)
+            # A number is hashed faster than it is looked up.
+            text = stored.holds == "bytes"
+            known = hashable(stored)
+            whole = self.covering(leaf) if known and text else _flat(self._values[leaf])
+            self._hashes[leaf] = hashes(stored, whole) if known else None
         return self._hashes[leaf]
+
+
+def _flat(values: pa.ChunkedArray) -> pa.Array:
+    found = values.drop_null().combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks else pa.array([], found.type)
+    return found
 
 
 class Gathering(Protocol):

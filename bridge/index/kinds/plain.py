@@ -36,8 +36,6 @@ def hashable(stored: StoredType) -> bool:
 def hashes(stored: StoredType, values: pa.Array) -> Hashes | None:
     """Of non-null values as Arrow reads them from a file; NaN has none."""
     if stored.holds == "bytes":
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(values.type.value_type)
         return hash_bytes(values.cast(pa.large_binary()))
     if stored.is_floating:
         numbers = values.to_numpy(zero_copy_only=False)
