@@ -358,7 +358,7 @@ class _Build:
         started = now_micros()
         etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
         tasks = [
-            FileTask(i, uri, size, modified, etags[n] if etags else None)
+            FileTask(i, uri, size, modified, etags[n] if etags else None, self._table.format)
             for n, (i, uri, size, modified) in enumerate(
                 zip(
                     missing.tolist(),

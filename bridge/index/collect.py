@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from bridge.errors import FileCorrupt, FileUnreadable
-from bridge.index.footer import Footer, FooterReader
+from bridge.index.footer import FileStatistics, Footer, FooterReader
+from bridge.index.formats.reader import READERS
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, Kind, Row
 from bridge.index.kinds.modes import Modes
@@ -21,6 +22,7 @@ from bridge.index.scan import leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.storage.parquet_tail import read_tail
 from bridge.storage.port import FileStat, Storage
+from bridge.table.formats import PARQUET
 
 Nan = Literal["footer", "scan"]
 CHUNK = 256
@@ -29,13 +31,18 @@ _CHANGED = "FILE_CHANGED: written while it was read"
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One file to read, as the listing saw it; ``file`` is the number the answer refers to."""
+    """One file to read, as the listing saw it; ``file`` is the number the answer refers to.
+
+    Attributes:
+        format: one of `bridge.table.formats.INDEXED`.
+    """
 
     file: int
     uri: str
     size: int
     modified: int
     etag: str | None = None
+    format: str = PARQUET
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,9 @@ class _Chunk:
             )
         return Collected(collected.files, collected.columns, tables)
 
-    def _read(self, task: FileTask) -> tuple[Footer, dict[str, list[Row]]]:
+    def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]]]:
+        if task.format in READERS:  # the kinds beside min/max are of Parquet files
+            return READERS[task.format](self.storage, task.uri, task.size), {}
         tail = read_tail(self.storage, task.uri, task.size)
         footer = self.reader.read(tail, task.size, task.uri)
         if self.reading.nan == "footer" and not self.reading.kinds:

@@ -2,7 +2,8 @@
 
 A table's column is found in files by name without regard to case, as Hive names are. A file with
 two such columns, or one that is a leaf here and a group there, is unknown (correctness 14). A file
-without the column has it all NULL: external tables read missing columns so (15).
+without the column has it all NULL: external tables read missing columns so (15). Where engines may
+find columns by their place, name and place must agree: `bridge.index.by_position`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from bridge.errors import BridgeError
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.index.by_position import WIDTH, agreeing
 from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.pack import Loaded
@@ -30,7 +32,7 @@ from bridge.index.stored import INT_MAX, INT_MIN
 from bridge.types import Field, Semantics, Type, Value
 
 _TRY_AGAIN = 5.0
-_Key = tuple[tuple[str, ...], Type, bool]
+_Key = tuple[tuple[str, ...], Type, bool, int | None]
 
 
 class ColumnView:
@@ -48,8 +50,15 @@ class ColumnView:
         self._some_without_rows = bool(self._without_rows.any())
         self.trusted: Mask = compiled.files.column("trusted").to_numpy().view(np.bool_)
         self._by_path: dict[tuple[str, ...], list[CompiledColumn]] = {}
+        self._placed: list[CompiledColumn] = []
+        self._widths: list[CompiledColumn] = []
         for column in compiled.columns:
-            self._by_path.setdefault(_folded(column.column.path), []).append(column)
+            if column.column.position is not None:
+                self._placed.append(column)
+            elif column.column.path == WIDTH:
+                self._widths.append(column)
+            else:
+                self._by_path.setdefault(_folded(column.column.path), []).append(column)
         self._cache: OrderedDict[_Key, tuple[ColumnStatistics | None, int]] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
@@ -57,12 +66,25 @@ class ColumnView:
         self.problems: dict[str, tuple[float, BridgeError]] = {}
 
     def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
-        return _Statistics(self, semantics)
+        """As an engine with these semantics reads files.
 
-    def column(self, reference: BoundReference, semantics: Semantics) -> ColumnStatistics | None:
+        Args:
+            columns: the table's, in order, for files whose columns may be found by their place.
+        """
+        places = {c.name.lower(): i for i, c in enumerate(columns)} if self._widths else {}
+        return _Statistics(self, semantics, places)
+
+    def column(
+        self, reference: BoundReference, semantics: Semantics, place: int | None = None
+    ) -> ColumnStatistics | None:
+        """What is known of a column.
+
+        Args:
+            place: among the table's columns.
+        """
         if reference.partition or isinstance(reference, BoundCall):
             return None
-        key = (_folded(reference.path), reference.type, semantics.raw_timestamps)
+        key = (_folded(reference.path), reference.type, semantics.raw_timestamps, place)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
@@ -76,7 +98,7 @@ class ColumnView:
                 if key in self._cache:
                     return self._cache[key][0]
             try:
-                found = self._join(key[0], reference.type, semantics)
+                found = self._join(key[0], reference.type, semantics, place)
             except BridgeError as error:  # unknown keeps every file; the plan's report names it
                 with self._lock:
                     self.problems[".".join(key[0])] = (time.monotonic(), error)
@@ -98,7 +120,7 @@ class ColumnView:
     def used(self) -> list[tuple[str, ...]]:
         """Paths of the columns that are held, the most recently used last."""
         with self._lock:
-            return list(dict.fromkeys(path for path, _, _ in self._cache))
+            return list(dict.fromkeys(path for path, _, _, _ in self._cache))
 
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
         """Brings columns to this machine, together, that are not held ready.
@@ -106,17 +128,20 @@ class ColumnView:
         Errors: as `Compiled.fetch`.
         """
         with self._lock:
-            ready = {path for path, _, _ in self._cache}
+            ready = {path for path, _, _, _ in self._cache}
         wanted = [
             column
             for path in map(_folded, paths)
             if path not in ready
-            for column in self._by_path.get(path, [])
+            for column in (
+                *self._by_path.get(path, []),
+                *(c for c in self._placed if _folded(c.column.path) == path),
+            )
         ]
         self.compiled.fetch(wanted)
 
     def _join(
-        self, path: tuple[str, ...], target: Type, semantics: Semantics
+        self, path: tuple[str, ...], target: Type, semantics: Semantics, place: int | None
     ) -> ColumnStatistics | None:
         if holds(target) == "none" or not self.num_files:
             return None
@@ -127,12 +152,33 @@ class ColumnView:
             for column in columns
             if len(other) != len(path) and other[: len(path)] == path[: len(other)]
         ]
+        if self._placed:
+            sure, doubtful = agreeing([c.column for c in self._placed], path, place, target)
+            variants = [*variants, *(self._placed[i] for i in sure)]
+            conflicts += (self._placed[i] for i in doubtful)
         if len(variants) == 1 and not conflicts:
             loaded = self.compiled.load(variants[0])
             if loaded.every & PRESENT:
                 return self._single(variants[0], loaded, target, semantics)
-        self.compiled.fetch([*variants, *conflicts])
-        return self._many(variants, conflicts, target, semantics)
+        self.compiled.fetch([*variants, *conflicts, *self._widths])
+        lacking = self._lacking(place if len(path) == 1 else None)
+        return self._many(variants, conflicts, target, semantics, lacking)
+
+    def _lacking(self, place: int | None) -> Mask | None:
+        """Files that have no column in that place, if they are looked at by place; None: all."""
+        if not self._widths:
+            return None
+        lacking = np.ones(self.num_files, np.bool_)
+        for column in self._widths:
+            loaded = self.compiled.load(column)
+            assert loaded.upper is not None
+            wide = (loaded.flags & UPPER) == 0
+            if place is None:
+                wide[:] = True
+            else:
+                wide |= loaded.upper.to_numpy() > place
+            lacking &= ((loaded.flags & PRESENT) == 0) | ~wide
+        return lacking
 
     def _single(
         self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
@@ -228,6 +274,7 @@ class ColumnView:
         conflicts: list[CompiledColumn],
         target: Type,
         semantics: Semantics,
+        lacking: Mask | None,
     ) -> ColumnStatistics | None:
         """Files differ: some lack the column, or store it in other types or under other names."""
         count = self.num_files
@@ -246,6 +293,8 @@ class ColumnView:
             flags = self.compiled.load(column).flags
             doubtful |= (flags & PRESENT) != 0
         absent = (seen == 0) & ~doubtful & self.trusted & (self.rows >= 0)
+        if lacking is not None:
+            absent &= lacking
         if not variants and not absent.any():
             return None
         return joined.finish(self.rows, absent, doubtful)
@@ -310,13 +359,15 @@ class _Statistics:
 
     view: ColumnView
     semantics: Semantics
+    places: Mapping[str, int]
 
     @property
     def num_files(self) -> int:
         return self.view.num_files
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
-        return self.view.column(reference, self.semantics)
+        place = self.places.get(reference.path[0].lower())
+        return self.view.column(reference, self.semantics, place)
 
     def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
         return None

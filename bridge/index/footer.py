@@ -41,17 +41,23 @@ class LeafStatistics:
 
 
 @dataclass(slots=True)
-class Footer:
-    """A file's footer: rows, offsets of the row groups of a large file, and its leaves.
+class FileStatistics:
+    """What is known of a file: rows, offsets of the row groups of a large one, and its leaves."""
+
+    rows: int
+    row_groups: list[int] | None
+    leaves: list[LeafStatistics]
+
+
+@dataclass(slots=True)
+class Footer(FileStatistics):
+    """What a Parquet footer says.
 
     Attributes:
         metadata: all of it.
         legacy: dates before 1900 may have been written in the hybrid calendar.
     """
 
-    rows: int
-    row_groups: list[int] | None
-    leaves: list[LeafStatistics]
     metadata: pq.FileMetaData
     legacy: bool
 

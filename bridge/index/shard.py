@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bridge.index.footer import Footer
+from bridge.index.footer import FileStatistics
 from bridge.index.stored import encode, parse_key
 
 FILES = pa.schema(
@@ -117,13 +117,13 @@ def _ipc(table: pa.Table) -> bytes:
 
 
 class CollectedBuilder:
-    """Gathers footers as columns: per leaf column lists, turned into bytes all at once."""
+    """Gathers what files say as columns: per leaf column lists, turned into bytes all at once."""
 
     def __init__(self) -> None:
         self._files: list[tuple[int, int, list[int] | None, str | None]] = []
         self._columns: dict[str, tuple[list[Any], ...]] = {}
 
-    def add(self, file: int, footer: Footer) -> None:
+    def add(self, file: int, footer: FileStatistics) -> None:
         self._files.append((file, footer.rows, footer.row_groups, None))
         for leaf in footer.leaves:
             lists = self._columns.get(leaf.key)

@@ -61,22 +61,31 @@ class StoredType:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A leaf column as files spell it; columns of one path and different types are different."""
+    """A leaf column as files spell it; columns of one path and different types are different.
+
+    Attributes:
+        path: its name, and where it is nested those of its parts.
+        position: its place among the file's columns, where an engine may find it by that; None
+            where names alone count. See `bridge.index.by_position`.
+    """
 
     path: tuple[str, ...]
     type: StoredType
+    position: int | None = None
 
     def key(self) -> str:
         """As text, for a dictionary-encoded column of a shard."""
         t = self.type
         parts = [t.physical, t.logical, t.width, t.precision, t.scale, t.unit, t.utc]
-        return json.dumps([list(self.path), parts], ensure_ascii=False, separators=(",", ":"))
+        place = [] if self.position is None else [self.position]
+        whole = [list(self.path), parts, *place]
+        return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_key(key: str) -> StoredColumn:
     """Undoes `StoredColumn.key`."""
-    path, parts = json.loads(key)
-    return StoredColumn(tuple(path), StoredType(*parts))
+    path, parts, *place = json.loads(key)
+    return StoredColumn(tuple(path), StoredType(*parts), *place)
 
 
 _NUMPY = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8", "BOOLEAN": "|i1"}

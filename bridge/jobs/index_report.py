@@ -30,7 +30,7 @@ from bridge.report.effectiveness import (
 )
 from bridge.storage.port import concatenate, data_files
 from bridge.table.model import FileList, Partition
-from bridge.types import TRINO
+from bridge.types import TRINO, Field
 
 
 def report_index(config: Config, table: str, log: Path | None = None) -> Effectiveness:
@@ -66,7 +66,8 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
         )
         scans = read_log(path, str(found.name)) if path is not None else []
         sizes = column_sizes(manifest, store)
-        statistics = serving.statistics((), TRINO)
+        fields = tuple(Field(c.name, c.type) for c in found.columns)
+        statistics = serving.statistics(fields, TRINO)
         effects = tuple(
             column_effect(
                 column.name,

@@ -23,6 +23,7 @@ from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.quiet import quiet_spark
 from bridge.storage.port import Storage
+from bridge.table.formats import INDEXED, PARQUET, spelled
 from bridge.table.model import Catalog, Partition, Table
 
 Progress = Callable[[int, int], None]
@@ -36,9 +37,9 @@ def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     found = catalog.table(name)
-    if found.format != "parquet":
+    if found.format not in INDEXED:
         raise UnsupportedTable(
-            f"{name} is stored as {found.format}", "skipbridge indexes Parquet tables"
+            f"{name} is stored as {found.format}", f"skipbridge indexes {spelled(INDEXED)} tables"
         )
     yield storage, catalog, found, index_store(config, storage, found)
 
@@ -72,6 +73,11 @@ def index_table(
         wanted = by_properties(found.properties)
         for each in (wanted, asked):
             each.check(found)
+            if found.format != PARQUET and each.kinds:
+                raise InvalidConfiguration(
+                    f"{found.name} is stored as {found.format}: of that only min/max are built",
+                    "ask for no other index of it",
+                )
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)

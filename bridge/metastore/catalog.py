@@ -13,6 +13,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 from bridge.metastore.pace import Pace
 from bridge.storage.uri import canonical
+from bridge.table.formats import INDEXED
 from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
 from bridge.table.partition import NULL_MARKER
 from bridge.types import parse_hive_type
@@ -61,7 +62,7 @@ class HiveCatalog:
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
-        refuse_unsupported(found)
+        refuse_unsupported(found, INDEXED)
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
             columns=_columns(found.sd.cols),

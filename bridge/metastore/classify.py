@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from bridge.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
-
-PARQUET = "parquet"
+from bridge.table.formats import ORC, PARQUET, spelled
 
 # Of a class's name only what follows the last dot tells the format: packages have changed.
 _FORMATS = {
     ("MapredParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
     ("DeprecatedParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
-    ("OrcInputFormat", "OrcSerde"): "orc",
+    ("OrcInputFormat", "OrcSerde"): ORC,
     ("AvroContainerInputFormat", "AvroSerDe"): "avro",
     ("TextInputFormat", "OpenCSVSerde"): "csv",
     ("TextInputFormat", "LazySimpleSerDe"): "text",
@@ -31,7 +30,7 @@ _OUR_PACKAGE = "io.skipbridge."
 _OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
 _OURS = {
     "ParquetHiveSerDe": PARQUET,
-    "OrcSerde": "orc",
+    "OrcSerde": ORC,
     "OpenCSVSerde": "csv",
     "LazySimpleSerDe": "text",
     "JsonSerDe": "json",
@@ -49,18 +48,22 @@ class Refusal:
     mend: str
 
 
-def refusal(table: ttypes.Table) -> Refusal | None:
-    """Why this table must not be read by listing its files; None if it may be."""
+def refusal(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET})) -> Refusal | None:
+    """Why this table must not be read by listing its files; None if it may be.
+
+    Args:
+        formats: of files that the reader knows.
+    """
     for rule in RULES:
         found = rule(table)
         if found is not None:
             return found
-    return None
+    return _format(table, formats) or _location(table)
 
 
-def refuse_unsupported(table: ttypes.Table) -> None:
+def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET})) -> None:
     """Errors: UnsupportedTable."""
-    found = refusal(table)
+    found = refusal(table, formats)
     if found is not None:
         raise UnsupportedTable(
             f"{table.dbName}.{table.tableName} is {found.kind} ({found.value})", found.mend
@@ -149,11 +152,12 @@ def _list_bucketing(table: ttypes.Table) -> Refusal | None:
     return Refusal("a skewed table with a directory a value", shown, "query it with Hive")
 
 
-def _format(table: ttypes.Table) -> Refusal | None:
+def _format(table: ttypes.Table, formats: frozenset[str]) -> Refusal | None:
     found = storage_format(table.sd)
-    if found == PARQUET:
+    if found in formats:
         return None
-    return Refusal("not a Parquet table", f"format {found}", "only Parquet tables are read so far")
+    known = spelled(formats)
+    return Refusal(f"not a {known} table", f"format {found}", f"only {known} tables are read here")
 
 
 def _location(table: ttypes.Table) -> Refusal | None:
@@ -173,8 +177,6 @@ RULES = (
     _projection,
     _symlinks,
     _list_bucketing,
-    _format,
-    _location,
 )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from bridge.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refuse_unsupported, storage_format
+from bridge.table.formats import INDEXED
 
 ORIGINAL_PROPERTY = "skipbridge.hive.original_input_format"
 _PACKAGE = "io.skipbridge.hive."
@@ -98,7 +99,7 @@ def is_marked(record: ttypes.Table | ttypes.Partition) -> bool:
 
 def refuse_unhookable(table: ttypes.Table) -> None:
     """Errors: UnsupportedTable if Hive would read wrong rows through a hook, or gain nothing."""
-    refuse_unsupported(table)
+    refuse_unsupported(table, INDEXED)
     name = f"{table.dbName}.{table.tableName}"
     if table.sd.numBuckets and table.sd.numBuckets > 0:
         # Bucket joins number the files of a partition by their place in the listing.

@@ -1,0 +1,167 @@
+"""ORC: bounds and counts of top-level columns, from the data, one stripe at a time.
+
+Unknown stay (numbers of the correctness rules in brackets): nested columns and unions, char (11),
+two columns of one name (14), dates and times before 1900 (9), decimals with more digits than their
+type has (10), and times that do not fit nanoseconds. ORC writes a time of day in the writer's zone
+and each reader makes of it what it thinks right, so bounds of times are two days wide of what was
+read here: still a bound under any zone, and a day of a year is found.
+
+A file of old Hive calls its columns ``_col0``, ``_col1`` …: readers find them by their place alone.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as po
+
+from bridge.errors import FileCorrupt
+from bridge.index.by_position import NAMELESS, width_leaf
+from bridge.index.footer import FileStatistics, LeafStatistics
+from bridge.index.kinds.kind import Arrays
+from bridge.index.scan import LeafScan
+from bridge.index.stored import StoredColumn, StoredType
+from bridge.storage.port import Storage
+from bridge.storage.source import open_source
+
+_NAMELESS = re.compile(r"_col\d+")
+_OTHER = StoredType("BYTE_ARRAY", "other")
+_DAYS_1900 = -25_567
+_MICROS_PER_DAY = 86_400 * 1_000_000
+_ASTRAY = 2 * _MICROS_PER_DAY
+# Before that a time out of the range of nanoseconds came back as another one.
+_TIMES_CHECKED = int(pa.__version__.split(".")[0]) >= 26
+_SIMPLE = {
+    pa.bool_(): StoredType("BOOLEAN", "bool", 1),
+    pa.int8(): StoredType("INT32", "int", 8),
+    pa.int16(): StoredType("INT32", "int", 16),
+    pa.int32(): StoredType("INT32", "int", 32),
+    pa.int64(): StoredType("INT64", "int", 64),
+    pa.float32(): StoredType("FLOAT", "float"),
+    pa.float64(): StoredType("DOUBLE", "double"),
+    pa.date32(): StoredType("INT32", "date"),
+    pa.string(): StoredType("BYTE_ARRAY", "string"),
+    pa.binary(): StoredType("BYTE_ARRAY", "binary"),
+}
+
+
+def read(storage: Storage, uri: str, size: int) -> FileStatistics:
+    """Statistics of one file of ``size`` bytes.
+
+    Errors:
+        FileCorrupt: not ORC, or its data cannot be decoded.
+        FileUnreadable, StorageFailure.
+    """
+    try:
+        file = po.ORCFile(open_source(storage, uri, size))
+        columns = stored_columns(file.schema)
+        found = [_Column(i, column) for i, column in enumerate(columns)]
+        names = file.schema.names
+        plain = [c for c in found if c.known and not c.is_time]
+        times = [c for c in found if c.known and c.is_time]
+        for stripe in range(file.nstripes):
+            if plain:
+                _read(file, stripe, plain, names)
+            for column in times:
+                try:
+                    _read(file, stripe, [column], names)
+                except pa.ArrowInvalid:
+                    column.known = False
+        leaves = [column.finish() for column in found]
+        return FileStatistics(file.nrows, None, [*leaves, width_leaf(len(columns))])
+    except (pa.ArrowException, OSError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise FileCorrupt(f"{uri}: cannot be read as ORC: {first}", "rewrite the file") from error
+
+
+def stored_columns(schema: pa.Schema) -> list[StoredColumn]:
+    """Top-level columns as the index keeps them, in the order of the file."""
+    names = schema.names
+    nameless = all(_NAMELESS.fullmatch(name) for name in names)
+    columns = []
+    for i, field in enumerate(schema):
+        # The reader is asked by name, and takes one with a dot for a path.
+        sure = names.count(field.name) == 1 and "." not in field.name
+        stored = _stored(field.type) if sure else _OTHER
+        columns.append(StoredColumn(NAMELESS if nameless else (field.name,), stored, i))
+    return columns
+
+
+def _stored(arrow: pa.DataType) -> StoredType:
+    if pa.types.is_timestamp(arrow) and _TIMES_CHECKED:
+        return StoredType("INT64", "timestamp", 64, unit="us", utc=arrow.tz is not None)
+    if pa.types.is_decimal128(arrow) and (arrow.precision, arrow.scale) != (38, 6):
+        # Hive 0.11 declared no digits, which is read as (38, 6).
+        return StoredType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
+    return _SIMPLE.get(arrow, _OTHER)
+
+
+def _read(file: Any, stripe: int, columns: list[_Column], names: list[str]) -> None:
+    wanted = [names[column.number] for column in columns]
+    batch = file.read_stripe(stripe, columns=wanted)
+    if batch.schema.names != wanted:
+        raise FileCorrupt(f"asked for the columns {wanted}, it has {batch.schema.names}", "")
+    for column, values in zip(columns, batch.columns, strict=True):
+        column.update(values)
+
+
+class _Column:
+    """Gathers one column over the stripes."""
+
+    def __init__(self, number: int, column: StoredColumn) -> None:
+        self.number = number
+        self.known = column.type.holds != "none"
+        self._type = column.type
+        self._leaf = LeafStatistics(column.key(), column, None, None, True, None, None, 0)
+        self._scan = LeafScan(number, self._leaf)
+
+    @property
+    def is_time(self) -> bool:
+        return self._type.logical == "timestamp"
+
+    def update(self, values: pa.Array) -> None:
+        if self.is_time:
+            values = values.cast(pa.int64())
+        self._scan.update(Arrays({self.number: pa.chunked_array([values])}))
+
+    def finish(self) -> LeafStatistics:
+        leaf = self._leaf
+        if not self.known:
+            return leaf
+        self._scan.finish()
+        if leaf.nans is None and not self._type.is_floating:
+            leaf.nans = 0
+        if leaf.lower is not None:
+            _settle(leaf)
+        return leaf
+
+
+def _settle(leaf: LeafStatistics) -> None:
+    """Bounds as the index keeps them; those that readers may see otherwise are dropped."""
+    stored = leaf.column.type
+    floor = _DAYS_1900
+    if stored.logical == "decimal":
+        lower, upper = _unscaled(leaf.lower, stored.scale), _unscaled(leaf.upper, stored.scale)
+        if max(abs(lower), abs(upper)) >= 10**stored.precision:
+            leaf.lower = leaf.upper = leaf.nulls = None  # Hive may read NULL
+            return
+        leaf.lower = lower.to_bytes(16, "big", signed=True)
+        leaf.upper = upper.to_bytes(16, "big", signed=True)
+    elif stored.logical == "timestamp":
+        leaf.lower = leaf.lower // 1000 - _ASTRAY
+        leaf.upper = -(-leaf.upper // 1000) + _ASTRAY
+        leaf.exact = False
+        floor *= _MICROS_PER_DAY
+    if stored.logical in ("date", "timestamp"):
+        leaf.lower = None if leaf.lower < floor else leaf.lower
+        leaf.upper = None if leaf.upper < floor else leaf.upper
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    whole: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    return -whole if sign else whole

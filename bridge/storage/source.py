@@ -1,0 +1,53 @@
+"""A file of the storage port as pyarrow reads it: small ones whole, large ones by ranges."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+
+from bridge.storage.port import Storage
+
+WHOLE = 8 * 1024 * 1024
+"""Files up to this size are read in one request."""
+
+
+def open_source(storage: Storage, uri: str, size: int) -> Any:
+    """A file to hand to pyarrow's readers.
+
+    Args:
+        size: of the file, as listed.
+
+    Errors:
+        FileUnreadable, StorageFailure: of large files only while they are read.
+    """
+    if size <= WHOLE:
+        return pa.BufferReader(storage.read(uri))
+    return pa.PythonFile(_Ranges(storage, uri, size), mode="r")
+
+
+class _Ranges(io.RawIOBase):
+    def __init__(self, storage: Storage, uri: str, size: int) -> None:
+        self._storage, self._uri, self._size, self._at = storage, uri, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, count: int = -1) -> bytes:
+        end = self._size if count is None or count < 0 else min(self._size, self._at + count)
+        if end <= self._at:
+            return b""
+        (part,) = self._storage.read_ranges(self._uri, [(self._at, end)])
+        self._at = end
+        return part
