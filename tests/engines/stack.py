@@ -17,6 +17,10 @@ from bridge.servers.process import Server
 from tests.engines.everything import Everything
 
 
+# The compose tour's files are the ones that are tested.
+_TOUR = Path(__file__).parents[2] / "docker"
+
+
 @dataclass(slots=True)
 class Stack:
     """Everything an engine test talks to."""
@@ -38,6 +42,7 @@ class Stack:
             self.metastore_uri,
             port=self.planner_port,
             environment={
+                "SKIPBRIDGE_CONFIG": str(_TOUR / "planner" / "config.toml"),
                 "SKIPBRIDGE_CACHE": str(self.directory / "cache"),
                 # Small enough that files of a test are cut in ranges.
                 "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
