@@ -16,7 +16,6 @@ from bridge.servers.planner import start_planner
 from bridge.servers.process import Server
 from tests.engines.everything import Everything
 
-
 # The compose tour's files are the ones that are tested.
 _TOUR = Path(__file__).parents[2] / "docker"
 
