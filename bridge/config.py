@@ -72,7 +72,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("metastore.batch_target", "100ms", "time", "how long such a call should last at most"),
     Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
-    Option("sync.batch_partitions", "1000", "int", "most partitions in one write to the metastore"),
+    Option("sync.batch_partitions", "200", "int", "most partitions in one write to the metastore"),
     Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),
     Option("sync.parallelism", "4", "int", "additions of partitions under way at once"),
     Option(

@@ -30,7 +30,10 @@ from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
 
-# The statistics that we send need not be gathered again, by a listing of each directory.
+# Where the metastore has to list no directory for statistics: those of an alteration are not asked
+# for; those of an addition are sent, all that it looks for. From 4.0 on that is a third one too,
+# which on HDFS alone can be other than 0.
+_CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _MOST_FAILURES = 50
 T = TypeVar("T")
@@ -198,6 +201,7 @@ class Writer:
     progress: Callable[[int], None] = lambda done: None
     failed: list[tuple[str, str]] = field(default_factory=list)
     _count: int = 0
+    _third: dict[str, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -274,6 +278,14 @@ class Writer:
             drops, lambda d: len(d.name.encode()) + 20, lambda d: d.name, send, 1
         )
 
+    def _third_statistic(self) -> dict[str, str]:
+        with self._lock:
+            if self._third is None:
+                wanted = not self.table.location.startswith("hdfs:")
+                wanted = wanted and self.client.get_version().startswith("4.")
+                self._third = {_CODED_FILES: "0"} if wanted else {}
+            return self._third
+
     def _record(self, new: NewPartition) -> ttypes.Partition:
         now = int(time.time())
         descriptor = copy.copy(self.table.record.sd)
@@ -285,7 +297,11 @@ class Writer:
             createTime=now,
             lastAccessTime=0,
             sd=descriptor,
-            parameters={"numFiles": str(new.files), "totalSize": str(new.bytes)},
+            parameters={
+                "numFiles": str(new.files),
+                "totalSize": str(new.bytes),
+                **self._third_statistic(),
+            },
         )
 
     def _align(self, record: ttypes.Partition, update: Update, spelled: str | None) -> None:

@@ -3,6 +3,11 @@
 A metastore puts a request into statements of its database, and one statement too long fails as a
 whole: MySQL takes packets of ``max_allowed_packet``, Derby parses long lists by recursion, and an
 event's text has the length of its column. So a batch has a limit in bytes and one in number.
+
+A larger batch is not a faster one: the metastore of Hive 4.0 puts all rows of a batch into one
+INSERT, which Derby carries out in a time that grows with its square (a partition costs 1 ms in
+batches of 50 to 200, 1.9 ms in one of 1,000, 3 to 4 ms in one of 2,000); PostgreSQL and Hive 2.3
+take the same time for either.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ class Limits:
     """
 
     bytes: int = 1 << 20
-    count: int = 1000
+    count: int = 200
 
     def __post_init__(self) -> None:
         if self.bytes < 1 or self.count < 1:
