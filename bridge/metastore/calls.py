@@ -1,11 +1,13 @@
 """How a call to a metastore is made: with a connection from the pool, repeated while that helps.
 
 A lost connection is opened again, at another address if need be, and the call repeated with growing
-pauses until a deadline. What must not happen twice is repeated only if it was never sent.
+pauses until a deadline; so is a call that the metastore's database rolled back for another's sake.
+What must not happen twice is repeated only if it was never sent.
 """
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from types import TracebackType
@@ -51,6 +53,18 @@ class _Lost(Exception):
         super().__init__(str(cause))
         self.cause = cause
         self.sent = sent
+
+
+class _RolledBack(MetastoreFailure):
+    """The metastore's database gave way to another transaction: the same call may succeed now."""
+
+
+# Of Derby, MySQL, PostgreSQL, SQL Server and Oracle; SQLSTATE 40xxx where it is told.
+_CONTENTION = re.compile(
+    r"deadlock|selected victim|lock could not be obtained|lock wait timeout|could not serialize"
+    r"|\b(?:40001|40P01|40XL1|40XL2)\b|ORA-(?:00060|08177)",
+    re.IGNORECASE,
+)
 
 
 class MethodUnknown(MetastoreFailure):
@@ -117,7 +131,10 @@ class Caller:
         held = cancellation if cancellation is not None else Cancellation()
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(
-                lambda e: isinstance(e, _Lost) and (repeatable or not e.sent)
+                lambda e: (
+                    (isinstance(e, _Lost) and (repeatable or not e.sent))
+                    or (isinstance(e, _RolledBack) and repeatable)
+                )
             ),
             stop=tenacity.stop_before_delay(self.settings.retry_deadline)
             | tenacity.stop_when_event_set(held.event),
@@ -185,10 +202,11 @@ class Caller:
         """The server's exception in a sentence."""
         if isinstance(error, MetastoreFailure):
             return error
-        text = _shortened(getattr(error, "message", None) or str(error) or type(error).__name__)
-        return MetastoreFailure(
-            f"the metastore could not carry out {method}: {text}", "its log says more"
-        )
+        whole = getattr(error, "message", None) or str(error) or type(error).__name__
+        sentence = f"the metastore could not carry out {method}: {_shortened(whole)}"
+        if _CONTENTION.search(whole):
+            return _RolledBack(sentence, "others hold its database's locks: try again")
+        return MetastoreFailure(sentence, "its log says more")
 
     def _not_understood(
         self, connection: Connection, method: str, error: TApplicationException
