@@ -38,6 +38,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
 from bridge.expression.taken import taken
+from bridge.storage import ahead
 from bridge.types import Kind, NanOrder, Semantics, Value
 
 MANY_FILES = 50_000
@@ -144,6 +145,9 @@ class _Never:
         column = self.statistics.column(predicate.reference)
         if column is None:
             return None
+        if not column.ascending and isinstance(column.lower, np.ndarray):
+            ahead.whole(column.lower)
+            ahead.whole(column.upper)
         op = predicate.op
         match op:
             case Op.IS_NULL:

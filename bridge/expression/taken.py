@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.storage import ahead
 from bridge.types import Value
 
 Ordinals = npt.NDArray[np.int64]
@@ -37,6 +38,9 @@ class _Taken:
         found = self.whole.column(reference)
         if found is None:
             return None
+        for array in (found.lower, found.upper, found.row_count, found.null_count):
+            if isinstance(array, np.ndarray):
+                ahead.some(array, self.ordinals)
         return ColumnStatistics(
             type=found.type,
             lower=self._some(found.lower),

@@ -282,6 +282,7 @@ class ColumnView:
         seen = np.zeros(count, np.int32)
         for variant in variants:
             loaded = self.compiled.load(variant)
+            loaded.expect()
             flags = loaded.flags
             present = (flags & PRESENT) != 0
             seen += present

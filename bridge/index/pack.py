@@ -27,6 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.storage import ahead
+
 Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
 _AT_ONCE = 1024 * 1024
@@ -99,6 +101,13 @@ class Loaded:
         nans: Int64 = self._numbers("nans", -1)
         return nans
 
+    def expect(self) -> None:
+        """Asks for all bounds, which are about to be looked at."""
+        for name in ("lower", "upper"):
+            array = self._bound(name)
+            if array is not None and pa.types.is_primitive(array.type):
+                ahead.whole(array.to_numpy())
+
     def _bound(self, name: str) -> pa.Array | None:
         at = self._place.schema.get_field_index(name)
         if at < 0:
@@ -111,6 +120,7 @@ class Loaded:
         if at < 0:
             return _constant(name, self._place.constants.get(name, unknown), self.count)
         array = self.batch.column(at).to_numpy()
+        ahead.whole(array)
         return array if array.dtype == _DTYPES[name] else array.astype(_DTYPES[name])
 
 
@@ -223,13 +233,18 @@ class Mapped:
         self._buffer = pa.py_buffer(self._map)
 
     def advise(self, place: Place) -> None:
-        """Begins to read a small column, all of it at once; does not wait.
+        """Begins to read a small column, or one that is not used as it lies; does not wait.
 
-        A large one is left to the kernel's read-ahead: often few of its pages are looked at.
+        Of others few pages may be looked at: who looks asks for them, see `bridge.storage.ahead`.
+        What nobody asked for is left to the kernel's read-ahead, except where a search hops about.
         """
-        start = place.offset - place.offset % mmap.PAGESIZE
-        how = mmap.MADV_WILLNEED if place.length <= _AT_ONCE else mmap.MADV_NORMAL
-        self._map.madvise(how, start, place.offset + place.length - start)
+        start, end = place.offset - place.offset % mmap.PAGESIZE, place.offset + place.length
+        if not place.ascending:
+            self._map.madvise(mmap.MADV_NORMAL, start, end - start)
+        if place.length > _AT_ONCE and pa.binary() not in place.schema.types:
+            end = start + mmap.PAGESIZE  # the head of the message
+        for at in range(start, end, _AT_ONCE):
+            self._map.madvise(mmap.MADV_WILLNEED, at, min(_AT_ONCE, end - at))
 
     def read(self, place: Place) -> Loaded:
         return Loaded(place, self._buffer)

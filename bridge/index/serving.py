@@ -21,6 +21,7 @@ from bridge.index.compiled import Compiled, Limits, compile_index
 from bridge.index.kinds.opened import OpenedKind, open_kinds
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
+from bridge.storage import ahead
 from bridge.table.model import FileList
 from bridge.types import TRINO, Field, Semantics
 
@@ -98,6 +99,7 @@ class ServingIndex:
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""
+        ahead.texts(self.paths, ordinals)
         return self.paths.take(pa.array(ordinals))
 
     def row_groups(self, ordinal: int) -> Int64 | None:

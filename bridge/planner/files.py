@@ -36,6 +36,7 @@ from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.planner.visibility import uses_minmax
+from bridge.storage import ahead
 from bridge.table.model import FileList, Table
 from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics, Value
 
@@ -263,6 +264,8 @@ def take(files: FileList, ordinals: Sequence[int] | npt.NDArray[np.int64]) -> Fi
     """The files at the given positions."""
     index = np.asarray(ordinals, np.int64)
     arrow = pa.array(index)
+    for array in (files.sizes, files.modified, files.partition):
+        ahead.some(array, index)
     return FileList(
         paths=files.paths.take(arrow),
         sizes=files.sizes[index],

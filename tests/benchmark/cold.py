@@ -7,7 +7,11 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+
+from bridge.storage import ahead
 
 
 def drop(path: Path) -> None:
@@ -17,6 +21,7 @@ def drop(path: Path) -> None:
     (root), the kernel is asked to drop all clean pages as well.
     """
     gc.collect()
+    ahead.forget()
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     for file in files:
         descriptor = os.open(file, os.O_RDONLY)
@@ -48,6 +53,25 @@ def cached_share(path: Path) -> float:
     if failed:
         raise OSError(ctypes.get_errno(), "mincore")
     return sum(page & 1 for page in found) / pages
+
+
+def disk_rate(path: Path, runs: int = 5) -> float:
+    """What the disk itself can do: bytes a second of a cold file read from end to end, the best."""
+    size = path.stat().st_size
+    step = 1 << 20
+    best = 0.0
+    for _ in range(runs):
+        drop(path)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            started = time.perf_counter()
+            with ThreadPoolExecutor(4) as pool:
+                read = partial(os.pread, descriptor, step)
+                total = sum(len(part) for part in pool.map(read, range(0, size, step)))
+            best = max(best, total / (time.perf_counter() - started))
+        finally:
+            os.close(descriptor)
+    return best
 
 
 def median_cold(path: Path, prepare: Callable[[], Callable[[], object]], runs: int = 7) -> float:
