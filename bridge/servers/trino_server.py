@@ -1,9 +1,9 @@
 """Real Trino servers, from Maven artifacts: one node that is coordinator and worker, on loopback.
 
 Two families: 476 is a distribution (``trino-server-core``, without connectors) that is unpacked
-once; 483 is assembled from ``trino-main`` and its run-time dependencies, since Maven repositories
-hold no distribution of it. Both are started without Trino's launcher, in a directory with ``etc/``,
-``plugin/`` and the log, so that many may run side by side from one unpacked copy.
+once; 482 and 483 are assembled from ``trino-main`` and its run-time dependencies, since Maven
+repositories hold no distribution of them. Both are started without Trino's launcher, in a directory
+with ``etc/``, ``plugin/`` and the log, so that many may run side by side from one unpacked copy.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tarfile
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bridge.errors import EnvironmentMissing, InvalidConfiguration
@@ -48,7 +49,7 @@ class TrinoSpec:
         directory: where its ``etc/``, ``plugin/``, log and pid file are written.
         catalogs: properties by catalogue name; ``connector.name`` among them.
         plugins: directories of plugins by name; linked, not copied.
-        version: ``476`` or ``483``.
+        version: ``476``, ``482`` or ``483``.
         port: 0 takes any free one.
         heap: of the JVM, in Java's words.
         properties: more entries of config.properties.
@@ -71,7 +72,7 @@ def start_trino(spec: TrinoSpec) -> Server:
 
     Errors:
         EnvironmentMissing: no JDK of version 25 or newer, no Maven, or no ``trino`` package.
-        InvalidConfiguration: another version than 476 and 483.
+        InvalidConfiguration: another version than 476, 482 and 483.
         ArtifactUnavailable, PortInUse, ServerFailed: as their names say.
     """
     distribution = _DISTRIBUTIONS.get(spec.version)
@@ -138,15 +139,16 @@ def _core_476() -> _Distribution:
     return f"{home / 'lib'}/*", ("io.trino.server.TrinoServer",), own
 
 
-def _assembled_483() -> _Distribution:
+def _assembled(version: str) -> _Distribution:
     """Class path and main program of a server put together from jars."""
-    jars = class_path(Artifact("io.trino", "trino-main", "483"))
-    return os.pathsep.join(map(str, jars)), (str(_MAIN_SOURCE), "483"), {}
+    jars = class_path(Artifact("io.trino", "trino-main", version))
+    return os.pathsep.join(map(str, jars)), (str(_MAIN_SOURCE), version), {}
 
 
 _DISTRIBUTIONS: dict[str, Callable[[], _Distribution]] = {
     "476": _core_476,
-    "483": _assembled_483,
+    "482": partial(_assembled, "482"),
+    "483": partial(_assembled, "483"),
 }
 
 
