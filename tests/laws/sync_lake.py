@@ -112,6 +112,9 @@ class ModelMetastore:
 
         return call
 
+    def get_version(self) -> str:
+        return "4.0.1"
+
     def create_database(self, name: str) -> bool:
         new = name not in self.databases
         self.databases.add(name)
