@@ -2,7 +2,8 @@
 
 The metastore's events tell of tables that others have changed; storage tells nothing by itself, so
 files are looked for at intervals. Events that one's own writes cause are answered by a comparison
-that finds nothing to do, and that causes none.
+that finds nothing to do, and that causes none. A partition that was altered can be told by no
+digest that the last run left: every partition is compared then.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from bridge.errors import BridgeError, MetastoreFailure
 from bridge.jobs.sync_job import Say, SyncJob
@@ -21,6 +22,7 @@ from bridge.metastore.client import MetastoreClient
 log = logging.getLogger(__name__)
 _EVENTS = 1000
 _DROPPED = "DROP_TABLE"
+_ALTERED = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS"})
 _CONCERNING = frozenset(
     {
         "CREATE_TABLE",
@@ -32,6 +34,33 @@ _CONCERNING = frozenset(
         "INSERT",
     }
 )
+
+
+@dataclass(slots=True)
+class Touched:
+    """What events have told, tables as ``schema.table``.
+
+    Attributes:
+        changed: tables that somebody has changed, and that are there.
+        altered: those of them of which single partitions were altered.
+        dropped: tables that are gone.
+        gap: events are missing in between: any table may have changed, in any way.
+    """
+
+    changed: set[str] = field(default_factory=set)
+    altered: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    gap: bool = False
+
+    def take(self, event: ttypes.NotificationEvent) -> None:
+        name = f"{event.dbName}.{event.tableName}".lower()
+        if event.eventType == _DROPPED:
+            self.dropped.add(name)
+        elif event.eventType in _CONCERNING:
+            self.changed.add(name)
+            self.dropped.discard(name)
+            if event.eventType in _ALTERED:
+                self.altered.add(name)
 
 
 @dataclass(slots=True)
@@ -56,31 +85,17 @@ class Events:
                 "--watch needs none",
             ) from error
 
-    def touched(self) -> tuple[set[str], set[str], bool]:
-        """Tables (``schema.table``) changed and tables dropped since, and whether events are
-        missing in between, so that any table may have changed.
-        """
-        changed: set[str] = set()
-        dropped: set[str] = set()
-        gap = False
+    def touched(self) -> Touched:
+        """What has happened since."""
+        found = Touched()
         while True:
             events = self.client.get_next_notifications(self.last, _EVENTS)
             if not events:
-                return changed, dropped, gap
-            gap |= events[0].eventId > self.last + 1
-            self._sort(events, changed, dropped)
+                return found
+            found.gap |= events[0].eventId > self.last + 1
+            for event in events:
+                found.take(event)
             self.last = events[-1].eventId
-
-    def _sort(
-        self, events: Iterable[ttypes.NotificationEvent], changed: set[str], dropped: set[str]
-    ) -> None:
-        for event in events:
-            name = f"{event.dbName}.{event.tableName}".lower()
-            if event.eventType == _DROPPED:
-                dropped.add(name)
-            elif event.eventType in _CONCERNING:
-                changed.add(name)
-                dropped.discard(name)
 
 
 @dataclass(slots=True)
@@ -128,24 +143,24 @@ class Watch:
 
     def _answer(self, events: Events) -> None:
         try:
-            changed, dropped, gap = events.touched()
+            touched = events.touched()
         except BridgeError as error:  # it may come back
             log.warning("events cannot be read: %s", error.message)
             return
+        due: list[SyncJob] = []
         for job in self.jobs:
             name = self._name(job)
-            if name in dropped and name not in self._gone:
+            if name in touched.dropped and name not in self._gone:
                 self._gone.add(name)
                 self.say(f"{name} was dropped by somebody: it is not made anew")
-            elif name in changed:
+            elif name in touched.changed:
                 self._gone.discard(name)
-        self._run(
-            [
-                j
-                for j in self.jobs
-                if self._name(j) not in self._gone and (gap or self._name(j) in changed)
-            ]
-        )
+            if name in self._gone or not (touched.gap or name in touched.changed):
+                continue
+            if touched.gap or name in touched.altered:
+                job = replace(job, request=replace(job.request, full=True))
+            due.append(job)
+        self._run(due)
 
     def _run(self, jobs: Sequence[SyncJob]) -> None:
         if jobs:

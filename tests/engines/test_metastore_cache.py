@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ from typing import Any
 import pytest
 
 from bridge.config import Config, Setting
+from bridge.errors import BridgeError
 from bridge.jobs.compose import hive_catalog_of, planner_of, remembering, storage_of
 from bridge.metastore.cache import CachedCatalog
 from bridge.metastore.catalog import HiveCatalog
@@ -25,6 +31,7 @@ from bridge.servers.postgres import driver, find_postgres, start_postgres
 from bridge.servers.process import LOOPBACK
 from bridge.table.model import Table, TableName
 from bridge.telemetry import METASTORE_CACHE
+from tests.engines.sync_real_lake import write
 from tests.engines.test_metastore import Shop
 
 OF_HIVE_2 = "org.apache.hive.hcatalog.listener.DbNotificationListener"
@@ -243,3 +250,61 @@ def test_a_request_for_fresh_answers_bypasses_what_is_remembered(
             assert (partitions(), partitions("fresh"), partitions()) == (0, 2, 2)
         finally:
             planner.listings.close()
+
+
+def test_a_sync_that_listens(recording: str, tmp_path: Path) -> None:
+    """It mends what others change, at the event and without a look at storage in between."""
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    database = f"listened{uuid.uuid4().hex[:8]}"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "bridge", "sync", f"{database}.t", "--location", str(root)),
+            *("--listen", "--metastore-uri", recording, "--output", "json"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SKIPBRIDGE_CONFIG": os.devnull},
+    )
+    try:
+        with MetastoreClient(recording) as client:
+
+            def until(wanted: Callable[[], bool]) -> None:
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline and process.poll() is None:
+                    with contextlib.suppress(BridgeError):
+                        if wanted():
+                            return
+                    time.sleep(0.05)
+                process.terminate()
+                raise AssertionError(process.communicate(timeout=30))
+
+            def names() -> list[str]:
+                return client.get_partition_names(database, "t")
+
+            def settled() -> bool:
+                return "storage" in client.get_table(database, "t").parameters.get(
+                    "skipbridge.sync.state", ""
+                )
+
+            until(lambda: names() == ["p=1", "p=2"] and settled())
+            write(root, "p=3")
+            client.drop_partitions(database, "t", ["p=1"])
+            until(lambda: names() == ["p=1", "p=2", "p=3"] and settled())
+            (altered,) = client.get_partitions_by_names(database, "t", ["p=2"]).partitions
+            altered.sd.location = (tmp_path / "away").as_uri()
+            client.alter_partitions(database, "t", [altered])
+
+            def back() -> bool:
+                (found,) = client.get_partitions_by_names(database, "t", ["p=2"]).partitions
+                return bool(found.sd.location.endswith(f"{root}/p=2"))
+
+            until(lambda: back() and settled())
+            client.drop_table(database, "t")
+            time.sleep(3)  # longer than it waits between events
+            assert client.get_all_tables(database) == [], "a table that is dropped stays so"
+    finally:
+        process.terminate()
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0 and "was dropped by somebody" in told, told

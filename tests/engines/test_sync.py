@@ -526,3 +526,37 @@ def test_many_tables_and_one_that_fails(run: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0 and "5 in step, 1 synced" in result.stdout
     file.write_text(file.read_text() + "locaton = 'x'\n")
     refused(run("--all", file), "INVALID_CONFIGURATION", "locaton", "did you mean location?")
+
+
+def test_thirty_tables_several_at_once(
+    run: Any, tmp_path: Path, metastore: RunningMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In step, out of step, and one gone: each as its directory says, whatever the others are."""
+    database = f"thirty{next(_numbers)}"
+    monkeypatch.setenv("SKIPBRIDGE_SYNC_TABLES_AT_ONCE", "8")
+    for i in range(30):
+        write(tmp_path / f"t{i}", "p=1", f"p={i + 2}")
+    file = tmp_path / "tables.toml"
+    file.write_text(
+        "".join(
+            f'[[tables]]\nname = "{database}.t{i}"\nlocation = "{tmp_path}/t{i}"\n'
+            for i in range(30)
+        )
+    )
+
+    def summary(*words: object) -> dict[str, int]:
+        found = json.loads(run("--all", file, *words, "--output", "json").stdout)
+        assert len({t["table"] for t in found["tables"]}) == 30
+        return {k: n for k, n in found["summary"].items() if n}
+
+    assert summary() == {"tables": 30, "synced": 30}
+    assert summary() == {"tables": 30, "in_step": 30}
+    for i in range(0, 30, 3):
+        shutil.rmtree(tmp_path / f"t{i}" / "p=1")
+        write(tmp_path / f"t{i}", "p=100", schema="wider")
+    shutil.rmtree(tmp_path / "t29")
+    assert summary() == {"tables": 30, "synced": 10, "in_step": 19, "failed": 1}
+    with metastore.client() as client:
+        for i in range(30):
+            expected = ["p=100", f"p={i + 2}"] if i % 3 == 0 else ["p=1", f"p={i + 2}"]
+            assert sorted(client.get_partition_names(database, f"t{i}")) == sorted(expected)

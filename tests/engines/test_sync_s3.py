@@ -40,14 +40,18 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A metastore 4.0.1 to which locations on S3 are directories, all of them empty.
+    """A metastore 4.0.1 to which the locations on S3 are directories of two other files each.
 
     Without Hadoop's client of S3 it takes this bucket for a mounted directory of its own: whatever
-    it knows of the files, it was told.
+    it knows of the files on S3, it was told.
     """
     directory = tmp_path_factory.mktemp("metastore-s3")
     bucket = directory / "bucket"
-    bucket.mkdir()
+    for i in range(12):
+        place = bucket / "t" / f"day={i}" / "city=a b"
+        place.mkdir(parents=True)
+        for name in ("one", "two"):
+            (place / name).write_text("other")
     overload = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
     properties = {
         "fs.s3a.impl": overload,
@@ -118,7 +122,7 @@ def test_a_table_on_s3(sync: Any, endpoint: str, uri: str) -> None:
         names = client.get_partition_names("s3", "t")
         found = client.get_partitions_by_names("s3", "t", names).partitions
         assert {p.sd.location for p in found} == {f"{LOCATION}/day={i}/city=a b" for i in range(12)}
-        # The metastore has listed no directory for them: it would have counted no file.
+        # The metastore has listed no directory for them: it would have counted two files.
         for partition in found:
             assert partition.parameters["numFiles"] == "1"
             assert partition.parameters["numFilesErasureCoded"] == "0"
