@@ -17,7 +17,7 @@ def table() -> None:
 @table.command("create")
 @click.argument("name", metavar="DB.TABLE")
 @click.option(
-    "--location", required=True, help="Directory of Parquet files, Hive style (key=value/)."
+    "--location", required=True, help="Directory of Parquet or ORC files, Hive style (key=value/)."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be registered, change nothing.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")

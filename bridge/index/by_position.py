@@ -11,6 +11,7 @@ table (a, b)       file                   used
 ``b``              (a, b)                 b
 ``b``              (b, a), (c, a, b)      nothing: by place it is another column
 ``b``              (_col0, _col1)         _col1: there is no other way to find it
+``b``              (A, B)                 nothing: by name ORC finds it not, so it is NULL
 ``b``              (a)                    all NULL, both ways
 ``b``              (a, c)                 nothing: NULL by name, c by place
 =================  =====================  ==========================================
@@ -60,7 +61,7 @@ def reads_as(stored: StoredType, target: Type) -> bool:
     if stored.logical == "int":
         return stored.width <= _INTEGERS.get(target.kind, 0)
     if stored.logical == "timestamp":
-        return target.kind is (Kind.TIMESTAMP_TZ if stored.utc else Kind.TIMESTAMP)
+        return target.kind is Kind.TIMESTAMP and not stored.utc
     return target.kind in _SAME.get(stored.logical, ())
 
 
@@ -77,10 +78,9 @@ def agreeing(
     sure: list[int] = []
     doubtful: list[int] = []
     for i, column in enumerate(columns):
-        named = tuple(name.lower() for name in column.path) == path
         here = column.position == position and len(path) == 1
-        if (named or column.path == NAMELESS) and here and reads_as(column.type, target):
+        if column.path in (path, NAMELESS) and here and reads_as(column.type, target):
             sure.append(i)
-        elif named or here:
+        elif here or tuple(name.lower() for name in column.path) == path:
             doubtful.append(i)
     return sure, doubtful

@@ -1,4 +1,4 @@
-"""Registers a directory of Parquet files in the metastore, as an external table."""
+"""Registers a directory of Parquet or ORC files in the metastore, as an external table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.table.directory import DirectoryCatalog
+from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
 from bridge.types import UNKNOWN
 
 Progress = Callable[[int, int], None]
 _BATCH = 200
-_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
-_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
-_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_HIVE = "org.apache.hadoop.hive.ql.io."
+# Input format, output format and SerDe, as Hive's own STORED AS sets them.
+_CLASSES = {
+    PARQUET: (
+        f"{_HIVE}parquet.MapredParquetInputFormat",
+        f"{_HIVE}parquet.MapredParquetOutputFormat",
+        f"{_HIVE}parquet.serde.ParquetHiveSerDe",
+    ),
+    ORC: (f"{_HIVE}orc.OrcInputFormat", f"{_HIVE}orc.OrcOutputFormat", f"{_HIVE}orc.OrcSerde"),
+}
 
 
 def create_table(
@@ -193,15 +201,16 @@ def thrift_columns(columns: Sequence[Column]) -> list[ttypes.FieldSchema]:
 
 
 def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
+    input_format, output_format, serde = _CLASSES[table.format]
     return ttypes.StorageDescriptor(
         cols=thrift_columns(table.columns),
         location=location,
-        inputFormat=_INPUT,
-        outputFormat=_OUTPUT,
+        inputFormat=input_format,
+        outputFormat=output_format,
         compressed=False,
         numBuckets=-1,
         serdeInfo=ttypes.SerDeInfo(
-            name=None, serializationLib=_SERDE, parameters={"serialization.format": "1"}
+            name=None, serializationLib=serde, parameters={"serialization.format": "1"}
         ),
         bucketCols=[],
         sortCols=[],
@@ -210,7 +219,7 @@ def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
 
 
 def thrift_table(name: TableName, table: Table) -> ttypes.Table:
-    """An external Parquet table as the metastore keeps it."""
+    """An external table as the metastore keeps it."""
     now = int(time.time())
     return ttypes.Table(
         tableName=name.table,

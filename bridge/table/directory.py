@@ -1,4 +1,4 @@
-"""A directory of Parquet files taken as a table: no metastore needed.
+"""A directory of Parquet or ORC files taken as a table: no metastore needed.
 
 Partitions are what the directories say (``month=1/day=2``), columns what the footers say.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
 from bridge.storage.port import FileListing, Storage, data_files
-from bridge.table.infer import infer_columns
+from bridge.table.infer import format_of, infer_columns
 from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
 from bridge.table.partition import parse_partition_name, unescape
 from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
@@ -81,7 +81,7 @@ class DirectoryCatalog:
         if not len(listing):
             raise TableNotFound(
                 f"no data files below {self._location}",
-                "give the directory that holds the Parquet files, or key=value directories",
+                "give the directory that holds the files, or key=value directories",
             )
         paths: list[str] = listing.paths.to_pylist()
         directories = self._directories(paths)
@@ -94,11 +94,13 @@ class DirectoryCatalog:
             )
             for name in directories
         }
-        columns = infer_columns(self._storage, _sample(listing, paths))
+        sample = _sample(listing, paths)
+        format = format_of(self._storage, *sample[0])
+        columns = infer_columns(self._storage, sample, format)
         names = {k.name for k in keys}
         # A column that files also hold is the partition's, as in Hive.
         columns = tuple(c for c in columns if c.name not in names)
-        return Table(self.name, columns, keys, self._location)
+        return Table(self.name, columns, keys, self._location, format)
 
     def _refuse_foreign(self) -> None:
         found = {

@@ -1,4 +1,4 @@
-"""A table's schema from its files: Parquet footers of a sample, compared and widened.
+"""A table's schema from its files: Parquet or ORC footers of a sample, compared and widened.
 
 The law: the inferred type of a column holds every value of every file looked at, exactly; files
 that no common type holds are a conflict, named with both files.
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
+import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt, SchemaConflict
 from bridge.storage.parquet_tail import open_footer, read_tail
 from bridge.storage.port import Storage
+from bridge.storage.source import open_source
+from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column
 from bridge.types import (
     BIGINT,
@@ -75,14 +78,35 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
         raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
 
 
-def infer_columns(storage: Storage, files: Sequence[tuple[str, int]]) -> tuple[Column, ...]:
+def read_orc_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    """The schema in an ORC footer. Errors: as `read_schema`."""
+    try:
+        return po.ORCFile(open_source(storage, uri, size)).schema
+    except (pa.ArrowException, OSError, ValueError) as e:
+        raise FileCorrupt(f"{uri}: cannot be read as ORC: {e}", "rewrite the file") from e
+
+
+def format_of(storage: Storage, uri: str, size: int) -> str:
+    """What a file's first bytes and last say: ORC's mark, else Parquet, which its reader checks.
+
+    Errors:
+        FileUnreadable, StorageFailure.
+    """
+    begin, end = storage.read_ranges(uri, [(0, min(3, size)), (max(0, size - 4), size)])
+    return ORC if begin == b"ORC" and end[:3] == b"ORC" else PARQUET
+
+
+def infer_columns(
+    storage: Storage, files: Sequence[tuple[str, int]], format: str = PARQUET
+) -> tuple[Column, ...]:
     """Columns that hold the values of all the given files (URI and size), in order of appearance.
 
     Errors:
         SchemaConflict: two files disagree, or one has two columns that differ only in case.
         FileCorrupt, FileUnreadable.
     """
-    return merge_schemas((uri, read_schema(storage, uri, size)) for uri, size in files)
+    read = read_orc_schema if format == ORC else read_schema
+    return merge_schemas((uri, read(storage, uri, size)) for uri, size in files)
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:

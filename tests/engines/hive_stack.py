@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -185,6 +186,21 @@ def index(uri: str, name: TableName) -> Config:
 def index_and_hook(uri: str, name: TableName) -> None:
     """Indexes a table, and hooks it with all its partitions, as a user would."""
     hook_table(index(uri, name), str(name), dry_run=False, progress=_silent)
+
+
+def naming(files: list[Path], shift: int) -> ttypes.FileSelection:
+    """An answer that leaves these files out, as they are if ``shift`` (milliseconds) is 0."""
+    stats = [f.stat() for f in files]
+    texts = [str(f).encode() for f in files]
+    offsets = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
+    n = len(files)
+    packed = struct.pack(
+        f"<{n}q{n}q{n + 1}i",
+        *(s.st_size for s in stats),
+        *(s.st_mtime_ns // 1_000_000 + shift for s in stats),
+        *offsets,
+    )
+    return ttypes.FileSelection(1, 1, False, n, n, "file://", packed + b"".join(texts), [], [])
 
 
 def _silent(done: int, total: int) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ import pytest
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.hooks import hook
 from bridge.servers.hiveserver2 import HiveServer2Spec, start_hiveserver2
-from bridge.service._gen import ttypes
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT, INTEGER
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
@@ -33,6 +31,7 @@ from tests.engines.hive_stack import (
     hooked_hive,
     index,
     index_and_hook,
+    naming,
     register,
 )
 
@@ -165,7 +164,6 @@ def test_partitions_that_differ_from_the_table(
 
 
 FORMATS = {
-    "orc": "STORED AS ORC",
     "text": "ROW FORMAT DELIMITED FIELDS TERMINATED BY ','",
     "csv": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'",
     "json": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.JsonSerDe'",
@@ -190,36 +188,18 @@ def test_other_formats_ask_too(
         record = client.get_table(name.schema, name.table)
         assert hook(record)
         client.alter_table(name.schema, name.table, record)
-    # By default Hive finds ORC's columns by their position, where names prove nothing.
-    by_name = {"orc.force.positional.evolution": "false"}
     sql = f"SELECT s FROM {name} WHERE k >= 2"
     expected = [("row2",), ("row3",)]
-    refused = hive.ask(sql, {**FETCH, **by_name})
+    refused = hive.ask(sql)
     assert sorted(refused.rows) == expected and refused.read == 3
     assert "UNSUPPORTED_TABLE" in refused.warnings[0]
     files = sorted(p for p in (tmp_path / "t").iterdir() if p.name[0].isalnum())
     assert len(files) == 3
-    planner.answer = lambda own, request: _naming(files, shift=0)
+    planner.answer = lambda own, request: naming(files, shift=0)
     for settings in (FETCH, TEZ):
-        assert hive.ask(sql, {**settings, **by_name}).rows == []
-    if kind == "orc":
-        assert sorted(hive.ask(sql).rows) == expected
-    planner.answer = lambda own, request: _naming(files, shift=1)
-    assert sorted(hive.ask(sql, {**FETCH, **by_name}).rows) == expected
-
-
-def _naming(files: list[Path], shift: int) -> ttypes.FileSelection:
-    stats = [f.stat() for f in files]
-    texts = [str(f).encode() for f in files]
-    offsets = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
-    n = len(files)
-    packed = struct.pack(
-        f"<{n}q{n}q{n + 1}i",
-        *(s.st_size for s in stats),
-        *(s.st_mtime_ns // 1_000_000 + shift for s in stats),
-        *offsets,
-    )
-    return ttypes.FileSelection(1, 1, False, n, n, "file://", packed + b"".join(texts), [], [])
+        assert hive.ask(sql, settings).rows == []
+    planner.answer = lambda own, request: naming(files, shift=1)
+    assert sorted(hive.ask(sql).rows) == expected
 
 
 def test_columns_by_position_are_not_those_of_the_index(hive: HookedHive) -> None:

@@ -94,7 +94,7 @@ def write(lake: OrcLake, name: str, data: Table, rows: list[Row], rng: random.Ra
         for i, c in enumerate(data.columns):
             same = i < len(columns) and columns[i].type == c.type
             placed[leaf(c)] = stored[i] if same else None
-            at = next((j for j, n in enumerate(names) if n.lower() == c.name), None)
+            at = next((j for j, n in enumerate(names) if n == c.name), None)
             named[leaf(c)] = None if at is None else stored[at]
         by_place.append(placed)
         by_name.append(placed if layout == "nameless" else named)

@@ -1,10 +1,13 @@
 """ORC: bounds and counts of top-level columns, from the data, one stripe at a time.
 
-Unknown stay (numbers of the correctness rules in brackets): nested columns and unions, char (11),
-two columns of one name (14), dates and times before 1900 (9), decimals with more digits than their
-type has (10), and times that do not fit nanoseconds. ORC writes a time of day in the writer's zone
-and each reader makes of it what it thinks right, so bounds of times are two days wide of what was
-read here: still a bound under any zone, and a day of a year is found.
+Unknown stay (numbers of the correctness rules in brackets): nested columns and unions, two columns
+of one name (14), dates and times before 1900 (9), instants (of which Hive 4.0 reads none that it
+wrote), times that do not fit nanoseconds, and decimals with more digits than their type has (10).
+Arrow shows char as text padded with spaces: bounds of text hold with and without them (11).
+
+ORC writes a time of day in the writer's zone and each reader makes of it what it thinks right, so
+bounds of times are two days wide of what was read here: bounds under any zone, and one day of a
+year is found all the same.
 
 A file of old Hive calls its columns ``_col0``, ``_col1`` …: readers find them by their place alone.
 """
@@ -16,6 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt
@@ -91,8 +95,8 @@ def stored_columns(schema: pa.Schema) -> list[StoredColumn]:
 
 
 def _stored(arrow: pa.DataType) -> StoredType:
-    if pa.types.is_timestamp(arrow) and _TIMES_CHECKED:
-        return StoredType("INT64", "timestamp", 64, unit="us", utc=arrow.tz is not None)
+    if pa.types.is_timestamp(arrow) and arrow.tz is None and _TIMES_CHECKED:
+        return StoredType("INT64", "timestamp", 64, unit="us")
     if pa.types.is_decimal128(arrow) and (arrow.precision, arrow.scale) != (38, 6):
         # Hive 0.11 declared no digits, which is read as (38, 6).
         return StoredType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
@@ -117,6 +121,7 @@ class _Column:
         self._type = column.type
         self._leaf = LeafStatistics(column.key(), column, None, None, True, None, None, 0)
         self._scan = LeafScan(number, self._leaf)
+        self._trimmed: bytes | None = None
 
     @property
     def is_time(self) -> bool:
@@ -125,13 +130,24 @@ class _Column:
     def update(self, values: pa.Array) -> None:
         if self.is_time:
             values = values.cast(pa.int64())
+        elif self._type.logical == "string":
+            self._trim(values)
         self._scan.update(Arrays({self.number: pa.chunked_array([values])}))
+
+    def _trim(self, values: pa.Array) -> None:
+        """Finds the least text without the spaces at its end: it sorts before itself with them."""
+        if pc.any(pc.ends_with(values, " ")).as_py():
+            trimmed = pc.ascii_rtrim(values, " ").cast(pa.large_binary())
+            least = pc.min(trimmed).as_py()
+            self._trimmed = least if self._trimmed is None else min(self._trimmed, least)
 
     def finish(self) -> LeafStatistics:
         leaf = self._leaf
         if not self.known:
             return leaf
         self._scan.finish()
+        if self._trimmed is not None:
+            leaf.lower, leaf.exact = min(leaf.lower, self._trimmed), False
         if leaf.nans is None and not self._type.is_floating:
             leaf.nans = 0
         if leaf.lower is not None:

@@ -5,6 +5,7 @@ import pytest
 from bridge.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refusal, refuse_unsupported, storage_format
+from bridge.table.formats import INDEXED
 
 HIVE = "org.apache.hadoop.hive.ql.io."
 PARQUET = (HIVE + "parquet.MapredParquetInputFormat", HIVE + "parquet.serde.ParquetHiveSerDe")
@@ -95,3 +96,15 @@ def test_list_bucketing_is_refused() -> None:
     skewed.sd.storedAsSubDirectories = True
     with pytest.raises(UnsupportedTable, match="skewed"):
         refuse_unsupported(skewed)
+
+
+def test_orc_is_for_those_who_ask_for_it() -> None:
+    orc = (HIVE + "orc.OrcInputFormat", HIVE + "orc.OrcSerde")
+    with pytest.raises(UnsupportedTable, match="not a Parquet table"):
+        refuse_unsupported(table(classes=orc))
+    refuse_unsupported(table(classes=orc), INDEXED)
+    text = ("org.apache.hadoop.mapred.TextInputFormat", "x.LazySimpleSerDe")
+    with pytest.raises(UnsupportedTable, match="not a Parquet or ORC table"):
+        refuse_unsupported(table(classes=text), INDEXED)
+    with pytest.raises(UnsupportedTable, match="ACID"):
+        refuse_unsupported(table({"transactional": "true"}, classes=orc), INDEXED)

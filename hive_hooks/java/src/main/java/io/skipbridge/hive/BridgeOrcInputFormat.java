@@ -1,5 +1,6 @@
 package io.skipbridge.hive;
 
+import io.skipbridge.hive.wire.FileSelection;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.io.CombineHiveInputFormat.AvoidSplitCombination;
@@ -9,18 +10,31 @@ import org.apache.hadoop.mapred.JobConf;
 
 import java.io.IOException;
 
-/** Hive's ORC input format without the files that hold no matching row; it never calls listStatus, so its splits are looked through. */
+/**
+ * Hive's ORC input format without the files that hold no matching row; it never calls listStatus, so its splits are looked through.
+ *
+ * <p>Hive finds ORC's columns by name or by place: the planner names a file only where both ways lead to the same column.
+ */
 public class BridgeOrcInputFormat
         extends OrcInputFormat
         implements AvoidSplitCombination
 {
-    private static final String BY_POSITION = "orc.force.positional.evolution";
+    private static final String STRATEGY = "hive.exec.orc.split.strategy";
+    private static final String CHOSEN_BY_HIVE = "HYBRID";
+    private static final String WITHOUT_FOOTERS = "BI";
 
+    /** Where most files are skipped Hive does not read their footers either, unless it was told how to go about its splits. */
     @Override
     public InputSplit[] getSplits(JobConf job, int count)
             throws IOException
     {
-        return FileSkipper.keep(super.getSplits(job, count), job, BY_POSITION);
+        FileSelection selection = Selections.SHARED.of(job, null);
+        JobConf splitting = job;
+        if (selection.skipsMost() && CHOSEN_BY_HIVE.equalsIgnoreCase(job.getTrimmed(STRATEGY, CHOSEN_BY_HIVE))) {
+            splitting = new JobConf(job);
+            splitting.set(STRATEGY, WITHOUT_FOOTERS);
+        }
+        return FileSkipper.keep(super.getSplits(splitting, count), job, selection);
     }
 
     @Override

@@ -12,8 +12,10 @@ import org.slf4j.LoggerFactory;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /** Leaves out of a listing what the planner says holds no matching row, file by file: size and time have to be those that it knows. */
 final class FileSkipper
@@ -60,23 +62,23 @@ final class FileSkipper
     }
 
     /** For formats that list by themselves: the files of the splits are listed once more, a directory a call, for their times. */
-    static InputSplit[] keep(InputSplit[] splits, JobConf job, String byPosition)
+    static InputSplit[] keep(InputSplit[] splits, JobConf job, FileSelection selection)
             throws IOException
     {
-        FileSelection selection = splits.length == 0 ? FileSelection.everything() : Selections.SHARED.of(job, byPosition);
-        if (!selection.skipsAny()) {
-            count(job, selection, splits.length, splits.length);
-            return splits;
-        }
+        Set<Path> listed = new HashSet<>();
+        Set<Path> left = new HashSet<>();
         Map<Path, Map<Path, FileStatus>> directories = new HashMap<>();
         List<InputSplit> kept = new ArrayList<>(splits.length);
         for (InputSplit split : splits) {
-            if (!(split instanceof FileSplit) || !skips(selection, ((FileSplit) split).getPath(), directories, job)) {
+            Path path = split instanceof FileSplit ? ((FileSplit) split).getPath() : null;
+            listed.add(path);
+            if (path == null || !selection.skipsAny() || !skips(selection, path, directories, job)) {
                 kept.add(split);
+                left.add(path);
             }
         }
-        count(job, selection, splits.length, kept.size());
-        return kept.toArray(new InputSplit[0]);
+        count(job, selection, listed.size(), left.size());
+        return kept.size() == splits.length ? splits : kept.toArray(new InputSplit[0]);
     }
 
     private static boolean skips(FileSelection selection, Path path, Map<Path, Map<Path, FileStatus>> directories, JobConf job)

@@ -16,13 +16,15 @@ public final class FileSelection
 
     private final long generation;
     private final boolean none;
+    private final long known;
     private final Map<String, long[]> skipped;
     private final List<String> notes;
 
-    private FileSelection(long generation, boolean none, Map<String, long[]> skipped, List<String> notes)
+    private FileSelection(long generation, boolean none, long known, Map<String, long[]> skipped, List<String> notes)
     {
         this.generation = generation;
         this.none = none;
+        this.known = known;
         this.skipped = skipped;
         this.notes = notes;
     }
@@ -30,7 +32,7 @@ public final class FileSelection
     /** Skips nothing. */
     public static FileSelection everything()
     {
-        return new FileSelection(-1, false, Collections.emptyMap(), Collections.emptyList());
+        return new FileSelection(-1, false, 0, Collections.emptyMap(), Collections.emptyList());
     }
 
     static FileSelection read(FrameReader reader)
@@ -38,6 +40,7 @@ public final class FileSelection
         int protocol = -1;
         long generation = -1;
         boolean none = false;
+        long known = 0;
         long count = 0;
         String root = "";
         ByteBuffer files = ByteBuffer.allocate(0);
@@ -52,6 +55,9 @@ public final class FileSelection
                     break;
                 case 3:
                     none = reader.is(FrameReader.BOOL) ? reader.bool() : none;
+                    break;
+                case 4:
+                    known = reader.is(FrameReader.I64) ? reader.i64() : known;
                     break;
                 case 5:
                     count = reader.is(FrameReader.I64) ? reader.i64() : count;
@@ -72,7 +78,7 @@ public final class FileSelection
         if (protocol != PROTOCOL) {
             throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PROTOCOL);
         }
-        return new FileSelection(generation, none, unpack(root, files, count), notes);
+        return new FileSelection(generation, none, known, unpack(root, files, count), notes);
     }
 
     private static Map<String, long[]> unpack(String root, ByteBuffer packed, long count)
@@ -115,6 +121,12 @@ public final class FileSelection
     public boolean skipsAny()
     {
         return none || !skipped.isEmpty();
+    }
+
+    /** Whether at least half of the files that the planner knows are skipped. */
+    public boolean skipsMost()
+    {
+        return none || (!skipped.isEmpty() && skipped.size() >= known / 2);
     }
 
     /** Files named; what bounds the memory of those who keep selections. */
