@@ -5,22 +5,18 @@ of exactly that file (path, size, time) proves that none of its rows satisfies t
 reader drops a file only where all three agree with its own listing, so that nothing here needs to
 be fresh: what the index does not know, or knows in another state, is read.
 
-An index's own partition names are never taken as proof, since the reader knows better which
-directory belongs to which partition now; they only leave out files that the reader did not list
-anyway. Only where keys and columns are mixed in an OR are keys worth asking the catalogue whose
-each file is now, see `bridge.planner.owners`.
+Partition keys are never taken as proof, since the reader knows better which directory belongs to
+which partition now; they only leave out files that the reader did not list anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.errors import BridgeError
 from bridge.expression.bind import bind
 from bridge.expression.fold import KEPT, conjunction, disjunction
 from bridge.expression.nodes import (
@@ -30,11 +26,8 @@ from bridge.expression.nodes import (
     BoundOr,
     BoundPredicate,
 )
-from bridge.expression.statistics import Mask
-from bridge.index.serving import ServingIndex
 from bridge.planner.files import FilePruner
 from bridge.planner.index_view import IndexView
-from bridge.planner.owners import ByLocation, by_owner, mixes
 from bridge.planner.partitions import select_partitions
 from bridge.planner.report import IndexNotUsed
 from bridge.planner.request import ScanRequest
@@ -68,16 +61,8 @@ class FileSelection:
     not_used: tuple[IndexNotUsed, ...] = ()
 
 
-def select_files(
-    table: Table,
-    view: IndexView,
-    request: ScanRequest,
-    partitions: Callable[[], ByLocation | None] = lambda: None,
-) -> FileSelection:
-    """Selects by one vectorised pass over the index; storage is not asked.
-
-    Args:
-        partitions: what the catalogue has now, asked only if the predicate is the better for it.
+def select_files(table: Table, view: IndexView, request: ScanRequest) -> FileSelection:
+    """Selects by one vectorised pass over the index; neither storage nor metastore is asked.
 
     Errors:
         ColumnNotFound, AmbiguousColumn: the predicate names a column that the table has not.
@@ -100,10 +85,7 @@ def select_files(
             wanted = set(kept.names)
             listed = np.array([n in wanted for n in names], np.bool_)[serving.partition]
     known = int(np.count_nonzero(listed))
-    pruner = FilePruner(table, view, request.semantics)
-    never = pruner.never(_of_data(predicate))
-    if mixes(predicate):
-        never = _with_keys(never, predicate, pruner, table, serving, partitions)
+    never = FilePruner(table, view, request.semantics).never(_of_data(predicate))
     if never is None:
         return FileSelection(view.generation, known=known, not_used=view.not_used)
     ordinals = np.flatnonzero(never & listed & serving.trusted)
@@ -115,27 +97,6 @@ def select_files(
         modified=serving.modified[ordinals],
         not_used=view.not_used,
     )
-
-
-def _with_keys(
-    never: Mask | None,
-    predicate: BoundExpression,
-    pruner: FilePruner,
-    table: Table,
-    serving: ServingIndex,
-    partitions: Callable[[], ByLocation | None],
-) -> Mask | None:
-    """Adds the files that the values of their partition's keys leave no match."""
-    try:
-        current = partitions()
-    except BridgeError:  # only a better answer than none is lost
-        return never
-    for form in by_owner(predicate, table, serving, current or {}) or ():
-        found = pruner.never(_of_data(form.expression))
-        if found is not None:
-            mine = found & form.files
-            never = mine if never is None else never | mine
-    return never
 
 
 def _of_data(predicate: BoundExpression) -> BoundExpression:

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
 from bridge import __version__, telemetry
@@ -19,7 +19,6 @@ from bridge.engines.trino.translate import translate as translate_trino
 from bridge.errors import BridgeError, InvalidRequest
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.estimates import Estimate, row_estimate
-from bridge.planner.owners import current_partitions
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.selection import select_files
@@ -223,9 +222,7 @@ class PlannerHandler:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.indexed_table(scan.table)
-        view = self._planner.views.view(table)
-        partitions = partial(current_partitions, self._planner.catalog, table)
-        found = select_files(table, view, scan, partitions)
+        found = select_files(table, self._planner.views.view(table), scan)
         telemetry.PLANS.labels(request.engine).inc()
         telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
         return encode_selection(found, scan.dropped)
