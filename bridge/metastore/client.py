@@ -91,6 +91,10 @@ class MetastoreClient(Caller):
             self.call("create_database", database, repeatable=False)
         except ttypes.AlreadyExistsException:
             return False
+        except MetastoreFailure:
+            if name.lower() in self.get_all_databases():  # made by another in the same moment
+                return False
+            raise
         return True
 
     def alter_database(self, name: str, altered: ttypes.Database) -> None:
@@ -146,10 +150,12 @@ class MetastoreClient(Caller):
                 repeatable=False,
             )
         except ttypes.AlreadyExistsException as error:
-            raise TableExists(
-                f"table {table.dbName}.{table.tableName} exists already",
-                "choose another name, or drop it first",
-            ) from error
+            raise _exists(table) from error
+        except MetastoreFailure as error:
+            # Two that make it in the same moment: the database refuses one by its unique key.
+            if table.tableName.lower() in self.get_all_tables(table.dbName):
+                raise _exists(table) from error
+            raise
         except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
             if table.dbName.lower() not in self.get_all_databases():
                 self._schema_not_found(table.dbName)
@@ -428,6 +434,13 @@ class MetastoreClient(Caller):
             f"no table {database}.{table} in the metastore",
             _nearest(table, known, prefix=f"{database}."),
         )
+
+
+def _exists(table: ttypes.Table) -> TableExists:
+    return TableExists(
+        f"table {table.dbName}.{table.tableName} exists already",
+        "choose another name, or drop it first",
+    )
 
 
 def _environment(context: Mapping[str, str] | None) -> ttypes.EnvironmentContext | None:

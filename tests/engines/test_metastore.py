@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -155,6 +156,20 @@ def test_databases_and_tables(shop: Shop) -> None:
     assert client.get_all_tables(shop.name) == ["orders"]
     client.drop_database(shop.name, cascade=True)
     assert shop.name not in client.get_all_databases()
+
+
+def test_many_who_make_one_table_at_once(shop: Shop) -> None:
+    def make(round_: int) -> str:
+        try:
+            shop.table(f"contested{round_}")
+        except TableExists:
+            return "exists"
+        return "made"
+
+    with ThreadPoolExecutor(8) as threads:
+        for round_ in range(5):
+            done = list(threads.map(make, [round_] * 8))
+            assert sorted(done) == [*["exists"] * 7, "made"], done
 
 
 def test_unknown_names_come_with_the_nearest(shop: Shop) -> None:

@@ -193,7 +193,9 @@ def test_a_process_that_is_killed(
         assert 20 <= begun < 300
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         report = json.loads(done.stdout)
-        assert report["counts"]["added"] + begun == 300 and report["partitions"] == 300
+        # A call under way is carried out though its caller is gone.
+        assert 0 <= 300 - begun - report["counts"]["added"] <= 5 * 4, begun
+        assert report["partitions"] == 300
         assert len(client.get_partition_names(database, "t")) == 300
 
 
