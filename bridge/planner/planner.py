@@ -33,6 +33,7 @@ from bridge.expression.residual import references
 from bridge.expression.text import format_bound
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.batch_statistics import BatchStatistics, exact_statistics
+from bridge.planner.definitions import Definitions
 from bridge.planner.files import (
     HIDDEN_COLUMNS,
     FilePruner,
@@ -478,8 +479,7 @@ class Planner:
         self.views = views
         self.listings = listings
         self._freshness = freshness
-        self._metadata_ttl = metadata_ttl
-        self._tables: dict[TableName, tuple[float, Table]] = {}
+        self._definitions = Definitions(catalog, metadata_ttl)
         self._scopes: dict[TableName, tuple[Table, Scope]] = {}
         self.pins = Pins()
 
@@ -501,15 +501,7 @@ class Planner:
 
         Errors: as `table`.
         """
-        held = self._tables.get(name)
-        now = time.monotonic()
-        if held is not None and now - held[0] <= self._metadata_ttl:
-            return held[1]
-        if len(self._tables) > 10_000:
-            self._tables.clear()
-        table = self.catalog.table(name)
-        self._tables[name] = (now, table)
-        return table
+        return self._definitions.table(name)
 
     def scope(self, table: Table) -> Scope:
         """The names of a table, its hidden columns included."""
@@ -530,10 +522,24 @@ class Planner:
         Errors:
             TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
         """
+        return self.open(request, self.pin(request))
+
+    def pin(self, request: ScanRequest) -> Pin:
+        """What a scan sees of its table: asks the metastore and the index's store where it must.
+
+        Errors:
+            TableNotFound, GenerationNotFound and their like.
+        """
         if is_fresh(request.freshness):
-            self._tables.pop(request.table, None)
-            self.catalog.forget(request.table)
-        pin = self._pin(request.query_id, request.table, request.generation)
+            self._definitions.forget(request.table)
+        return self._pin(request.query_id, request.table, request.generation)
+
+    def open(self, request: ScanRequest, pin: Pin) -> ScanPlan:
+        """Opens the plan of a pinned table; waits for nothing.
+
+        Errors:
+            ColumnNotFound, InvalidConfiguration and their like.
+        """
         return ScanPlan(self, request, pin, self._mode(request.freshness, pin))
 
     def look_ahead(self, query_id: str, name: TableName) -> None:

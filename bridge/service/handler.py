@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from bridge.service.selection import encode_selection
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table
+from bridge.service.turns import Turns
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
@@ -107,6 +109,7 @@ class PlannerHandler:
         # Of their own: answers that list for long must not keep splits from being made.
         self._answers = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-answer")
         self._estimates = Estimates(self._answers)
+        self._turns = Turns()
 
     def health(self) -> ttypes.Health:
         uptime = int(time.monotonic() - self._started)
@@ -183,16 +186,8 @@ class PlannerHandler:
     ) -> ttypes.SplitBatch:
         source = self.plans.get(handle, SplitSource)
         wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
-        batch = source.next(token, min(max_splits, _MAX_SPLITS), wait)
-        report = None
-        if batch.finished:
-            funnel = source.report()
-            report = json.dumps(funnel.to_dict())
-            telemetry.FILES.labels("kept").inc(funnel.files_kept)
-            telemetry.FILES.labels("skipped").inc(funnel.files_total - funnel.files_kept)
-        if batch.splits is not None:
-            telemetry.SPLITS.inc(batch.splits.num_splits)
-        return encode_batch(batch, report)
+        with self._turns.turn() if source.plan.prompt else nullcontext():
+            return _next(source, token, min(max_splits, _MAX_SPLITS), wait)
 
     @_answers_failures
     def explain(self, request: ttypes.PlanRequest) -> str:
@@ -222,15 +217,20 @@ class PlannerHandler:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.indexed_table(scan.table)
-        found = select_files(table, self._planner.views.view(table), scan)
+        view = self._planner.views.view(table)
+        with self._turns.turn():
+            found = select_files(table, view, scan)
         telemetry.PLANS.labels(request.engine).inc()
         telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
         return encode_selection(found, scan.dropped)
 
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
-        plan = self._planner.plan(self._scan(request))
         settings = self._split_settings(dict(request.options or {}))
-        return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
+        scan = self._scan(request)
+        pin = self._planner.pin(scan)
+        with self._turns.turn():
+            plan = self._planner.open(scan, pin)
+            return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
 
     def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
         options = dict(request.options or {})
@@ -270,6 +270,19 @@ class PlannerHandler:
         return with_parallelism(
             settings, _positive(options, "workers", 1), _positive(options, "concurrency", 4)
         )
+
+
+def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.SplitBatch:
+    batch = source.next(token, most, wait)
+    report = None
+    if batch.finished:
+        funnel = source.report()
+        report = json.dumps(funnel.to_dict())
+        telemetry.FILES.labels("kept").inc(funnel.files_kept)
+        telemetry.FILES.labels("skipped").inc(funnel.files_total - funnel.files_kept)
+    if batch.splits is not None:
+        telemetry.SPLITS.inc(batch.splits.num_splits)
+    return encode_batch(batch, report)
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

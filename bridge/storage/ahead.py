@@ -28,6 +28,8 @@ _FEW = 32
 _AGAIN = 1.0
 _ARRAYS = 4096
 _found: dict[int, float] = {}
+_asked: dict[int, tuple[float, npt.NDArray[np.bool_]]] = {}
+"""By an array's address: since when, and which of its pages were asked for."""
 _LIBC: Any = None
 if sys.platform == "linux":
     _LIBC = ctypes.CDLL(None)
@@ -57,7 +59,9 @@ def some(array: Any, places: Places) -> None:
     begin = array.ctypes.data
     if not len(places) or _lately(begin):
         return
-    pages = np.sort((begin + places * array.itemsize) // _PAGE)
+    pages = _not_asked(begin, array.nbytes, (begin + places * array.itemsize) // _PAGE)
+    if not len(pages):
+        return
     if len(pages) > _FEW:  # a call to learn which are here costs less than so many in vain
         missing = _absent(int(pages[0]), int(pages[-1]) + 1)
         pages = pages[missing[pages - pages[0]]]
@@ -89,6 +93,25 @@ def texts(array: Any, places: Places) -> None:
 def forget() -> None:
     """What was there need not be there any more: pages were dropped, as benchmarks do."""
     _found.clear()
+    _asked.clear()
+
+
+def _not_asked(begin: int, size: int, pages: Places) -> Places:
+    """Which pages, in order, nobody asked for in the last moment: a request in vain costs what a
+    warm look-up does.
+    """
+    now = time.monotonic()
+    held = _asked.get(begin)
+    first, last = begin // _PAGE, (begin + size - 1) // _PAGE
+    if held is None or now - held[0] >= _AGAIN or len(held[1]) != last - first + 1:
+        if len(_asked) > _ARRAYS:
+            _asked.clear()
+        held = now, np.zeros(last - first + 1, np.bool_)
+        _asked[begin] = held
+    done = held[1]
+    fresh = np.sort(pages[~done[pages - first]])
+    done[fresh - first] = True
+    return fresh
 
 
 def _lately(address: int) -> bool:

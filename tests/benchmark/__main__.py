@@ -37,6 +37,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
     "metadata": ("Trino 476: LIMIT, top-N, count and min/max", metadata.run),
+    "lookup": ("Trino 476, one row by a random id in 5,000 files", trino.lookup),
     "large": ("Trino 476, 8 large files", trino.large),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }

@@ -75,6 +75,26 @@ def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
     return directory
 
 
+def random_ids(count: int = 5_000) -> tuple[Path, list[int]]:
+    """lineitem at SF 0.5 in ``count`` files, each row with an id that no order knows; some ids."""
+    directory = root() / f"ids-{count}"
+    table = _lineitem(0.5).combine_chunks()
+    ids = np.random.default_rng(11).integers(0, 2**62, table.num_rows)
+    sought = [int(i) for i in ids[:: len(ids) // 20]]
+    if (directory / "_DONE").exists():
+        return directory, sought
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    table = table.append_column("id", pa.array(ids))
+    edges = np.linspace(0, table.num_rows, count + 1).astype(int).tolist()
+    for i in range(count):
+        part = table.slice(edges[i], edges[i + 1] - edges[i])
+        pq.write_table(part, directory / f"part-{i:06d}.parquet", compression="zstd")
+    _age(directory)
+    (directory / "_DONE").touch()
+    return directory, sought
+
+
 def large_files() -> Path:
     """Eight files of at least 128 MB: lineitem at SF 4, all in one directory."""
     directory = root() / "lineitem-large"

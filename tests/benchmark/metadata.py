@@ -34,7 +34,7 @@ def run(pairs: int = 3) -> list[Figure]:
             ours_rows, stock_rows = query("bridge", sql), query("hive", sql)
             assert len(ours_rows) == len(stock_rows)
             assert not same or ours_rows == stock_rows, title
-            ours = median(lambda sql=sql: query("bridge", sql), 9, 3)  # type: ignore[misc]
+            ours = median(lambda sql=sql: query("bridge", sql), 15, 30)  # type: ignore[misc]
             stock = median(lambda sql=sql: query("hive", sql), pairs, 0)  # type: ignore[misc]
             print(f"{title}: skipbridge {ours:.3f} s, stock hive {stock:.2f} s", flush=True)
             figures.append(Figure(f"{title}: skipbridge", ours, "s", "≤ 0.25 s", f"{count} files"))

@@ -1,0 +1,63 @@
+"""Definitions of tables, taken as known for a moment and asked for once by many at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+
+from bridge.table.model import Catalog, Table, TableName
+
+_MOST = 10_000
+
+
+class Definitions:
+    """Tables of one catalogue; shared by all threads.
+
+    Args:
+        ttl: seconds for which a definition counts, from when it was asked for.
+    """
+
+    def __init__(self, catalog: Catalog, ttl: float) -> None:
+        self._catalog = catalog
+        self._ttl = ttl
+        self._lock = threading.Lock()
+        self._known: dict[TableName, tuple[float, Table]] = {}
+        self._asked: dict[TableName, tuple[float, Future[Table]]] = {}
+
+    def table(self, name: TableName) -> Table:
+        """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable."""
+        now = time.monotonic()
+        held = self._known.get(name)
+        if held is not None and now - held[0] <= self._ttl:
+            return held[1]
+        with self._lock:
+            under_way = self._asked.get(name)
+            joins = under_way is not None and now - under_way[0] <= self._ttl
+            if under_way is None or not joins:
+                under_way = self._asked[name] = (now, Future())
+        if joins:
+            return under_way[1].result()
+        try:
+            table = self._catalog.table(name)
+        except BaseException as error:
+            under_way[1].set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                kept = self._asked.get(name) is under_way
+                if kept:
+                    del self._asked[name]
+        under_way[1].set_result(table)
+        if kept:  # not if it was to be forgotten meanwhile
+            if len(self._known) > _MOST:
+                self._known.clear()
+            self._known[name] = (now, table)
+        return table
+
+    def forget(self, name: TableName) -> None:
+        """The next answer about the table is asked for after this moment."""
+        with self._lock:
+            self._known.pop(name, None)
+            self._asked.pop(name, None)
+        self._catalog.forget(name)
