@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.expression.nodes import Literal, Op, Predicate, Reference
-from bridge.types import STRING
+from bridge.expression.nodes import Expression, Literal, Op, Predicate, Reference
+from bridge.expression.terms import call
+from bridge.types import BOOLEAN, STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,26 @@ class LikePattern:
             return Predicate(Op.IS_NOT_NULL, reference)
         op = Op.EQ if self.whole else Op.STARTS_WITH
         return Predicate(op, reference, (Literal(self.prefix.encode(), STRING),))
+
+
+def matches(reference: Reference, pattern: str, escape: str | None) -> Expression | None:
+    """The whole of a pattern, for indexes that hold a column's values; None if it has no meaning.
+
+    >>> matches(Reference(("c",)), "a!%b_", "!").reference.text
+    "like(c, 'a\\\\%b_')"
+    """
+    spelled: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if escape is not None and character == escape:
+            character = next(characters, "")
+            if character not in ("%", "_", escape):
+                return None
+            spelled.append("\\" + character if character in "%_\\" else character)
+        else:
+            spelled.append("\\\\" if character == "\\" else character)
+    found = call("like", [reference, Literal("".join(spelled).encode(), STRING)])
+    return None if found is None else Predicate(Op.EQ, found, (Literal(True, BOOLEAN),))
 
 
 def parse_like(pattern: str, escape: str | None) -> LikePattern:

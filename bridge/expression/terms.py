@@ -11,6 +11,8 @@ quarter, hour, minute  Gregorian calendar
 date_trunc(unit, t)    the same; year, quarter, month, week (from Monday), day, hour, minute
 add, subtract,         integers, where the result fits the column's own width: Hive wraps,
 multiply, modulus      Trino fails; one side is a constant; modulus has the dividend's sign
+like(s, pattern)       valid UTF-8, of Trino: % and _ stand for line ends too, _ for a code point;
+                       the pattern's escape is the backslash, see `bridge.expression.like`
 great_circle_distance  kilometres on a sphere of 6371.01 km; no values are held of it
 =====================  =======================================================================
 """
@@ -29,7 +31,7 @@ import pyarrow.compute as pc
 
 from bridge.expression.literals import exact_number
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference
-from bridge.types import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
+from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
 
 Argument = BoundReference | Literal
 _TEXT = (Kind.STRING, Kind.VARCHAR)
@@ -77,6 +79,10 @@ def _substring(values: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
     begin = constants[0] - 1
     stop = begin + constants[1] if len(constants) > 1 else None
     return pc.utf8_slice_codeunits(values, begin, stop)
+
+
+def _like(values: pa.Array, constants: Sequence[Any]) -> pa.Array:
+    return pc.match_like(values, constants[0].decode())
 
 
 def _counts(constants: Sequence[Any]) -> bool:
@@ -136,6 +142,9 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _text(pc.ascii_lower),
     "upper": _text(pc.ascii_upper),
     "substring": Function(_TEXT, lambda _: STRING, _counts, _substring),
+    "like": Function(
+        _TEXT, lambda _: BOOLEAN, lambda c: len(c) == 1 and isinstance(c[0], bytes), _like
+    ),
     "year": _part("y", lambda v: _months(v) // 12 + 1970),
     "quarter": _part("q", lambda v: _months(v) % 12 // 3 + 1),
     "month": _part("M", lambda v: _months(v) % 12 + 1),
@@ -249,6 +258,24 @@ def columns_of(reference: BoundReference) -> list[BoundReference]:
     if not isinstance(reference, BoundCall):
         return [reference]
     return [c for a in reference.arguments if isinstance(a, BoundReference) for c in columns_of(a)]
+
+
+def unbound(call: BoundCall) -> Call:
+    """A bound call as it was asked for."""
+    arguments: list[Reference | Literal] = []
+    for argument in call.arguments:
+        if isinstance(argument, BoundCall):
+            arguments.append(unbound(argument))
+        else:
+            plain = argument if isinstance(argument, Literal) else Reference(argument.path)
+            arguments.append(plain)
+    return Call(call.path, call.function, tuple(arguments))
+
+
+def innermost(call: BoundCall) -> str:
+    """The name of the function that the column itself is put into."""
+    inner = call.arguments[0]
+    return innermost(inner) if isinstance(inner, BoundCall) else call.function
 
 
 def agreed(dates: bool, values: npt.NDArray[np.int64]) -> bool:

@@ -22,7 +22,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from bridge.errors import InvalidPredicate, UnsupportedType
 from bridge.expression.calendar import parse_date, parse_instant, parse_timestamp
 from bridge.expression.format import format, format_bound
-from bridge.expression.like import parse_like
+from bridge.expression.like import matches, parse_like
 from bridge.expression.literals import (
     around,
     domain,
@@ -273,7 +273,10 @@ class _Parser:
         pattern = parse_like(literal.value.decode(), mark)
         known: Expression = pattern.predicate(reference)
         if not pattern.exact:
-            known = And((known, self._drop(node)))
+            # Hive and Spark read some patterns otherwise.
+            trino = self.dialect == "trino"
+            whole = matches(reference, literal.value.decode(), mark) if trino else None
+            known = And((known, whole or self._drop(node)))
         return _negated(known) if node.args.get("negate") else known
 
     def _reference(self, node: exp.Expression) -> Reference | None:

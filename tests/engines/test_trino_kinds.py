@@ -144,6 +144,12 @@ def test_values(lake: Lake) -> None:
     most = len({n // ROWS for n in starting})
     assert most < FILES
     _holds(lake, "category LIKE 'category 1%'", sorted(starting), most)
+    within = [r["n"] for r in lake.rows if (r["category"] or "").endswith("y 7")]
+    most = len({n // ROWS for n in within})
+    assert 0 < most < FILES
+    _holds(lake, "category LIKE 'c%_ 7'", within, most)
+    _holds(lake, "category LIKE '%gory!_7' ESCAPE '!'", [], 0)
+    _holds(lake, "upper(category) = 'CATEGORY 7'", within, most)
     amounts = [r["n"] for r in lake.rows if r["amount"] not in (0, 1)]
     _holds(lake, "amount NOT IN (0, 1)", sorted(amounts), FILES * 3 // 4)
 

@@ -10,7 +10,17 @@ from strategies import Table, value
 
 from bridge.expression.nodes import Call, Expression, Literal, Op, Predicate, Reference
 from bridge.expression.terms import call
-from bridge.types import BIGINT, DATE, INTEGER, INTEGER_RANGE, STRING, TIMESTAMP, Kind, Type
+from bridge.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    INTEGER_RANGE,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+)
 
 EPOCH = dt.datetime(1970, 1, 1)
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
@@ -24,6 +34,8 @@ def random_call(rng: random.Random, path: tuple[str, ...], kind: Type) -> Call |
     column = Reference(path)
     found: Call | None = None
     if kind.kind in TEXT:
+        if rng.random() < 0.25:
+            return call("like", [column, Literal(_pattern(rng), STRING)])
         found = call(rng.choice(("lower", "upper")), [column])
         if rng.random() < 0.5:
             inner: Any = column if rng.random() < 0.5 or found is None else found
@@ -58,6 +70,8 @@ def apply(asked: Call, given: Any, kind: Type) -> tuple[Any, Type]:
             return given.decode("utf-8", "surrogatepass").lower().encode(), result
         case "upper":
             return given.decode("utf-8", "surrogatepass").upper().encode(), result
+        case "like":
+            return _like(given.decode(), constants[0].decode()), result
         case "substring":
             text = given.decode()
             begin = constants[0] - 1
@@ -75,6 +89,24 @@ def apply(asked: Call, given: Any, kind: Type) -> tuple[Any, Type]:
     return _time(asked.function, given, kind, constants), result
 
 
+def _pattern(rng: random.Random) -> bytes:
+    parts = ("%", "%", "_", "\\%", "\\_", "\\\\", "a", "b", "z", "é", "\n")
+    return "".join(rng.choice(parts) for _ in range(rng.choice((1, 2, 3, 4)))).encode()
+
+
+def _like(text: str, pattern: str) -> bool:
+    if not pattern:
+        return not text
+    first, rest = pattern[0], pattern[1:]
+    if first == "%":
+        return any(_like(text[i:], rest) for i in range(len(text) + 1))
+    if first == "\\":
+        first, rest = rest[0], rest[1:]
+    elif first == "_" and text:
+        return _like(text[1:], rest)
+    return text[:1] == first and _like(text[1:], rest)
+
+
 def _wrapped(number: int, kind: Type) -> int:
     """Beyond the column's own width, as Hive has it; Trino fails, or is wider."""
     least, greatest = INTEGER_RANGE[kind.kind]
@@ -84,6 +116,8 @@ def _wrapped(number: int, kind: Type) -> int:
 def _result(name: str, kind: Type) -> Type:
     if name in ("lower", "upper", "substring"):
         return STRING
+    if name == "like":
+        return BOOLEAN
     if name == "date_trunc":
         return DATE if kind.kind is Kind.DATE else TIMESTAMP
     return BIGINT

@@ -20,7 +20,7 @@ from bridge.engines.translation import (
 from bridge.engines.trino.tuple_domain import Domain, TupleDomain, reference, type_of
 from bridge.engines.trino.values import NotTranslatable, decode
 from bridge.expression.builders import and_, or_
-from bridge.expression.like import parse_like
+from bridge.expression.like import matches, parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,
     AlwaysTrue,
@@ -232,7 +232,9 @@ class _Reader:
             raise NotTranslatable(describe(node))
         like = parse_like(pattern, escape)
         predicate = like.predicate(found)
-        return predicate if like.exact else And((predicate, self._drop(describe(node))))
+        if like.exact:
+            return predicate
+        return And((predicate, matches(found, pattern, escape) or self._drop(describe(node))))
 
     def _reference(self, node: Any, depth: int) -> Reference:
         found = self._operand(node, depth)

@@ -153,6 +153,8 @@ def evaluate(call: Call, stored: StoredType, values: Any) -> tuple[Any, StoredTy
         except pa.ArrowInvalid:  # no UTF-8
             return None
         changed = function.apply(texts, constants)
+        if changed is not None and pa.types.is_boolean(changed.type):
+            return changed.cast(pa.int64()).to_numpy(), _NUMBER
         return None if changed is None else (changed.cast(pa.large_binary()), _TEXT)
     if not isinstance(values, np.ndarray):
         return None

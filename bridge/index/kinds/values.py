@@ -1,8 +1,8 @@
 """Value lists: all distinct values of a column, of files that have few.
 
-What a file's values are is then known exactly, and any predicate over the column is asked of the
-list: =, <>, IN, NOT IN, ranges and prefixes. A file with more values than the limit, or with one
-that cannot be told exactly in the table's type, has no list.
+What a file's values are is then known exactly, and any predicate over the column, or over a
+function of it, is asked of the list: =, <>, IN, NOT IN, ranges, LIKE. A file with more values than
+the limit, or with one that cannot be told exactly in the table's type, has no list.
 """
 
 from __future__ import annotations
@@ -19,17 +19,43 @@ import pyarrow.compute as pc
 
 from bridge.errors import InvalidConfiguration
 from bridge.expression.bounds import arrow_scalar, compare
-from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
+from bridge.expression.nodes import (
+    BoundCall,
+    BoundExpression,
+    BoundPredicate,
+    BoundReference,
+    Op,
+)
 from bridge.expression.statistics import Mask
+from bridge.expression.terms import columns_of, innermost, unbound
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row, is_column
+from bridge.index.kinds.expression import evaluate
+from bridge.index.kinds.kind import (
+    STORED,
+    Arrays,
+    FileFacts,
+    Kind,
+    Ordinals,
+    Row,
+    is_column,
+    predicates,
+)
 from bridge.index.kinds.payload import Payload
+from bridge.index.kinds.plain import BITS
 from bridge.index.kinds.source import column_source
 from bridge.index.stored import StoredColumn, StoredType, parse_key
+from bridge.types import Kind as TypeKind
 from bridge.types import NanOrder, Semantics, Type, Value
 
+_STORED = {
+    **dict.fromkeys((TypeKind.STRING, TypeKind.VARCHAR), StoredType("BYTE_ARRAY", "string")),
+    **{kind: StoredType("INT64", "int", bits) for kind, bits in BITS.items()},
+    TypeKind.DATE: StoredType("INT32", "date", 32),
+    TypeKind.TIMESTAMP: StoredType("INT64", "timestamp", 64, unit="us"),
+}
+"""How values of a table's type are held that functions are computed of."""
 _FEW = 64
 """Satisfied values up to which their files are looked up one list after the other."""
 
@@ -65,6 +91,10 @@ class Values(Kind):
             return None
         limits = int(definition.option("limit")), int(definition.option("max_bytes"))
         return _Gathering(found[0], file.leaves[found[0]], limits, file.legacy)
+
+    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+        columns = (c for p in predicates(expression) for c in columns_of(p.reference))
+        return any(is_column(c, definition.on) for c in columns)
 
     def open(self, definition: Definition, payload: Payload) -> ValueLists:
         return ValueLists(payload, definition.on)
@@ -146,12 +176,16 @@ class ValueLists:
         if not isinstance(expression, BoundPredicate):
             return None
         reference = expression.reference
-        if not is_column(reference, self._on):
+        columns = columns_of(reference)
+        if len(columns) != 1 or not is_column(columns[0], self._on):
             return None
-        lists = self._lists(reference, semantics)
+        lists = self._lists(columns[0], semantics)
         if lists is None:
             return None
-        satisfied = _satisfied(expression, lists.dictionary, semantics)
+        if isinstance(reference, BoundCall):
+            satisfied = _of_function(expression, reference, lists.dictionary, semantics)
+        else:
+            satisfied = _satisfied(expression, lists.dictionary, semantics)
         if satisfied is None:
             return None
         known = lists.known[ordinals]
@@ -244,6 +278,31 @@ def _files(lists: _Lists, satisfied: Mask) -> Mask:
     else:
         hit[lists.owner[satisfied[lists.codes]]] = True
     return hit
+
+
+def _of_function(
+    predicate: BoundPredicate, called: BoundCall, dictionary: Any, semantics: Semantics
+) -> Mask | None:
+    """Which values' results satisfy a predicate; also those that engines may disagree about."""
+    (column,) = columns_of(called)
+    stored = _STORED.get(column.type.kind)
+    if stored is None:
+        return None
+    sure = np.ones(len(dictionary), np.bool_)
+    if stored.holds == "bytes" and innermost(called) != "like":
+        try:
+            plain = pc.string_is_ascii(dictionary.cast(pa.large_string()))
+        except pa.ArrowInvalid:  # no UTF-8
+            return None
+        sure = np.asarray(plain.to_numpy(zero_copy_only=False), np.bool_)
+    few = dictionary[sure] if isinstance(dictionary, np.ndarray) else dictionary.filter(sure)
+    results = evaluate(unbound(called), stored, few)
+    satisfied = None if results is None else _satisfied(predicate, results[0], semantics)
+    if satisfied is None:
+        return None
+    found = ~sure
+    found[sure] = satisfied
+    return found
 
 
 def _satisfied(predicate: BoundPredicate, dictionary: Any, semantics: Semantics) -> Mask | None:

@@ -170,7 +170,10 @@ def test_expressions(node: Any, where: str) -> None:
             "cast(a) = '5.0'",
         ),
         (call("$equal", call("$cast", A, type="integer"), const(5, "integer")), "cast(a) = 5"),
-        (call("$like", S, const("x_y", "varchar")), "s LIKE 'x_y'"),
+        (
+            call("$like", S, const("x!y_", "varchar"), const("!", "varchar")),
+            "like(s, 'x!y_', '!')",
+        ),
         (call("$like", {"column": "c", "type": "char(3)"}, const("x%", "varchar")), "c LIKE 'x%'"),
         (call("$in", A, call("$array", const(1), A)), "a IN array(1, a)"),
         (const(None, "boolean"), "NULL"),
