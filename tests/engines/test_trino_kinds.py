@@ -32,6 +32,7 @@ KINDS = (
     ("values", "amount"),
     ("expression", "lower(name)"),
     ("expression", "n % 7"),
+    ("bloom", "lower(tag)"),
     ("geo", "lat,lon"),
     ("ndv", "*"),
 )
@@ -162,6 +163,16 @@ def test_a_function_of_a_column(lake: Lake) -> None:
     _holds(lake, "lower(name) >= 'zoe 020'", starting, 4)
     sevens = [r["n"] for r in lake.rows if r["n"] % 7 == 3]
     _holds(lake, "n % 7 = 3", sevens, FILES)
+
+
+def test_a_filter_of_a_function(lake: Lake) -> None:
+    for row in lake.rows[:: ROWS * 9]:
+        tag = row["tag"].lower()
+        expected = [r["n"] for r in lake.rows if r["tag"].lower() == tag]
+        _holds(lake, f"lower(tag) = '{tag}'", expected, 3)
+    two = sorted(r["n"] for r in (lake.rows[0], lake.rows[ROWS * 20]))
+    tags = ", ".join(f"'{lake.rows[i]['tag'].lower()}'" for i in (0, ROWS * 20))
+    _holds(lake, f"lower(tag) IN ({tags}, 'none')", two, 5)
 
 
 def test_boxes_and_distances(lake: Lake) -> None:

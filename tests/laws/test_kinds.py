@@ -75,6 +75,10 @@ def test_functions_keep_the_law(number: int, tmp_path: Path) -> None:
                 calls[found] = type
     indexed = [c for c in calls if c.function != "like" and rng.random() < 0.9]
     definitions = [kind("expression").define(call.text) for call in indexed]
+    blooms = [c for c in calls if c.function != "like" and rng.random() < 0.9]
+    for call in blooms:
+        if "(" in call.text:
+            definitions.append(kind("bloom").define(_options("bloom", call.text, rng)))
     for column, _ in leaf_names(data):
         if rng.random() < 0.7:  # what lists hold says all of any function
             definitions.append(kind("values").define(_options("values", column, rng)))

@@ -4,6 +4,9 @@ Filters that a writer has put into its files are lifted from there without readi
 one for each row group then, and they are never merged. For other files one filter is built from the
 values, of the size that its own number of distinct values needs.
 
+A filter can be over a function of a column, ``lower(name)``: it holds the function's values, as
+`bridge.index.kinds.functions` computes them, and a file of which that is in doubt has none.
+
 Answers only = and IN (and IS NOT DISTINCT FROM a value), where every row that equals the value must
 be spelled in the file as what is probed; otherwise the answer is MAYBE.
 """
@@ -11,7 +14,9 @@ be spelled in the file as what is probed; otherwise the answer is MAYBE.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +24,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import BridgeError, InvalidConfiguration
-from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
+from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Call, Op
 from bridge.expression.statistics import Mask
+from bridge.expression.terms import columns_of
+from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import STORED, Arrays, FileFacts, Kind, Ordinals, Row, is_column
+from bridge.index.kinds.functions import (
+    column_of,
+    defined,
+    evaluate,
+    is_call,
+    parsed,
+    reads_alike,
+    takes,
+)
+from bridge.index.kinds.kind import (
+    STORED,
+    Arrays,
+    FileFacts,
+    Kind,
+    Ordinals,
+    Row,
+    is_column,
+    predicates,
+)
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
-from bridge.index.kinds.xxh64 import ascending
+from bridge.index.kinds.xxh64 import Hashes, ascending, hash_bytes, hash_numbers
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Value
@@ -54,7 +79,7 @@ class Bloom(Kind):
 
     name = "bloom"
     cost = 20.0
-    help = "Bloom filters for = and IN: COLUMN[:fpp=0.01][:max_bytes=131072]."
+    help = "Bloom filters for = and IN: COLUMN or 'lower(COLUMN)'[:fpp=0.01][:max_bytes=131072]."
     options = {"fpp": "0.01", "max_bytes": "131072"}
     schema = pa.schema(
         [
@@ -67,7 +92,10 @@ class Bloom(Kind):
 
     def define(self, text: str) -> Definition:
         found = super().define(text)
-        column_source(found.on)
+        if _is_function(found.on):
+            found = replace(found, on=defined(found.on).text)
+        else:
+            column_source(found.on)
         try:
             fpp, most = float(found.option("fpp")), int(found.option("max_bytes"))
         except ValueError:
@@ -79,7 +107,19 @@ class Bloom(Kind):
             )
         return found
 
+    def columns(self, definition: Definition) -> list[tuple[str, ...]]:
+        if _is_function(definition.on):
+            return [column_of(parsed(definition.on))]
+        return super().columns(definition)
+
     def gather(self, definition: Definition, file: FileFacts) -> _Lifted | _Built | None:
+        limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
+        if _is_function(definition.on):
+            call = parsed(definition.on)
+            leaf = file.leaf(column_of(call))
+            if leaf is None or not takes(call, file.leaves[leaf].type):
+                return None
+            return _BuiltOfFunction(leaf, file.leaves[leaf], file.legacy, limits, call)
         found = column_source(definition.on).attach(file)
         if found is None or not hashable(found[1]):
             return None
@@ -87,11 +127,21 @@ class Bloom(Kind):
         lifted = lift(file, found[0])
         if lifted is not None:
             return _Lifted(column, file.legacy, lifted)
-        limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
         return _Built(found[0], column, file.legacy, limits)
 
+    def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
+        if _is_function(definition.on):
+            return any(is_call(p.reference, definition.on) for p in predicates(expression))
+        return super().concerns(definition, expression)
+
     def open(self, definition: Definition, payload: Payload) -> Filters:
+        if _is_function(definition.on):
+            return FunctionFilters(payload, definition.on)
         return Filters(payload, definition.on)
+
+
+def _is_function(on: str) -> bool:
+    return "(" in on
 
 
 def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
@@ -172,17 +222,19 @@ class _Built:
     def update(self, arrays: Arrays) -> None:
         if self._over:
             return
-        stored = self._column.type
-        if stored.holds == "bytes":
+        if self._column.type.holds == "bytes":
             values = arrays.covering(self.leaves[0])
             found = pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
             self._longest = max(self._longest, found)
-        fresh = None if self._longest > _LONGEST else arrays.hashes(self.leaves[0], stored)
+        fresh = None if self._longest > _LONGEST else self._fresh(arrays)
         if fresh is not None:
             if len(self._hashes):
                 fresh = ascending(np.concatenate([self._hashes, fresh]))
             self._hashes = fresh
         self._over = fresh is None or len(fresh) > self._capacity
+
+    def _fresh(self, arrays: Arrays) -> Hashes | None:
+        return arrays.hashes(self.leaves[0], self._column.type)
 
     def finish(self) -> Iterable[Row]:
         if self._over:
@@ -194,6 +246,28 @@ class _Built:
             "longest": self._longest,
             "body": build(self._hashes, size),
         }
+
+
+class _BuiltOfFunction(_Built):
+    """A filter of a function's values: numbers as 64 bits, texts as they are."""
+
+    def __init__(
+        self, leaf: int, column: StoredColumn, legacy: bool, limits: tuple[float, int], call: Call
+    ) -> None:
+        super().__init__(leaf, column, legacy, limits)
+        self._call = call
+
+    def _fresh(self, arrays: Arrays) -> Hashes | None:
+        (leaf,) = self.leaves
+        stored = self._column.type
+        values = canonical(stored, pa.chunked_array([arrays.covering(leaf)]), legacy=self._legacy)
+        found = None if values is None else evaluate(self._call, stored, values)
+        if found is None:
+            return None
+        results, _ = found
+        if isinstance(results, np.ndarray):
+            return ascending(hash_numbers(results.astype(np.int64)))
+        return ascending(hash_bytes(results))
 
 
 def optimal_bytes(count: int, fpp: float) -> int:
@@ -266,7 +340,7 @@ class Filters:
         reference = expression.reference
         if expression.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
             return None
-        if not is_column(reference, self._on):
+        if not self._answers(reference):
             return None
         counts = self._count[ordinals]
         if len(expression.values) * int(counts.sum()) > _PROBES:
@@ -284,6 +358,9 @@ class Filters:
         contained[file[hit]] = True
         known: Mask = counts > 0
         return known & ~contained
+
+    def _answers(self, reference: BoundReference) -> bool:
+        return is_column(reference, self._on)
 
     def _hits(
         self,
@@ -308,6 +385,10 @@ class Filters:
                 # What is longer than the type is cut when it is read, to exactly its length.
                 longest = self._longest[rows]
                 hit |= (longest < 0) | (longest > target.length)
+        return self._probed(hit, spelled, rows)
+
+    def _probed(self, hit: Mask, spelled: list[bytes], rows: Ordinals) -> Mask:
+        """With those of the others that hold one of the spellings."""
         left = np.flatnonzero(~hit)
         sought = matrix(spelled).tolist()
         for mine, data, starts, lengths in self._payload.bodies(rows[left]):
@@ -320,6 +401,33 @@ class Filters:
                 hit[position[held]] = True
                 position, block, blocks = position[~held], block[~held], blocks[~held]
         return hit
+
+
+class FunctionFilters(Filters):
+    """The filters of one function."""
+
+    def _answers(self, reference: BoundReference) -> bool:
+        return is_call(reference, self._on)
+
+    def _hits(
+        self,
+        stored: StoredType,
+        reference: BoundReference,
+        values: Sequence[Value],
+        rows: Ordinals,
+        semantics: Semantics,
+    ) -> Mask:
+        (column,) = columns_of(reference)
+        hit = np.zeros(len(rows), np.bool_)
+        if not reads_alike(stored, column.type, semantics):
+            return ~hit
+        if column.type.kind is TypeKind.VARCHAR:  # what is longer is cut when it is read
+            hit |= self._longest[rows] > column.type.length
+        numbers = reference.type.kind not in (TypeKind.STRING, TypeKind.VARCHAR)
+        if numbers and not all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in values):
+            return ~hit
+        spelled = [v if isinstance(v, bytes) else struct.pack("<q", v) for v in values]
+        return self._probed(hit, spelled, rows)
 
 
 def _characters(value: Value) -> int:

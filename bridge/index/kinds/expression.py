@@ -10,41 +10,38 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import (
-    BoundCall,
     BoundExpression,
     BoundPredicate,
     BoundReference,
     Call,
-    Literal,
-    Reference,
-    spelled,
 )
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.expression.terms import FUNCTIONS, agreed, columns_of
-from bridge.expression.text import parse_call
+from bridge.expression.terms import columns_of
 from bridge.index.convert import holds
 from bridge.index.kinds.canonical import canonical, packed, unpacked
 from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.functions import (
+    NUMBER,
+    column_of,
+    defined,
+    evaluate,
+    is_call,
+    parsed,
+    reads_alike,
+    takes,
+)
 from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, predicates
 from bridge.index.kinds.payload import Payload
-from bridge.index.kinds.plain import BITS, alike
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, parse_key
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Type, Value
-
-_DAY = 86_400_000_000
-_NUMBER = StoredType("INT64", "int", 64)
-_TEXT = StoredType("BYTE_ARRAY", "string")
 
 
 class ExpressionBounds(Kind):
@@ -67,122 +64,23 @@ class ExpressionBounds(Kind):
 
     def define(self, text: str) -> Definition:
         found = super().define(text)
-        call = parse_call(found.on)
-        if call is None or any(FUNCTIONS[name].apply is None for name in _names(call)):
-            known = ", ".join(name for name, f in FUNCTIONS.items() if f.apply is not None)
-            raise InvalidConfiguration(
-                f"{found.on!r} is no function of a column that engines compute alike",
-                f"there are {known}",
-            )
-        return Definition(found.kind, call.text, found.options)
+        return Definition(found.kind, defined(found.on).text, found.options)
 
     def columns(self, definition: Definition) -> list[tuple[str, ...]]:
-        return [_column(_parsed(definition.on))]
+        return [column_of(parsed(definition.on))]
 
     def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
-        call = _parsed(definition.on)
-        leaf = file.leaf(_column(call))
-        if leaf is None or not _takes(call, file.leaves[leaf].type):
+        call = parsed(definition.on)
+        leaf = file.leaf(column_of(call))
+        if leaf is None or not takes(call, file.leaves[leaf].type):
             return None
         return _Gathering(leaf, file.leaves[leaf], call, file.legacy)
 
     def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
-        return any(_is(p.reference, definition.on) for p in predicates(expression))
+        return any(is_call(p.reference, definition.on) for p in predicates(expression))
 
     def open(self, definition: Definition, payload: Payload) -> Bounds:
         return Bounds(payload, definition.on)
-
-
-@lru_cache(256)
-def _parsed(text: str) -> Call:
-    call = parse_call(text)
-    if call is None:
-        raise InvalidConfiguration(f"{text!r} is no function of a column", "drop the index")
-    return call
-
-
-def _is(reference: BoundReference, text: str) -> bool:
-    return isinstance(reference, BoundCall) and spelled(reference) == text
-
-
-def _names(call: Call) -> list[str]:
-    inner = call.arguments[0]
-    return [call.function, *(_names(inner) if isinstance(inner, Call) else [])]
-
-
-def _column(call: Call) -> tuple[str, ...]:
-    inner = call.arguments[0]
-    assert isinstance(inner, Reference)
-    return _column(inner) if isinstance(inner, Call) else inner.path
-
-
-def _takes(call: Call, stored: StoredType) -> bool:
-    """Whether the innermost function is defined for what a file stores."""
-    while isinstance(call.arguments[0], Call):
-        call = call.arguments[0]
-    takes = FUNCTIONS[call.function].takes
-    if TypeKind.STRING in takes:
-        return stored.holds == "bytes"
-    if TypeKind.TIMESTAMP in takes:
-        zoned = stored.logical == "timestamp" and stored.physical == "INT64" and stored.unit != "ns"
-        return zoned or (stored.logical == "date" and TypeKind.DATE in takes)
-    return stored.logical == "int"
-
-
-def evaluate(call: Call, stored: StoredType, values: Any) -> tuple[Any, StoredType] | None:
-    """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
-
-    Dates are in days and times in microseconds, before and after.
-    """
-    inner = call.arguments[0]
-    if isinstance(inner, Call):
-        found = evaluate(inner, stored, values)
-        if found is None:
-            return None
-        values, stored = found
-    function = FUNCTIONS[call.function]
-    assert function.apply is not None
-    constants = [a.value for a in call.arguments if isinstance(a, Literal)]
-    if not function.constants(constants):
-        return None
-    if TypeKind.STRING in function.takes:
-        if stored.holds != "bytes":
-            return None
-        try:
-            texts = values.cast(pa.large_string())
-        except pa.ArrowInvalid:  # no UTF-8
-            return None
-        changed = function.apply(texts, constants)
-        if changed is not None and pa.types.is_boolean(changed.type):
-            return changed.cast(pa.int64()).to_numpy(), _NUMBER
-        return None if changed is None else (changed.cast(pa.large_binary()), _TEXT)
-    if not isinstance(values, np.ndarray):
-        return None
-    if not function.dates:
-        if stored.logical != "int":
-            return None
-        numbers = function.apply(values, constants)
-        return None if numbers is None or not _fits(numbers, stored) else (numbers, _NUMBER)
-    days = stored.logical == "date"
-    if not days and stored.logical != "timestamp":
-        return None
-    if len(values) and days and np.abs(values).max() > 10**7:
-        return None
-    micros = values * _DAY if days else values
-    if not agreed(True, micros):
-        return None
-    numbers = function.apply(micros, constants)
-    if call.function != "date_trunc":
-        return numbers, _NUMBER
-    return (numbers // _DAY if days else numbers), stored
-
-
-def _fits(numbers: npt.NDArray[np.int64], stored: StoredType) -> bool:
-    """Whether results stay within the column's own width: beyond it Hive wraps, Trino fails."""
-    if not len(numbers):
-        return True
-    limit = 2 ** (stored.width - 1)
-    return bool(numbers.min() >= -limit and numbers.max() < limit)
 
 
 class _Gathering:
@@ -252,7 +150,9 @@ class Bounds:
     def never(
         self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
     ) -> Mask | None:
-        if not isinstance(expression, BoundPredicate) or not _is(expression.reference, self._text):
+        if not isinstance(expression, BoundPredicate) or not is_call(
+            expression.reference, self._text
+        ):
             return None
         columns = tuple(c.type for c in columns_of(expression.reference))
         key = columns, semantics.raw_timestamps
@@ -275,18 +175,12 @@ class Bounds:
         chunk = chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
         usable = np.zeros(rows.num_rows, np.bool_)
         for code, text in enumerate(chunk.dictionary.to_pylist()):
-            if _same(parse_key(text).type, column.type, semantics):
+            if reads_alike(parse_key(text).type, column.type, semantics):
                 usable |= chunk.indices.to_numpy() == code
         if column.type.kind is TypeKind.VARCHAR:  # what is longer is cut when it is read
             usable &= rows["longest"].to_numpy() <= column.type.length
         bounded = usable & rows["lower"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
         return _spread(rows, self._payload.ordinal, usable, bounded, reference.type, count)
-
-
-def _same(stored: StoredType, target: Type, semantics: Semantics) -> bool:
-    if stored.logical == "int" and stored.width > BITS.get(target.kind, 0):
-        return False
-    return alike(stored, target, semantics)
 
 
 def _spread(
@@ -307,7 +201,7 @@ def _spread(
             sides.append(flat.cast(pa.large_binary()).take(pa.array(place, mask=place < 0)))
         else:
             values = np.full(count, unknown, np.int64)
-            values[ordinal[bounded]] = unpacked(_NUMBER, flat)
+            values[ordinal[bounded]] = unpacked(NUMBER, flat)
             sides.append(values)
     all_null = (nulls == total) & (total >= 0)
     return ColumnStatistics(

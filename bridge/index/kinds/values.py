@@ -31,7 +31,7 @@ from bridge.expression.terms import columns_of, innermost, unbound
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.expression import evaluate
+from bridge.index.kinds.functions import evaluate
 from bridge.index.kinds.kind import (
     STORED,
     Arrays,

@@ -1,0 +1,134 @@
+"""Functions of a column, computed of a file's values for the indexes that are over them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.errors import InvalidConfiguration
+from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference, spelled
+from bridge.expression.terms import FUNCTIONS, agreed
+from bridge.expression.text import parse_call
+from bridge.index.kinds.plain import BITS, alike
+from bridge.index.stored import StoredType
+from bridge.types import Kind as TypeKind
+from bridge.types import Semantics, Type
+
+_DAY = 86_400_000_000
+NUMBER = StoredType("INT64", "int", 64)
+_TEXT = StoredType("BYTE_ARRAY", "string")
+
+
+def defined(text: str) -> Call:
+    """The function that a user names. Errors: InvalidConfiguration."""
+    call = parse_call(text)
+    if call is None or any(FUNCTIONS[name].apply is None for name in _names(call)):
+        known = ", ".join(name for name, f in FUNCTIONS.items() if f.apply is not None)
+        raise InvalidConfiguration(
+            f"{text!r} is no function of a column that engines compute alike",
+            f"there are {known}",
+        )
+    return call
+
+
+@lru_cache(256)
+def parsed(text: str) -> Call:
+    """The function that a definition holds. Errors: InvalidConfiguration."""
+    call = parse_call(text)
+    if call is None:
+        raise InvalidConfiguration(f"{text!r} is no function of a column", "drop the index")
+    return call
+
+
+def is_call(reference: BoundReference, text: str) -> bool:
+    return isinstance(reference, BoundCall) and spelled(reference) == text
+
+
+def _names(call: Call) -> list[str]:
+    inner = call.arguments[0]
+    return [call.function, *(_names(inner) if isinstance(inner, Call) else [])]
+
+
+def column_of(call: Call) -> tuple[str, ...]:
+    inner = call.arguments[0]
+    assert isinstance(inner, Reference)
+    return column_of(inner) if isinstance(inner, Call) else inner.path
+
+
+def takes(call: Call, stored: StoredType) -> bool:
+    """Whether the innermost function is defined for what a file stores."""
+    while isinstance(call.arguments[0], Call):
+        call = call.arguments[0]
+    takes = FUNCTIONS[call.function].takes
+    if TypeKind.STRING in takes:
+        return stored.holds == "bytes"
+    if TypeKind.TIMESTAMP in takes:
+        zoned = stored.logical == "timestamp" and stored.physical == "INT64" and stored.unit != "ns"
+        return zoned or (stored.logical == "date" and TypeKind.DATE in takes)
+    return stored.logical == "int"
+
+
+def evaluate(call: Call, stored: StoredType, values: Any) -> tuple[Any, StoredType] | None:
+    """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
+
+    Dates are in days and times in microseconds, before and after.
+    """
+    inner = call.arguments[0]
+    if isinstance(inner, Call):
+        found = evaluate(inner, stored, values)
+        if found is None:
+            return None
+        values, stored = found
+    function = FUNCTIONS[call.function]
+    assert function.apply is not None
+    constants = [a.value for a in call.arguments if isinstance(a, Literal)]
+    if not function.constants(constants):
+        return None
+    if TypeKind.STRING in function.takes:
+        if stored.holds != "bytes":
+            return None
+        try:
+            texts = values.cast(pa.large_string())
+        except pa.ArrowInvalid:  # no UTF-8
+            return None
+        changed = function.apply(texts, constants)
+        if changed is not None and pa.types.is_boolean(changed.type):
+            return changed.cast(pa.int64()).to_numpy(), NUMBER
+        return None if changed is None else (changed.cast(pa.large_binary()), _TEXT)
+    if not isinstance(values, np.ndarray):
+        return None
+    if not function.dates:
+        if stored.logical != "int":
+            return None
+        numbers = function.apply(values, constants)
+        return None if numbers is None or not _fits(numbers, stored) else (numbers, NUMBER)
+    days = stored.logical == "date"
+    if not days and stored.logical != "timestamp":
+        return None
+    if len(values) and days and np.abs(values).max() > 10**7:
+        return None
+    micros = values * _DAY if days else values
+    if not agreed(True, micros):
+        return None
+    numbers = function.apply(micros, constants)
+    if call.function != "date_trunc":
+        return numbers, NUMBER
+    return (numbers // _DAY if days else numbers), stored
+
+
+def _fits(numbers: npt.NDArray[np.int64], stored: StoredType) -> bool:
+    """Whether results stay within the column's own width: beyond it Hive wraps, Trino fails."""
+    if not len(numbers):
+        return True
+    limit = 2 ** (stored.width - 1)
+    return bool(numbers.min() >= -limit and numbers.max() < limit)
+
+
+def reads_alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
+    if stored.logical == "int" and stored.width > BITS.get(target.kind, 0):
+        return False
+    return alike(stored, target, semantics)
