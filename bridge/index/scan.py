@@ -6,7 +6,6 @@ other kind. Nothing is read where nobody needs it.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,8 +19,8 @@ from bridge.index.footer import Footer, LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering, Row
 from bridge.index.stored import StoredType
 from bridge.storage.port import Storage
+from bridge.storage.source import open_source
 
-_WHOLE = 8 * 1024 * 1024
 _ROWS = 1_000_000
 """Rows of a file that are read at once; a larger file is read in batches."""
 _BATCH = 128 * 1024
@@ -61,7 +60,7 @@ def scan(
     leaves = sorted({leaf for gathering in gatherings for leaf in gathering.leaves})
     if not leaves or not footer.rows:
         return
-    source = pa.BufferReader(tail) if len(tail) == size else _open(storage, uri, size)
+    source = pa.BufferReader(tail) if len(tail) == size else open_source(storage, uri, size)
     try:
         for table in _tables(source, footer, leaves):
             paths = {i: footer.leaves[i].column.path for i in leaves}
@@ -166,37 +165,3 @@ def _comparable(values: pa.ChunkedArray, stored: StoredType) -> Any:
     if stored.logical == "date":
         return values.cast(pa.int32())
     return values
-
-
-class _Ranges(io.RawIOBase):
-    """A file of the storage port as pyarrow reads it."""
-
-    def __init__(self, storage: Storage, uri: str, size: int) -> None:
-        self._storage, self._uri, self._size, self._at = storage, uri, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, count: int = -1) -> bytes:
-        end = self._size if count is None or count < 0 else min(self._size, self._at + count)
-        if end <= self._at:
-            return b""
-        (part,) = self._storage.read_ranges(self._uri, [(self._at, end)])
-        self._at = end
-        return part
-
-
-def _open(storage: Storage, uri: str, size: int) -> Any:
-    if size <= _WHOLE:
-        return pa.BufferReader(storage.read(uri))
-    return pa.PythonFile(_Ranges(storage, uri, size), mode="r")
