@@ -21,16 +21,17 @@ from bridge.types import Semantics, Type
 _DAY = 86_400_000_000
 NUMBER = StoredType("INT64", "int", 64)
 _TEXT = StoredType("BYTE_ARRAY", "string")
+_HELD = tuple(n for n, f in FUNCTIONS.items() if f.apply is not None and n != "like")
+"""Of true and false there is nothing to hold; LIKE is answered by lists of the column's values."""
 
 
 def defined(text: str) -> Call:
     """The function that a user names. Errors: InvalidConfiguration."""
     call = parse_call(text)
-    if call is None or any(FUNCTIONS[name].apply is None for name in _names(call)):
-        known = ", ".join(name for name, f in FUNCTIONS.items() if f.apply is not None)
+    if call is None or any(name not in _HELD for name in _names(call)):
         raise InvalidConfiguration(
             f"{text!r} is no function of a column that engines compute alike",
-            f"there are {known}",
+            f"there are {', '.join(_HELD)}",
         )
     return call
 

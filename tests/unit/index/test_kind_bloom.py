@@ -280,3 +280,15 @@ def test_many_refreshes_are_compacted_with_their_filters(lake: Lake) -> None:
     assert manifest is not None and len(manifest.shards) < 20
     for value in (0, 7, 19):
         assert _never(lake, "x", BIGINT, value) == [i != value for i in range(20)]
+
+
+@pytest.mark.parametrize("text", ["count(id)", "coalesce(a, b)", "like(a, 'x%')"])
+def test_functions_that_no_index_holds(text: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="engines compute alike"):
+        KIND.define(text)
+
+
+def test_a_function_is_named_in_one_way() -> None:
+    found = KIND.define("LOWER( St.A ):fpp=0.1")
+    assert found.name == "bloom(lower(st.a))"
+    assert KIND.columns(found) == [("st", "a")]
