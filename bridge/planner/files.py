@@ -7,6 +7,7 @@ NEVER; files that the index does not know, or knows in another state, are read.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,8 +31,9 @@ from bridge.expression.nodes import (
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
-from bridge.expression.terms import FUNCTIONS
+from bridge.expression.terms import FUNCTIONS, columns_of
 from bridge.index.kinds.chain import Ask, has_or, never
+from bridge.index.kinds.kind import predicates
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
@@ -228,19 +230,24 @@ class FilePruner:
             )
         )
 
-    def unindexed_functions(self, predicate: BoundExpression) -> tuple[str, ...]:
-        """Functions of columns in the predicate that no index holds values of."""
+    def unindexed_functions(self, predicate: BoundExpression) -> tuple[tuple[str, str], ...]:
+        """Functions of columns in the predicate that no index says anything of, and the option of
+        ``index build`` that would mend it.
+        """
         if self._view.serving is None:
             return ()
-        held = {k.definition.on for k in self._view.serving.kinds}
-        calls = {r for r in references(predicate) if isinstance(r, BoundCall)}
-        return tuple(
-            sorted(
-                spelled(r)
-                for r in calls
-                if spelled(r) not in held and FUNCTIONS[r.function].apply is not None
-            )
-        )
+        kinds = self._view.serving.kinds
+        found = set()
+        for asked in predicates(predicate):
+            call = asked.reference
+            if not isinstance(call, BoundCall) or FUNCTIONS[call.function].apply is None:
+                continue
+            if not any(kind.concerns(asked) for kind in kinds):
+                columns = [".".join(c.path) for c in columns_of(call)]
+                # Nothing but lists answers LIKE.
+                on = ("--values", columns[0]) if call.function == "like" else None
+                found.add((spelled(call), shlex.join(on or ("--expression", spelled(call)))))
+        return tuple(sorted(found))
 
 
 def _ask(

@@ -9,7 +9,6 @@ handed out.
 from __future__ import annotations
 
 import contextlib
-import shlex
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -338,8 +337,8 @@ class ScanPlan:
                     f"skipbridge index build {name} --nan scan",
                 )
             )
-        for text in self._pruner.unindexed_functions(self.predicate):
-            command = f"skipbridge index build {name} --expression {shlex.quote(text)}"
+        for text, option in self._pruner.unindexed_functions(self.predicate):
+            command = f"skipbridge index build {name} {option}"
             detail = "no index holds values of this function"
             found.append(IndexNotUsed(f"expression({text})", "NO_INDEX", detail, command))
         for kind in list(self._kind_stages):
