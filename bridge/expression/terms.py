@@ -260,18 +260,6 @@ def columns_of(reference: BoundReference) -> list[BoundReference]:
     return [c for a in reference.arguments if isinstance(a, BoundReference) for c in columns_of(a)]
 
 
-def unbound(call: BoundCall) -> Call:
-    """A bound call as it was asked for."""
-    arguments: list[Reference | Literal] = []
-    for argument in call.arguments:
-        if isinstance(argument, BoundCall):
-            arguments.append(unbound(argument))
-        else:
-            plain = argument if isinstance(argument, Literal) else Reference(argument.path)
-            arguments.append(plain)
-    return Call(call.path, call.function, tuple(arguments))
-
-
 def innermost(call: BoundCall) -> str:
     """The name of the function that the column itself is put into."""
     inner = call.arguments[0]

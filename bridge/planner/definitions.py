@@ -41,19 +41,24 @@ class Definitions:
         try:
             table = self._catalog.table(name)
         except BaseException as error:
+            with self._lock:
+                self._taken_back(name, under_way)
             under_way[1].set_exception(error)
             raise
-        finally:
-            with self._lock:
-                kept = self._asked.get(name) is under_way
-                if kept:
-                    del self._asked[name]
+        with self._lock:
+            if self._taken_back(name, under_way):  # else it was to be forgotten meanwhile
+                if len(self._known) > _MOST:
+                    self._known.clear()
+                self._known[name] = (now, table)
         under_way[1].set_result(table)
-        if kept:  # not if it was to be forgotten meanwhile
-            if len(self._known) > _MOST:
-                self._known.clear()
-            self._known[name] = (now, table)
         return table
+
+    def _taken_back(self, name: TableName, under_way: tuple[float, Future[Table]]) -> bool:
+        """Held: self._lock. Whether it was still the one to join."""
+        if self._asked.get(name) is not under_way:
+            return False
+        del self._asked[name]
+        return True
 
     def forget(self, name: TableName) -> None:
         """The next answer about the table is asked for after this moment."""

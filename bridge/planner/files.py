@@ -242,11 +242,14 @@ class FilePruner:
             call = asked.reference
             if not isinstance(call, BoundCall) or FUNCTIONS[call.function].apply is None:
                 continue
-            if not any(kind.concerns(asked) for kind in kinds):
-                columns = [".".join(c.path) for c in columns_of(call)]
-                # Nothing but lists answers LIKE.
-                on = ("--values", columns[0]) if call.function == "like" else None
-                found.add((spelled(call), shlex.join(on or ("--expression", spelled(call)))))
+            text = spelled(call)
+            # What is damaged is told as such.
+            if any(kind.concerns(asked) or kind.definition.on == text for kind in kinds):
+                continue
+            option = ["--expression", text]
+            if call.function == "like":  # nothing but lists answers that
+                option = ["--values", ".".join(columns_of(call)[0].path)]
+            found.add((text, shlex.join(option)))
         return tuple(sorted(found))
 
 

@@ -109,6 +109,7 @@ def _not_asked(begin: int, size: int, pages: Places) -> Places:
         held = now, np.zeros(last - first + 1, np.bool_)
         _asked[begin] = held
     done = held[1]
+    pages = pages[pages <= last]  # an empty text may begin where the last page ends
     fresh = np.sort(pages[~done[pages - first]])
     done[fresh - first] = True
     return fresh

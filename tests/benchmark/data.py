@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -57,15 +58,37 @@ def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
     Args:
         floats: prices, discounts and taxes as doubles, in which a NaN may hide.
     """
-    directory = root() / f"lineitem-{count}{'-floats' if floats else ''}"
+
+    def rows() -> pa.Table:
+        table = _lineitem(0.5).combine_chunks()
+        for name in ("l_extendedprice", "l_discount", "l_tax") if floats else ():
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, table.column(name).cast(pa.float64()))
+        return table
+
+    return _in_parts(f"lineitem-{count}{'-floats' if floats else ''}", count, rows)
+
+
+def random_ids(count: int = 5_000) -> tuple[Path, list[int]]:
+    """lineitem at SF 0.5 in ``count`` files, each row with an id that no order knows; some ids."""
+
+    def rows() -> pa.Table:
+        table = _lineitem(0.5).combine_chunks()
+        ids = np.random.default_rng(11).integers(0, 2**62, table.num_rows)
+        return table.append_column("id", pa.array(ids))
+
+    directory = _in_parts(f"ids-{count}", count, rows)
+    some = sorted(directory.glob("*.parquet"))[:: max(1, count // 20)]
+    return directory, [pq.read_table(f, columns=["id"]).column(0)[0].as_py() for f in some]
+
+
+def _in_parts(name: str, count: int, rows: Callable[[], pa.Table]) -> Path:
+    directory = root() / name
     if (directory / "_DONE").exists():
         return directory
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    table = _lineitem(0.5).combine_chunks()
-    for name in ("l_extendedprice", "l_discount", "l_tax") if floats else ():
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, name, table.column(name).cast(pa.float64()))
+    table = rows()
     edges = np.linspace(0, table.num_rows, count + 1).astype(int).tolist()
     for i in range(count):
         part = table.slice(edges[i], edges[i + 1] - edges[i])
@@ -73,26 +96,6 @@ def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
     _age(directory)
     (directory / "_DONE").touch()
     return directory
-
-
-def random_ids(count: int = 5_000) -> tuple[Path, list[int]]:
-    """lineitem at SF 0.5 in ``count`` files, each row with an id that no order knows; some ids."""
-    directory = root() / f"ids-{count}"
-    table = _lineitem(0.5).combine_chunks()
-    ids = np.random.default_rng(11).integers(0, 2**62, table.num_rows)
-    sought = [int(i) for i in ids[:: len(ids) // 20]]
-    if (directory / "_DONE").exists():
-        return directory, sought
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
-    table = table.append_column("id", pa.array(ids))
-    edges = np.linspace(0, table.num_rows, count + 1).astype(int).tolist()
-    for i in range(count):
-        part = table.slice(edges[i], edges[i + 1] - edges[i])
-        pq.write_table(part, directory / f"part-{i:06d}.parquet", compression="zstd")
-    _age(directory)
-    (directory / "_DONE").touch()
-    return directory, sought
 
 
 def large_files() -> Path:

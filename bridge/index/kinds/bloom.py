@@ -21,22 +21,21 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Call, Op
 from bridge.expression.statistics import Mask
 from bridge.expression.terms import columns_of
-from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.functions import (
     column_of,
+    compute,
     defined,
-    evaluate,
     is_call,
+    leaf_of,
+    longest_text,
     parsed,
     reads_alike,
-    takes,
 )
 from bridge.index.kinds.kind import (
     STORED,
@@ -116,8 +115,8 @@ class Bloom(Kind):
         limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
         if _is_function(definition.on):
             call = parsed(definition.on)
-            leaf = file.leaf(column_of(call))
-            if leaf is None or not takes(call, file.leaves[leaf].type):
+            leaf = leaf_of(call, file)
+            if leaf is None:
                 return None
             return _BuiltOfFunction(leaf, file.leaves[leaf], file.legacy, limits, call)
         found = column_source(definition.on).attach(file)
@@ -223,8 +222,7 @@ class _Built:
         if self._over:
             return
         if self._column.type.holds == "bytes":
-            values = arrays.covering(self.leaves[0])
-            found = pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
+            found = longest_text(self._column, arrays.covering(self.leaves[0]))
             self._longest = max(self._longest, found)
         fresh = None if self._longest > _LONGEST else self._fresh(arrays)
         if fresh is not None:
@@ -258,10 +256,8 @@ class _BuiltOfFunction(_Built):
         self._call = call
 
     def _fresh(self, arrays: Arrays) -> Hashes | None:
-        (leaf,) = self.leaves
-        stored = self._column.type
-        values = canonical(stored, pa.chunked_array([arrays.covering(leaf)]), legacy=self._legacy)
-        found = None if values is None else evaluate(self._call, stored, values)
+        values = arrays.covering(self.leaves[0])
+        found = compute(self._call, self._column, values, self._legacy)
         if found is None:
             return None
         results, _ = found

@@ -25,17 +25,18 @@ from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.expression.terms import columns_of
 from bridge.index.convert import holds
-from bridge.index.kinds.canonical import canonical, packed, unpacked
+from bridge.index.kinds.canonical import packed, unpacked
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.functions import (
     NUMBER,
     column_of,
+    compute,
     defined,
-    evaluate,
     is_call,
+    leaf_of,
+    longest_text,
     parsed,
     reads_alike,
-    takes,
 )
 from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, predicates
 from bridge.index.kinds.payload import Payload
@@ -71,8 +72,8 @@ class ExpressionBounds(Kind):
 
     def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
         call = parsed(definition.on)
-        leaf = file.leaf(column_of(call))
-        if leaf is None or not takes(call, file.leaves[leaf].type):
+        leaf = leaf_of(call, file)
+        if leaf is None:
             return None
         return _Gathering(leaf, file.leaves[leaf], call, file.legacy)
 
@@ -99,18 +100,15 @@ class _Gathering:
         rows, nulls = arrays.counts(leaf)
         self._rows += rows
         self._nulls += nulls
-        stored = self._column.type
-        values = canonical(stored, pa.chunked_array([arrays.covering(leaf)]), legacy=self._legacy)
-        found = None if values is None else evaluate(self._call, stored, values)
+        values = arrays.covering(leaf)
+        found = compute(self._call, self._column, values, self._legacy)
         if found is None:
             self._over = True
             return
         results, self._held = found
         if not len(results):
             return
-        if isinstance(values, pa.Array):
-            longest = pa.compute.max(pa.compute.binary_length(values)).as_py()
-            self._longest = max(self._longest, longest)
+        self._longest = max(self._longest, longest_text(self._column, values))
         if isinstance(results, np.ndarray):
             ends = np.array([results.min(), results.max()])
         else:

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference, spelled
 from bridge.expression.terms import FUNCTIONS, agreed
 from bridge.expression.text import parse_call
+from bridge.index.kinds.canonical import canonical
+from bridge.index.kinds.kind import FileFacts
 from bridge.index.kinds.plain import BITS, alike
-from bridge.index.stored import StoredType
+from bridge.index.stored import StoredColumn, StoredType
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Type
 
@@ -73,13 +76,36 @@ def takes(call: Call, stored: StoredType) -> bool:
     return stored.logical == "int"
 
 
-def evaluate(call: Call, stored: StoredType, values: Any) -> tuple[Any, StoredType] | None:
+def leaf_of(call: Call, file: FileFacts) -> int | None:
+    """The leaf of a file that a function is computed of; None if there is none that it takes."""
+    leaf = file.leaf(column_of(call))
+    return leaf if leaf is not None and takes(call, file.leaves[leaf].type) else None
+
+
+def compute(
+    call: Call, column: StoredColumn, values: pa.Array, legacy: bool
+) -> tuple[Any, StoredType] | None:
+    """A call's values over some of a file's, as `evaluate` has them."""
+    plain = canonical(column.type, pa.chunked_array([values]), legacy=legacy)
+    return None if plain is None else evaluate(call, column.type, plain)
+
+
+def longest_text(column: StoredColumn, values: pa.Array) -> int:
+    """Bytes of the longest of a file's texts; 0 where there is none."""
+    if column.type.holds != "bytes":
+        return 0
+    return pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
+
+
+def evaluate(
+    call: Call | BoundCall, stored: StoredType, values: Any
+) -> tuple[Any, StoredType] | None:
     """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
 
     Dates are in days and times in microseconds, before and after.
     """
     inner = call.arguments[0]
-    if isinstance(inner, Call):
+    if isinstance(inner, Call | BoundCall):
         found = evaluate(inner, stored, values)
         if found is None:
             return None

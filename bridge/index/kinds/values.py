@@ -27,7 +27,7 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import Mask
-from bridge.expression.terms import columns_of, innermost, unbound
+from bridge.expression.terms import columns_of, innermost
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
@@ -296,7 +296,7 @@ def _of_function(
             return None
         sure = np.asarray(plain.to_numpy(zero_copy_only=False), np.bool_)
     few = dictionary[sure] if isinstance(dictionary, np.ndarray) else dictionary.filter(sure)
-    results = evaluate(unbound(called), stored, few)
+    results = evaluate(called, stored, few)
     satisfied = None if results is None else _satisfied(predicate, results[0], semantics)
     if satisfied is None:
         return None

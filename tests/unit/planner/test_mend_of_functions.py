@@ -31,7 +31,7 @@ def test_what_would_mend_it(
     if held is not None:
         definition = kind(held[0]).define(held[1])
         ask = kind(held[0]).concerns
-        kinds.append(SimpleNamespace(concerns=lambda e: ask(definition, e)))
+        kinds.append(SimpleNamespace(concerns=lambda e: ask(definition, e), definition=definition))
     predicate = bind(parse_where(where, "trino")[0], [Field("name", STRING)], [], TRINO)
     pruner = FilePruner.__new__(FilePruner)
     pruner._view = SimpleNamespace(serving=SimpleNamespace(kinds=kinds))  # type: ignore[assignment]

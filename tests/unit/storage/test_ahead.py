@@ -79,3 +79,14 @@ def test_what_is_not_mapped_or_not_in_order() -> None:
         ahead.whole(array)
         ahead.some(array, np.array([300_000, 5, 299_999]))
         ahead.some(array, np.empty(0, np.int64))
+
+
+def test_an_empty_text_behind_the_last_page() -> None:
+    size = 64 * mmap.PAGESIZE
+    data = mmap.mmap(-1, size)
+    offsets = np.array([0, size, size], np.int64)
+    array = pa.Array.from_buffers(
+        pa.large_binary(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    ahead.texts(array, np.array([1]))
+    ahead.texts(array, np.array([0, 1]))
