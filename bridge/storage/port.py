@@ -111,11 +111,15 @@ def sort(listing: FileListing) -> FileListing:
     )
 
 
-def _more(paths: pa.Array, text: str, count: int) -> pa.Array:
-    """Paths that hold a text more often than their common root does."""
-    if count == 0:
-        return pc.match_substring(paths, text)
-    return pc.greater(pc.count_substring(paths, text), count)
+def _hidden_names(paths: pa.Array) -> Int64:
+    """How many names in each path begin with ``_`` or ``.``; one look at all their bytes."""
+    _, starts, data = paths.buffers()
+    offsets = np.frombuffer(starts, np.int64, len(paths) + 1, paths.offset * 8)
+    text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    after = text[1:]
+    begins = (text[:-1] == ord("/")) & ((after == ord("_")) | (after == ord(".")))
+    owners = np.searchsorted(offsets, np.flatnonzero(begins) + offsets[0], side="right") - 1
+    return np.bincount(owners, minlength=len(paths))
 
 
 class Storage(Protocol):
@@ -191,7 +195,5 @@ def data_files(listing: FileListing, root: str) -> FileListing:
     """
     keep = listing.sizes > 0
     if len(listing):
-        for start in ("/_", "/."):
-            hidden = _more(listing.paths, start, root.count(start))
-            keep &= ~hidden.to_numpy(zero_copy_only=False)
+        keep &= _hidden_names(listing.paths) <= root.count("/_") + root.count("/.")
     return listing.filter(keep)

@@ -138,6 +138,10 @@ def test_data_files(place: Place) -> None:
     listing = place.storage.list_all(place.root)
     kept = data_files(listing, place.root).paths.to_pylist()
     assert kept == [join(place.root, "a"), join(place.root, "m=1/b_c.d")]
+    for start in range(len(listing)):
+        part = listing.slice(start, len(listing) - 1)
+        found = data_files(part, place.root).paths.to_pylist()
+        assert found == [path for path in part.paths.to_pylist() if path in kept]
 
 
 def test_the_root_itself_may_be_hidden(place: Place) -> None:
@@ -158,8 +162,9 @@ def test_listings_are_sorted_as_bytes(place: Place) -> None:
 
 def test_pages_are_what_list_all_finds(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
-        ("local._FIRST_PAGE", 4),
-        ("local._PAGE", 10),
+        ("local_listing._FIRST_PAGE", 4),
+        ("local_listing._PAGE", 10),
+        ("local_listing._CHUNK", 3),
         ("objectstore._RANGE_FROM", 8),
     ):
         monkeypatch.setattr(f"bridge.storage.{name}", value)

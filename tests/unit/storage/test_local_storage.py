@@ -66,7 +66,7 @@ def test_listing_in_threads_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     for i in range(50):
         (tmp_path / f"f{i}").write_text("x" * i)
     whole = LocalStorage().list_all(f"file://{tmp_path}")
-    monkeypatch.setattr("bridge.storage.local._PARALLEL_FROM", 10)
+    monkeypatch.setattr("bridge.storage.local_listing._CHUNK", 10)
     parts = LocalStorage().list_all(f"file://{tmp_path}")
     assert parts.paths.equals(whole.paths)
     assert (parts.sizes == whole.sizes).all()

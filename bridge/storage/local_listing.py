@@ -1,0 +1,192 @@
+"""Listing local directories: what files are is asked by threads while names are still being read.
+
+Asking takes four times as long as reading the names, and pyarrow does it outside the interpreter's
+lock: a flat directory of 39,000 files takes 107 ms on two cores, 173 ms if one waits for the other.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from bridge.errors import InvalidUri
+from bridge.storage.local_errors import failure
+from bridge.storage.port import EMPTY, FileListing, Int64
+
+_ROOT = "file://"
+_THREADS = 2
+_CHUNK = 1 << 10
+_FIRST_PAGE = 1 << 13
+_PAGE = 1 << 16
+
+_Looked = tuple[Int64, Int64]
+
+
+def list_files(root: str, recursive: bool) -> FileListing:
+    """All files below a directory, sorted. Errors: StorageFailure, InvalidUri."""
+    paths: list[str] = []
+    with _Lookers() as lookers:
+        for chunk in _chunks(root, recursive):
+            paths += chunk
+            lookers.look(chunk)
+        return _sorted(paths, lookers, root)
+
+
+def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[FileListing]:
+    """The same in pages: of a large directory the first ones are there before the rest is asked.
+
+    Args:
+        start_after: an absolute path; only what sorts behind it.
+    """
+    paths: list[str] = []
+    chunks = _chunks(root, recursive)
+    if start_after is None:
+        with _Lookers() as lookers:
+            for chunk in chunks:
+                paths += chunk
+                if len(paths) > _PAGE:
+                    break
+                lookers.look(chunk)
+            else:
+                found = _sorted(paths, lookers, root)
+                if len(found):
+                    yield found
+                return
+            lookers.cancel()
+    for chunk in chunks:
+        paths += chunk
+    paths.sort()
+    begin = 0 if start_after is None else bisect_right(paths, start_after)
+    size = _PAGE if len(paths) - begin <= _PAGE else _FIRST_PAGE
+    while begin < len(paths):
+        page = paths[begin : begin + size]
+        with _Lookers() as lookers:
+            for at in range(0, len(page), _CHUNK):
+                lookers.look(page[at : at + _CHUNK])
+            found = _sorted(page, lookers, root)
+        if len(found):
+            yield found
+        begin += size
+        size = _PAGE
+
+
+def list_directories(root: str) -> list[str]:
+    """Paths of the directories right below one, sorted."""
+    directories: list[str] = []
+    for _ in _files_of(root, root, directories):
+        pass
+    return sorted(directories)
+
+
+class _Lookers:
+    """Threads that ask what files are; none is started for few files."""
+
+    def __init__(self) -> None:
+        self._arrow = fs.LocalFileSystem()
+        self._pool: ThreadPoolExecutor | None = None
+        self._parts: list[Future[_Looked] | list[str]] = []
+
+    def __enter__(self) -> _Lookers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+
+    def cancel(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def look(self, paths: list[str]) -> None:
+        if len(paths) < _CHUNK:
+            self._parts.append(paths)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="skipbridge-stat")
+        self._parts.append(self._pool.submit(self._look, paths))
+
+    def result(self) -> _Looked:
+        """Size and time of all files asked for, in order; size -1: gone since."""
+        parts = [self._look(p) if isinstance(p, list) else p.result() for p in self._parts]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def _look(self, paths: list[str]) -> _Looked:
+        try:
+            infos = self._arrow.get_file_info(paths)
+        except OSError as error:
+            raise failure(error, paths[0]) from error
+        sizes = (-1 if info.size is None else info.size for info in infos)
+        times = (info.mtime_ns or 0 for info in infos)
+        count = len(infos)
+        return np.fromiter(sizes, np.int64, count), np.fromiter(times, np.int64, count) // 1000
+
+
+def _sorted(paths: list[str], lookers: _Lookers, root: str) -> FileListing:
+    if not paths:
+        return EMPTY
+    text = pa.large_string()
+    try:
+        names = pa.array(paths, text)
+    except (UnicodeEncodeError, pa.ArrowInvalid) as error:
+        raise InvalidUri(f"a file name below {root} is not UTF-8", "rename it") from error
+    uris = pc.binary_join_element_wise(pa.scalar(_ROOT, text), names, pa.scalar("", text))
+    order = pc.sort_indices(uris)
+    sizes, modified = lookers.result()
+    at = order.to_numpy()
+    return FileListing(uris.take(order), sizes[at], modified[at]).filter(sizes[at] >= 0)
+
+
+def _chunks(root: str, recursive: bool) -> Iterator[list[str]]:
+    """Paths of all files, in no order, about as many at a time as are worth a thread's while."""
+    pending, held = [root], []
+    while pending:
+        directories: list[str] = []
+        for files in _files_of(pending.pop(), root, directories):
+            held += files
+            if len(held) >= _CHUNK:
+                yield held
+                held = []
+        if recursive:
+            pending += directories
+    if held:
+        yield held
+
+
+def _files_of(directory: str, root: str, directories: list[str]) -> Iterator[list[str]]:
+    """Paths of the files right below a directory; those of directories go into the list."""
+    try:
+        with os.scandir(directory) as entries:
+            while batch := list(islice(entries, _CHUNK)):
+                files = [entry.path for entry in batch if entry.is_file(follow_symlinks=False)]
+                if len(files) < len(batch):
+                    for entry in batch:
+                        if entry.is_file(follow_symlinks=False):
+                            continue
+                        if entry.is_symlink():
+                            _inside(entry.path, root)
+                        (directories if entry.is_dir() else files).append(entry.path)
+                yield files
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise failure(error, directory) from error
+
+
+def _inside(link: str, root: str) -> None:
+    # Skipping the link would lose rows that the engine reads, following it would leave the root.
+    target = os.path.realpath(link)
+    if os.path.realpath(Path(link).parent).startswith(target):
+        raise InvalidUri(f"{link} is a link to {target}, above itself", "remove the link")
+    if not target.startswith(os.path.realpath(root) + os.sep):
+        raise InvalidUri(
+            f"{link} is a link to {target}, outside {root}",
+            "move the files or name their own place",
+        )
