@@ -28,6 +28,7 @@ _FEW = 32
 _AGAIN = 1.0
 _ARRAYS = 4096
 _found: dict[int, float] = {}
+_places: dict[tuple[int, bytes], float] = {}
 _asked: dict[int, tuple[float, npt.NDArray[np.bool_]]] = {}
 """By an array's address: since when, and which of its pages were asked for."""
 _LIBC: Any = None
@@ -57,7 +58,7 @@ def some(array: Any, places: Places) -> None:
     if _LIBC is None or array.strides != (array.itemsize,) or array.nbytes < _SMALL:
         return
     begin = array.ctypes.data
-    if not len(places) or _lately(begin):
+    if not len(places) or _lately(begin) or (len(places) <= _FEW and _same(begin, places)):
         return
     pages = _not_asked(begin, array.nbytes, (begin + places * array.itemsize) // _PAGE)
     if not len(pages):
@@ -94,6 +95,7 @@ def forget() -> None:
     """What was there need not be there any more: pages were dropped, as benchmarks do."""
     _found.clear()
     _asked.clear()
+    _places.clear()
 
 
 def _not_asked(begin: int, size: int, pages: Places) -> Places:
@@ -113,6 +115,18 @@ def _not_asked(begin: int, size: int, pages: Places) -> Places:
     fresh = np.sort(pages[~done[pages - first]])
     done[fresh - first] = True
     return fresh
+
+
+def _same(begin: int, places: Places) -> bool:
+    """Whether these very places were asked for in the last moment."""
+    now = time.monotonic()
+    key = begin, places.tobytes()
+    if now - _places.get(key, -_AGAIN) < _AGAIN:
+        return True
+    if len(_places) > _ARRAYS:
+        _places.clear()
+    _places[key] = now
+    return False
 
 
 def _lately(address: int) -> bool:
