@@ -197,3 +197,9 @@ def single_value_in(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask
 def holds_one_of(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask:
     """Files that may hold one of the sorted values, by their bounds."""
     return np.logical_not(between_neighbours(column.lower, column.upper, values))
+
+
+def successor(prefix: bytes) -> bytes | None:
+    """The least byte string greater than all that start with the prefix; None if there is none."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -26,6 +26,7 @@ from bridge.expression.bounds import (
     enclosing_none,
     holds_one_of,
     single_value_in,
+    successor,
 )
 from bridge.expression.nodes import (
     BoundAnd,
@@ -36,13 +37,14 @@ from bridge.expression.nodes import (
     BoundTrue,
     Op,
 )
-from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
-from bridge.expression.taken import taken
+from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
+from bridge.expression.taken import bounds_of, taken
 from bridge.storage import ahead
 from bridge.types import Kind, NanOrder, Semantics, Value
 
 MANY_FILES = 50_000
 _FEW = 16
+_COUNTED = frozenset((Op.IS_NULL, Op.IS_NOT_NULL, Op.IS_NAN, Op.IS_NOT_NAN, Op.NULL_SAFE_NE))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,11 +112,13 @@ class _Never:
         """Whichever half is known (M4); of many files, what is left of few is asked alone."""
         result: Mask | None = None
         count = self.statistics.num_files
+        if count >= MANY_FILES:
+            self._expect(children)
         for child in children:
             if result is not None and count >= MANY_FILES:
                 left = np.flatnonzero(np.logical_not(result))
                 if len(left) * _FEW < count:
-                    few = _Never(taken(self.statistics, left), self.semantics).of(child)
+                    few = self._few(child, left)
                     if few is not None:
                         result[left[few]] = True
                     continue
@@ -122,6 +126,23 @@ class _Never:
             if mask is not None:
                 result = mask if result is None else _or_into(result, mask)
         return result
+
+    def _expect(self, children: tuple[BoundExpression, ...]) -> None:
+        """Asks for what conjuncts will look at, so that the next is read while one is compared."""
+        for child in children:
+            if isinstance(child, BoundPredicate) and child.op not in _COUNTED:
+                column = self.statistics.column(child.reference)
+                if column is not None and column.cells is not None:
+                    column.cells.expect(child.op)
+
+    def _few(self, child: BoundExpression, left: Places) -> Mask | None:
+        """NEVER of the files at these places alone."""
+        if isinstance(child, BoundPredicate):
+            column = self.statistics.column(child.reference)
+            never = None if column is None else self._by_cells(child, column, left)
+            if never is not None:
+                return self._without_any(child, never, left)
+        return _Never(taken(self.statistics, left), self.semantics).of(child)
 
     def _or(self, children: tuple[BoundExpression, ...]) -> Mask | None:
         result: Mask | None = None
@@ -133,22 +154,32 @@ class _Never:
         return result
 
     def _predicate(self, predicate: BoundPredicate) -> Mask | None:
-        never = self._by_statistics(predicate)
-        if predicate.op in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
-            contained = self.statistics.may_contain(predicate.reference, predicate.values)
-            if contained is not None:
-                absent = np.logical_not(contained)
-                never = absent if never is None else np.logical_or(never, absent)
-        return never
+        return self._without_any(predicate, self._by_statistics(predicate), None)
+
+    def _without_any(
+        self, predicate: BoundPredicate, never: Mask | None, at: Places | None
+    ) -> Mask | None:
+        """With the files, of all or of some, that are known to hold none of the values."""
+        if predicate.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
+            return never
+        contained = self.statistics.may_contain(predicate.reference, predicate.values)
+        if contained is None:
+            return never
+        absent = np.logical_not(contained if at is None else contained[at])
+        return absent if never is None else np.logical_or(never, absent)
 
     def _by_statistics(self, predicate: BoundPredicate) -> Mask | None:
         column = self.statistics.column(predicate.reference)
         if column is None:
             return None
-        if not column.ascending and isinstance(column.lower, np.ndarray):
-            ahead.whole(column.lower)
-            ahead.whole(column.upper)
         op = predicate.op
+        if op not in _COUNTED:
+            never = self._by_cells(predicate, column, None)
+            if never is not None:
+                return never
+            if not column.ascending and isinstance(column.lower, np.ndarray):
+                ahead.whole(column.lower)
+                ahead.whole(column.upper)
         match op:
             case Op.IS_NULL:
                 no_null: Mask = np.equal(column.null_count, 0)
@@ -163,6 +194,32 @@ class _Never:
             case Op.NULL_SAFE_NE:
                 return None  # binding leaves none; it matches NULL
         return _with_all_null(self._by_bounds(predicate, column), column)
+
+    def _by_cells(
+        self, predicate: BoundPredicate, column: ColumnStatistics, at: Places | None
+    ) -> Mask | None:
+        """The same answers as by bounds, of all files or of some, with a look at the bounds of few.
+
+        None where there are no cells, or too many files share a cell with a value.
+        """
+        searched = at is None and isinstance(column.lower, np.ndarray)
+        if column.cells is None or (predicate.op is Op.IN and searched):
+            return None  # long lists of numbers are searched, see `enclosing_none`
+        rough = column.cells.never(predicate.op, predicate.values, at)
+        if rough is None:
+            return None
+        never, doubt = rough
+        rest = np.flatnonzero(doubt)
+        if at is None and len(rest) * _FEW > len(doubt):
+            return None
+        if len(rest):
+            few = bounds_of(column, rest if at is None else at[rest])
+            never[rest] = self._by_bounds(predicate, few)
+        if predicate.op in (Op.GT, Op.GE) and self.semantics.nan is NanOrder.LARGEST:
+            never = _no_nan(never, column, at)  # NaN is greater (rule 1)
+        if column.all_null is not None:
+            never |= column.all_null if at is None else column.all_null[at]
+        return never
 
     def _by_bounds(self, predicate: BoundPredicate, column: ColumnStatistics) -> Mask:
         """Files without a non-null value that satisfies a comparison."""
@@ -276,11 +333,12 @@ def _with_all_null(mask: Mask, column: ColumnStatistics) -> Mask:
     return mask if column.all_null is None else np.logical_or(mask, column.all_null)
 
 
-def _no_nan(mask: Mask, column: ColumnStatistics) -> Mask:
+def _no_nan(mask: Mask, column: ColumnStatistics, at: Places | None = None) -> Mask:
     """Only where the column is known to hold no NaN."""
     if not column.type.is_floating:
         return mask
-    without: Mask = np.logical_and(mask, column.nan_count == 0)
+    counts = column.nan_count if at is None else column.nan_count[at]
+    without: Mask = np.logical_and(mask, counts == 0)
     return without
 
 
@@ -311,9 +369,3 @@ def _inside_prefix(column: ColumnStatistics, prefix: Value) -> Mask:
         compare(column.upper, "<=", prefix) if after is None else compare(column.upper, "<", after)
     )
     return np.logical_and(inside, below)
-
-
-def successor(prefix: bytes) -> bytes | None:
-    """The least byte string greater than all that start with the prefix; None if there is none."""
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

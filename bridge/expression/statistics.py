@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.expression.nodes import BoundReference
+from bridge.expression.nodes import BoundReference, Op
 from bridge.types import Type, Value
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int64]
+Places: TypeAlias = npt.NDArray[np.int64]
 # An Arrow array comes without type information, so this is Any for mypy; the types are for readers.
 Bounds: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64] | pa.Array"
 
@@ -40,6 +41,7 @@ class ColumnStatistics:
         all_null: files known to hold nothing but NULLs of this column; None means there is none.
         ascending: lower and upper are numpy arrays, each in ascending order over the files.
         intervals: the same bounds for long lists of values, see `bridge.expression.intervals`.
+        cells: the same bounds, rounded, see `bridge.expression.cells`.
     """
 
     type: Type
@@ -54,6 +56,7 @@ class ColumnStatistics:
     all_null: Mask | None
     ascending: bool = False
     intervals: Intervals | None = None
+    cells: Rounded | None = None
 
 
 class Intervals(Protocol):
@@ -61,6 +64,22 @@ class Intervals(Protocol):
 
     def none_of(self, values: tuple[Value, ...]) -> Mask | None:
         """Files whose bounds enclose none of the sorted values; None: ask them one by one."""
+        ...
+
+
+class Rounded(Protocol):
+    """Bounds in few bytes, which decide most files."""
+
+    def never(
+        self, op: Op, values: tuple[Value, ...], at: Places | None = None
+    ) -> tuple[Mask, Mask] | None:
+        """Files, of all or those at the places, without a value that satisfies a comparison:
+        surely, and perhaps. None: compare the bounds themselves.
+        """
+        ...
+
+    def expect(self, op: Op) -> None:
+        """`never` will be asked with the operator; does not wait."""
         ...
 
 

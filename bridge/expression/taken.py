@@ -9,30 +9,48 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
+from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
 from bridge.storage import ahead
 from bridge.types import Value
 
-Ordinals = npt.NDArray[np.int64]
 
-
-def taken(statistics: PruningStatistics, ordinals: Ordinals) -> PruningStatistics:
+def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
     """The statistics of the files at the given positions."""
-    return _Taken(statistics, ordinals)
+    return _Taken(statistics, places)
+
+
+def bounds_of(column: ColumnStatistics, places: Places) -> ColumnStatistics:
+    """The bounds of a column's files at the given places; of counts only those of NaN."""
+    for array in (column.lower, column.upper):
+        if isinstance(array, np.ndarray):
+            ahead.some(array, places)
+    unknown = np.broadcast_to(np.int64(-1), len(places))
+    nans = _some(column.nan_count, places) if column.type.is_floating else unknown
+    return ColumnStatistics(
+        type=column.type,
+        lower=_some(column.lower, places),
+        upper=_some(column.upper, places),
+        lower_known=_some(column.lower_known, places),
+        upper_known=_some(column.upper_known, places),
+        exact=_some(column.exact, places),
+        null_count=unknown,
+        nan_count=nans,
+        row_count=unknown,
+        all_null=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
     whole: PruningStatistics
-    ordinals: Ordinals
+    places: Places
 
     @property
     def num_files(self) -> int:
-        return len(self.ordinals)
+        return len(self.places)
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         found = self.whole.column(reference)
@@ -40,28 +58,29 @@ class _Taken:
             return None
         for array in (found.lower, found.upper, found.row_count, found.null_count):
             if isinstance(array, np.ndarray):
-                ahead.some(array, self.ordinals)
+                ahead.some(array, self.places)
         return ColumnStatistics(
             type=found.type,
-            lower=self._some(found.lower),
-            upper=self._some(found.upper),
-            lower_known=self._some(found.lower_known),
-            upper_known=self._some(found.upper_known),
-            exact=self._some(found.exact),
-            null_count=self._some(found.null_count),
-            nan_count=self._some(found.nan_count),
-            row_count=self._some(found.row_count),
-            all_null=self._some(found.all_null),
-            ascending=found.ascending,  # ordinals ascend
+            lower=_some(found.lower, self.places),
+            upper=_some(found.upper, self.places),
+            lower_known=_some(found.lower_known, self.places),
+            upper_known=_some(found.upper_known, self.places),
+            exact=_some(found.exact, self.places),
+            null_count=_some(found.null_count, self.places),
+            nan_count=_some(found.nan_count, self.places),
+            row_count=_some(found.row_count, self.places),
+            all_null=_some(found.all_null, self.places),
+            ascending=found.ascending,  # places ascend
         )
 
     def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
         found = self.whole.may_contain(reference, values)
-        return None if found is None else found[self.ordinals]
+        return None if found is None else found[self.places]
 
-    def _some(self, array: Any) -> Any:
-        if array is None:
-            return None
-        if isinstance(array, pa.Array):
-            return array.take(pa.array(self.ordinals))
-        return array[self.ordinals]
+
+def _some(array: Any, places: Places) -> Any:
+    if array is None:
+        return None
+    if isinstance(array, pa.Array):
+        return array.take(pa.array(places))
+    return array[places]

@@ -29,7 +29,7 @@ from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, Compil
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.pack import Loaded
 from bridge.index.stored import INT_MAX, INT_MIN
-from bridge.types import Field, Semantics, Type, Value
+from bridge.types import Field, Kind, Semantics, Type, Value
 
 _TRY_AGAIN = 5.0
 _Key = tuple[tuple[str, ...], Type, bool, int | None]
@@ -200,6 +200,8 @@ class ColumnView:
             exact = sure if exact is None else exact & sure
         whole = lower_known is None and upper_known is None
         found = self._result(target, converted, (lower_known, upper_known, exact), counts)
+        if converted.kept and target.kind is not Kind.BOOLEAN:  # rule 13 looks at both bounds
+            found = replace(found, cells=self.compiled.cells(variant))
         return _searchable(found, loaded.ascending and whole)
 
     def _result(
@@ -218,10 +220,14 @@ class ColumnView:
         else:
             found = (nulls == self.rows) & (self.rows >= 0)
             all_null = found if found.any() else None
+        lower, upper = bounds.lower, bounds.upper
+        if not bounds.kept:  # stored ones are infinite where they are unknown
+            lower = _hide(lower, lower_known, lower=True)
+            upper = _hide(upper, upper_known, lower=False)
         return ColumnStatistics(
             type=target,
-            lower=_hide(bounds.lower, lower_known, lower=True),
-            upper=_hide(bounds.upper, upper_known, lower=False),
+            lower=lower,
+            upper=upper,
             lower_known=lower_known,
             upper_known=upper_known,
             exact=exact,
@@ -241,7 +247,10 @@ class ColumnView:
         assert lower is not None and upper is not None  # what holds something has bounds
         if stored.holds in ("int", "float"):
             lower, upper = lower.to_numpy(), upper.to_numpy()
-        return convert(stored, target, semantics, lower, upper)
+        found = convert(stored, target, semantics, lower, upper)
+        if found is None or found.lower is not lower or found.upper is not upper:
+            return found
+        return replace(found, kept=found.doubtful is None or not found.doubtful.any())
 
     def _counts(
         self,

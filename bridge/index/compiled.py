@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,21 +34,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
+from bridge.expression.cells import Cells
+from bridge.expression.prune import MANY_FILES
 from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import Entries, live_entries, one_chunk
 from bridge.index.manifest import Manifest
 from bridge.index.pack import (
+    CELLS,
+    EDGES,
     Loaded,
     Mapped,
     PackWriter,
     Place,
+    ascend,
     pack_files,
+    read_cells,
     read_pack,
 )
 from bridge.index.store import IndexStore
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
 
-LAYOUT = 4
+LAYOUT = 5
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -151,6 +157,18 @@ class Compiled:
             mapped.advise(place)
         return [mapped.read(place) for place, mapped in places]
 
+    def cells(self, column: CompiledColumn) -> Cells | None:
+        """The bounds of a loaded column in cells; None where it has none."""
+        with self._lock:
+            held = [self._held(column.key + part) for part in (CELLS, EDGES)]
+        places = [place for place in held if place is not None]
+        if len(places) < 2:
+            return None
+        for place, mapped in places:
+            mapped.advise(place)
+        rounded, edges = (mapped.read(place) for place, mapped in places)
+        return read_cells(rounded, edges)
+
     def fetch(self, columns: Iterable[CompiledColumn]) -> None:
         """Brings columns that are not here yet, together. Errors: as `load`."""
         with self._lock:
@@ -234,6 +252,9 @@ class Compiled:
                     found = pa.concat_tables([t for _, t in rows])
                 arrays, every = _column(column.column.type, slot, found, count)
                 pack.add(column.key, arrays, every, count)
+                cells = _rounded(arrays) if count >= MANY_FILES else None
+                if cells is not None:
+                    pack.add_cells(column.key, cells)
             return pack.finish()
 
 
@@ -418,6 +439,16 @@ def _column(
     arrays["flags"] = pa.array(flags)
     every = int(np.bitwise_and.reduce(flags)) if count else 0
     return arrays, every
+
+
+def _rounded(arrays: Mapping[str, pa.Array]) -> Cells | None:
+    """Cells of bounds that are not searched: numbers that do not ascend, and text."""
+    if "lower" not in arrays or ascend(arrays):
+        return None
+    lower, upper = arrays["lower"], arrays["upper"]
+    if pa.types.is_integer(lower.type) or pa.types.is_floating(lower.type):
+        return Cells.of(lower.to_numpy(), upper.to_numpy())
+    return Cells.of(lower, upper)
 
 
 def _greater(holds: str, left: Any, right: Any) -> npt.NDArray[np.bool_]:

@@ -25,11 +25,17 @@ _NUMBERS = (Kind.FLOAT, Kind.DOUBLE)
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Bounds in canonical values of the table's type; ``doubtful`` slots are to be unknown."""
+    """Bounds in canonical values of the table's type.
+
+    Attributes:
+        doubtful: slots that are to be unknown.
+        kept: the stored bounds as they are, so that what was made of them holds.
+    """
 
     lower: Any
     upper: Any
     doubtful: Mask | None = None
+    kept: bool = False
 
 
 def holds(target: Type) -> str:

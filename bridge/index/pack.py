@@ -27,12 +27,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.expression.cells import Cells
 from bridge.storage import ahead
 
 Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
 _AT_ONCE = 1024 * 1024
 _INT32_MAX = 2**31 - 1
+CELLS, EDGES = "\0cells", "\0edges"
+"""Behind a column's key: its bounds in cells, and where these were cut."""
 _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
 
 
@@ -130,6 +133,13 @@ def _constant(name: str, value: int, count: int) -> Any:
     return np.broadcast_to(np.array(value, _DTYPES[name]), count)
 
 
+def read_cells(rounded: Loaded, edges: Loaded) -> Cells:
+    """What `PackWriter.add_cells` wrote."""
+    prefix = edges.batch.column("prefix")[0].as_py() if edges.batch.num_columns > 1 else None
+    lower, upper = (rounded.batch.column(name).to_numpy() for name in ("lower", "upper"))
+    return Cells(lower, upper, edges.batch.column("edges").to_numpy(), prefix)
+
+
 class PackWriter:
     """Writes one pack; it is seen by readers once `finish` has returned."""
 
@@ -174,9 +184,17 @@ class PackWriter:
         raw = batch.serialize()
         file.write(raw)
         file.write(bytes(-raw.size % _ALIGNED))
-        self._columns.append(
-            [key, form, offset, raw.size, count, every, constants, _ascend(arrays)]
-        )
+        self._columns.append([key, form, offset, raw.size, count, every, constants, ascend(arrays)])
+
+    def add_cells(self, key: str, cells: Cells) -> None:
+        """Adds the cells of a column's bounds."""
+        rounded = {"lower": pa.array(cells.lower), "upper": pa.array(cells.upper)}
+        self.add(key + CELLS, rounded, 0, len(cells.lower))
+        edges = {"edges": pa.array(cells.edges)}
+        if cells.prefix is not None:
+            rest = [None] * (len(cells.edges) - 1)
+            edges["prefix"] = pa.array([cells.prefix, *rest], pa.binary())
+        self.add(key + EDGES, edges, 0, len(cells.edges))
 
     def finish(self) -> Path:
         """Makes the pack visible; its JSON."""
@@ -188,7 +206,7 @@ class PackWriter:
         return aside.rename(self._directory / f"{self._name}.json")
 
 
-def _ascend(arrays: Mapping[str, pa.Array]) -> bool:
+def ascend(arrays: Mapping[str, pa.Array]) -> bool:
     for name in ("lower", "upper"):
         array = arrays.get(name)
         if array is None or not (pa.types.is_int64(array.type) or pa.types.is_float64(array.type)):

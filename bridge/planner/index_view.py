@@ -38,7 +38,7 @@ class IndexView:
         self.total_bytes = int(serving.sizes.sum()) if serving is not None else 0
         self.all_trusted = serving is None or bool(serving.trusted.all())
         # The partition of each file where there is but one.
-        self.one_owner = np.zeros(len(self.everything), np.int32)
+        self.one_owner = np.broadcast_to(np.int32(0), len(self.everything))
         self._ranges: dict[str, npt.NDArray[np.int64]] | None = None
         self._lock = threading.Lock()
 

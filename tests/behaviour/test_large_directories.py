@@ -47,8 +47,8 @@ class Storage:
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
-        ("storage.local._FIRST_PAGE", 9),
-        ("storage.local._PAGE", 20),
+        ("storage.local_listing._FIRST_PAGE", 9),
+        ("storage.local_listing._PAGE", 20),
         ("planner.listing._FIRST_CHUNK", 4),
         ("planner.listing._CHUNK", 7),
         ("planner.listed._PIECE", 5),

@@ -17,6 +17,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from bridge.expression.bounds import _DIGITS
+from bridge.expression.cells import Cells
 from bridge.expression.evaluate import Row
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -251,11 +252,15 @@ class Statistics:
     Args:
         weaken: None for all that can be known; else a generator that forgets and blurs at random,
             and never says what does not hold.
+        cells: how many cells bounds are rounded to; 0 for none.
     """
 
-    def __init__(self, table: Table, weaken: random.Random | None = None) -> None:
+    def __init__(
+        self, table: Table, weaken: random.Random | None = None, *, cells: int = 0
+    ) -> None:
         self._table = table
         self._weaken = weaken
+        self._cells = cells
         self._columns: dict[tuple[str, ...], ColumnStatistics | None] = {}
         self.num_files = len(table.files)
 
@@ -286,10 +291,13 @@ class Statistics:
         upper_known = np.array([f.upper is not None for f in files], dtype=np.bool_)
         exact = np.array([f.exact for f in files], dtype=np.bool_)
         all_null = np.array([f.all_null for f in files], dtype=np.bool_)
+        lower = bounds([f.lower for f in files], type, least=True)
+        upper = bounds([f.upper for f in files], type, least=False)
+        rounded = self._cells and type.kind is not Kind.BOOLEAN
         return ColumnStatistics(
             type,
-            bounds([f.lower for f in files], type, least=True),
-            bounds([f.upper for f in files], type, least=False),
+            lower,
+            upper,
             None if lower_known.all() else lower_known,
             None if upper_known.all() else upper_known,
             None if exact.all() else exact,
@@ -297,6 +305,7 @@ class Statistics:
             np.array([f.nans for f in files], dtype=np.int64),
             np.array([f.rows for f in files], dtype=np.int64),
             all_null if all_null.any() else None,
+            cells=Cells.of(lower, upper, self._cells) if rounded else None,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from decimal import Decimal
@@ -13,9 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from index_lake import Lake
 
+from bridge.expression import cells
+from bridge.expression import prune as prune_module
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
+from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
+from bridge.index import compiled
 from bridge.types import Field, Kind, Type
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
@@ -105,7 +110,7 @@ def test_the_law_holds_of_footers_and_of_scans(
             store_decimal_as_integer=rng.random() < 0.5,
         )
     oracle = Oracle(case.semantics, data.paths)
-    asks = []
+    asks, plain = [], []
     for _ in range(PREDICATES):
         node = expression(rng, data, depth=rng.choice((0, 1, 2)))
         truth = [[oracle.truth(node, row) is True for row in rows] for rows in data.files]
@@ -123,6 +128,19 @@ def test_the_law_holds_of_footers_and_of_scans(
                 assert not (always[i] and not all(matched)), (nan, node, data.files[i])
             asked["pairs"] += FILES
             asked[f"never {nan}"] += int(answers.never.sum())
+            plain.append(answers.never.tolist())
+    with pytest.MonkeyPatch.context() as patch:  # the local form that large tables have
+        patch.setattr(compiled, "MANY_FILES", 0)
+        patch.setattr(cells, "_FEWEST", 1)
+        patch.setattr(prune_module, "MANY_FILES", 0)
+        patch.setattr(prune_module, "_FEW", 0)
+        shutil.rmtree(lake.directory / "cache")
+        statistics = lake.serving().statistics(data.columns, case.semantics)
+        for (bound, _, node), never in zip(asks, plain[-len(asks) :], strict=True):
+            answers = prune(bound, statistics, case.semantics)
+            assert answers.never.tolist() == never, (node, data.files)
+        columns = [statistics.column(BoundReference((c.name,), c.type)) for c in data.columns]
+        asked["with cells"] += sum(c is not None and c.cells is not None for c in columns)
 
 
 def test_it_was_asked_and_pruning_did_happen() -> None:
@@ -130,3 +148,4 @@ def test_it_was_asked_and_pruning_did_happen() -> None:
         pytest.skip("the law was not asked in this run")
     assert asked["never footer"] > asked["pairs"] // 20
     assert asked["never scan"] > asked["never footer"]
+    assert asked["with cells"] > 20
