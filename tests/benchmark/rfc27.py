@@ -173,9 +173,9 @@ class Ours:
         def work() -> list[Any]:
             found = held.load_all([column for column, _ in wanted])
             return [
-                (one.lower[file].as_py(), one.upper[file].as_py(), int(one.nulls[file]))
+                (lower[file].as_py(), upper[file].as_py(), int(one.nulls[file]))
                 for one, (_, file) in zip(found, wanted, strict=True)
-                if one.lower is not None and one.upper is not None
+                if (lower := one.lower) is not None and (upper := one.upper) is not None
             ]
 
         return work
@@ -212,7 +212,7 @@ def _touch(found: Loaded) -> None:
     """Looks at every byte of what is stored of a column."""
     for array in found.batch.columns:
         for buffer in array.buffers()[1:]:
-            np.frombuffer(buffer, np.int64, buffer.size // 8).sum()
+            np.add.reduce(np.frombuffer(buffer, np.int64, buffer.size // 8))
 
 
 class Wide:
