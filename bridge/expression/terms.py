@@ -13,6 +13,8 @@ add, subtract,         integers, where the result fits the column's own width: H
 multiply, modulus      Trino fails; one side is a constant; modulus has the dividend's sign
 like(s, pattern)       valid UTF-8, of Trino: % and _ stand for line ends too, _ for a code point;
                        the pattern's escape is the backslash, see `bridge.expression.like`
+json_extract_scalar    of paths of keys alone ($.a.b); strings, whole numbers, true, false and
+(s, path)              null, see `bridge.expression.json_path`. NULL where there is no such key
 great_circle_distance  kilometres on a sphere of 6371.01 km; no values are held of it
 =====================  =======================================================================
 """
@@ -29,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.expression.json_path import is_path, scalars
 from bridge.expression.literals import exact_number
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference
 from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
@@ -51,7 +54,8 @@ class Function:
         gives: the type of its values, by the column's.
         constants: whether the other arguments may be so.
         apply: its values; the column's as Arrow's text or as int64 in canonical form, and the
-            constants. None where some value is not one that engines agree about.
+            constants. None where some value is not one that engines agree about. Of a text, and of
+            no other value, a function may be NULL.
         dates: it is of dates and times.
     """
 
@@ -162,13 +166,21 @@ FUNCTIONS: dict[str, Function] = {
     "subtract": _arithmetic(lambda v, k: v - k),
     "multiply": _arithmetic(lambda v, k: v * k),
     "modulus": _arithmetic(lambda v, k: np.fmod(v, k)),
+    "json_extract_scalar": Function(
+        _TEXT, lambda _: STRING, lambda c: len(c) == 1 and is_path(c[0]), scalars
+    ),
     "great_circle_distance": Function(
         (Kind.DOUBLE, Kind.FLOAT), lambda _: DOUBLE, lambda c: len(c) == 2, None
     ),
 }
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _SWAPS = frozenset({"add", "multiply"})
-ALIASES = {"substr": "substring", "day_of_month": "day", "mod": "modulus"}
+ALIASES = {
+    "substr": "substring",
+    "day_of_month": "day",
+    "mod": "modulus",
+    "get_json_object": "json_extract_scalar",
+}
 
 
 def call(name: str, arguments: Sequence[Reference | Literal]) -> Call | None:

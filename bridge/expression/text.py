@@ -305,6 +305,8 @@ class _Parser:
         elif isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
             unit = node.args["unit"]
             parts = [exp.Literal.string(unit.name), node.this]
+        elif isinstance(node, exp.JSONExtractScalar):
+            parts = [node.this, _path_text(node.expression)]
         elif isinstance(node, exp.Year | exp.Month | exp.Day | exp.DayOfMonth):
             inner = node.this  # the other dialects take text here as well
             parts = [inner.this if isinstance(inner, exp.TsOrDsToDate) else inner]
@@ -362,6 +364,7 @@ _FUNCTIONS: dict[type[Any], str] = {
     exp.Sub: "subtract",
     exp.Mul: "multiply",
     exp.Mod: "modulus",
+    exp.JSONExtractScalar: "json_extract_scalar",
 }
 # What a node may carry; sqlglot also marks negation and variants on the node itself, and whatever
 # this module does not know about must not be overlooked.
@@ -379,6 +382,19 @@ _ARGUMENTS: dict[type[Any], frozenset[str]] = {
     exp.TimestampTrunc: frozenset({"this", "unit"}),
 }
 _PLAIN = frozenset({"this", "expression"})
+
+
+def _path_text(path: exp.Expression) -> exp.Expression | None:
+    """A JSON path of keys alone as the text that it was."""
+    if not isinstance(path, exp.JSONPath):
+        return None
+    root, *steps = path.expressions
+    if not isinstance(root, exp.JSONPathRoot):
+        return None
+    keys = [step.this for step in steps if isinstance(step, exp.JSONPathKey)]
+    if len(keys) < len(steps) or not all(isinstance(key, str) for key in keys):
+        return None
+    return exp.Literal.string(".".join(["$", *keys]))
 
 
 def _understood(node: exp.Expression) -> bool:

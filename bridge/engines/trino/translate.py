@@ -67,6 +67,7 @@ _FUNCTIONS = {
     "$modulus": "modulus",
     "mod": "modulus",
     "great_circle_distance": "great_circle_distance",
+    "json_extract_scalar": "json_extract_scalar",
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 

@@ -263,7 +263,7 @@ class _BuiltOfFunction(_Built):
         results, _ = found
         if isinstance(results, np.ndarray):
             return ascending(hash_numbers(results.astype(np.int64)))
-        return ascending(hash_bytes(results))
+        return ascending(hash_bytes(results.drop_null()))
 
 
 def optimal_bytes(count: int, fpp: float) -> int:

@@ -91,7 +91,7 @@ class _Gathering:
         self._bounds: Any = None
         self._held: StoredType | None = None
         self._nulls = self._rows = self._longest = 0
-        self._over = False
+        self._over = self._some_null = False
 
     def update(self, arrays: Arrays) -> None:
         if self._over:
@@ -106,9 +106,12 @@ class _Gathering:
             self._over = True
             return
         results, self._held = found
+        self._longest = max(self._longest, longest_text(self._column, values))
+        if not isinstance(results, np.ndarray) and results.null_count:
+            self._some_null = True
+            results = results.drop_null()
         if not len(results):
             return
-        self._longest = max(self._longest, longest_text(self._column, values))
         if isinstance(results, np.ndarray):
             ends = np.array([results.min(), results.max()])
         else:
@@ -120,11 +123,14 @@ class _Gathering:
         if self._over:
             return
         ends = [None, None] if self._bounds is None else packed(self._bounds).to_pylist()
+        nulls = self._nulls
+        if self._some_null:  # of how many rows is not known, unless it is all
+            nulls = self._rows if self._bounds is None else -1
         yield {
             "stored": self._column.key(),
             "lower": ends[0],
             "upper": ends[1],
-            "nulls": self._nulls,
+            "nulls": nulls,
             "rows": self._rows,
             "longest": self._longest,
         }

@@ -102,7 +102,7 @@ def evaluate(
 ) -> tuple[Any, StoredType] | None:
     """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
 
-    Dates are in days and times in microseconds, before and after.
+    Of texts some may be null. Dates are in days and times in microseconds, before and after.
     """
     inner = call.arguments[0]
     if isinstance(inner, Call | BoundCall):
@@ -124,6 +124,8 @@ def evaluate(
             return None
         changed = function.apply(texts, constants)
         if changed is not None and pa.types.is_boolean(changed.type):
+            if changed.null_count:
+                return None
             return changed.cast(pa.int64()).to_numpy(), NUMBER
         return None if changed is None else (changed.cast(pa.large_binary()), _TEXT)
     if not isinstance(values, np.ndarray):

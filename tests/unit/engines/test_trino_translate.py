@@ -153,6 +153,14 @@ def expression(node: Any) -> tuple[str, tuple[str, ...]]:
             ),
             "\"v\" = 'x'",
         ),
+        (
+            call(
+                "$equal",
+                call("json_extract_scalar", S, const("$.a.b", "varchar"), type="varchar"),
+                const("x", "varchar"),
+            ),
+            "json_extract_scalar(\"s\", '$.a.b') = 'x'",
+        ),
     ],
 )
 def test_expressions(node: Any, where: str) -> None:

@@ -24,6 +24,7 @@ public final class ExpressionWriter
 {
     private static final int MAX_TEXT = 1 << 20;
     private static final int MAX_OPAQUE = 200;
+    private static final String JSON_PATH = "JsonPath";
 
     private final Map<String, ColumnHandle> assignments;
 
@@ -78,9 +79,15 @@ public final class ExpressionWriter
     private static void constant(JsonText json, Constant constant)
     {
         JsonText value = new JsonText();
+        String type = constant.getType().getDisplayName();
         try {
             if (constant.getValue() == null) {
                 value.raw("null");
+            }
+            else if (constant.getType().getBaseName().equals(JSON_PATH)) {
+                // Its class is the engine's own; as text it is the path that the query wrote.
+                value.string(constant.getValue().toString());
+                type = "varchar";
             }
             else {
                 ValueWriter.write(value, constant.getType(), constant.getValue());
@@ -90,7 +97,7 @@ public final class ExpressionWriter
             opaque(json, "constant: " + e.getMessage());
             return;
         }
-        json.open('{').name("constant").raw(value.toString()).field("type", constant.getType().getDisplayName()).close('}');
+        json.open('{').name("constant").raw(value.toString()).field("type", type).close('}');
     }
 
     private void column(JsonText json, Variable variable, List<String> path, ConnectorExpression whole)

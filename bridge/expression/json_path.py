@@ -1,0 +1,98 @@
+"""A scalar within a JSON text by its path, where Trino, Hive and Spark find the same.
+
+They differ in much: Trino stops reading at the value, Hive reads the whole text; of a key that
+occurs twice one takes the first, the other the last; numbers are the text as it stands or what
+Java makes of it; arrays on the way are NULL or looked into; objects are NULL or text. So a text has
+to be JSON throughout, and the way to the value plain: objects alone, each key once, and at its end
+a string, a whole number, true, false or null. A key that is not there is NULL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
+_DIGITS = 18
+
+
+class _Disputed(Exception):
+    """Engines may find different values."""
+
+
+class _Object(dict[str, Any]):
+    """An object; keys that occur more than once are remembered."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice: set[str] = set()
+        if len(self) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                (self.twice if key in seen else seen).add(key)
+
+
+class _Number(str):
+    """A number as it is spelled."""
+
+
+def is_path(path: object) -> bool:
+    """Whether a path, as bytes, is one of keys alone: ``$.a.b``."""
+    return isinstance(path, bytes) and PATH.fullmatch(path.decode("utf-8", "replace")) is not None
+
+
+def scalars(texts: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
+    """The values at a path; None if engines may disagree about one of them.
+
+    Args:
+        texts: Arrow large_string.
+        constants: the path, see `is_path`.
+    """
+    keys = constants[0].decode().split(".")[1:]
+    try:
+        found = [None if text is None else _scalar(text, keys) for text in texts.to_pylist()]
+        return pa.array(found, pa.large_string())
+    except (_Disputed, ValueError, RecursionError, pa.ArrowInvalid):  # also lone surrogates
+        return None
+
+
+def _scalar(text: str, keys: Sequence[str]) -> str | None:
+    value = _read(text)
+    if not isinstance(value, _Object):
+        raise _Disputed
+    for key in keys:
+        if isinstance(value, list):
+            raise _Disputed
+        if not isinstance(value, _Object):
+            return None
+        if key in value.twice:
+            raise _Disputed
+        value = value.get(key)
+    if isinstance(value, _Number):
+        digits = value.removeprefix("-")
+        if not digits.isdecimal() or len(digits) > _DIGITS or value == "-0":
+            raise _Disputed
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return value
+    raise _Disputed
+
+
+def _no_json(word: str) -> Any:
+    raise ValueError(word)  # NaN and Infinity, which Python would read
+
+
+_read = partial(
+    json.loads,
+    object_pairs_hook=_Object,
+    parse_int=_Number,
+    parse_float=_Number,
+    parse_constant=_no_json,
+)
