@@ -31,7 +31,7 @@ _HELD = tuple(n for n, f in FUNCTIONS.items() if f.apply is not None and n != "l
 def defined(text: str) -> Call:
     """The function that a user names. Errors: InvalidConfiguration."""
     call = parse_call(text)
-    if call is None or any(name not in _HELD for name in _names(call)):
+    if call is None or not _is_held(call):
         raise InvalidConfiguration(
             f"{text!r} is no function of a column that engines compute alike",
             f"there are {', '.join(_HELD)}",
@@ -52,9 +52,12 @@ def is_call(reference: BoundReference, text: str) -> bool:
     return isinstance(reference, BoundCall) and spelled(reference) == text
 
 
-def _names(call: Call) -> list[str]:
-    inner = call.arguments[0]
-    return [call.function, *(_names(inner) if isinstance(inner, Call) else [])]
+def _is_held(call: Call) -> bool:
+    inner, *rest = call.arguments
+    constants = [a.value for a in rest if isinstance(a, Literal)]
+    if call.function not in _HELD or not FUNCTIONS[call.function].constants(constants):
+        return False
+    return not isinstance(inner, Call) or _is_held(inner)
 
 
 def column_of(call: Call) -> tuple[str, ...]:

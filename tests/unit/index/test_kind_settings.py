@@ -32,6 +32,19 @@ def test_definitions_have_all_their_options() -> None:
             kind("bloom").define(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ("10 % id", "substring(name, 0)", "date_trunc('eon', day)", "json_extract_scalar(doc, '$')",
+     "lower(substring(name, 0))", "reverse(name)", "name"),
+)  # fmt: skip
+def test_functions_that_could_never_be_asked_are_refused(text: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="no function of a column"):
+        kind("expression").define(text)
+    if "(" in text:
+        with pytest.raises(InvalidConfiguration, match="no function of a column"):
+            kind("bloom").define(text)
+
+
 def test_settings_add_replace_drop_and_hide() -> None:
     one, other = kind("bloom").define("a"), kind("bloom").define("a:fpp=0.1")
     held = IndexSettings().adding([one, kind("values").define("b")])
