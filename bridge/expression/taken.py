@@ -5,7 +5,7 @@ Of mapped bounds only the pages of those files are ever read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,19 +56,13 @@ class _Taken:
         found = self.whole.column(reference)
         if found is None:
             return None
-        for array in (found.lower, found.upper, found.row_count, found.null_count):
-            if isinstance(array, np.ndarray):
-                ahead.some(array, self.places)
-        return ColumnStatistics(
-            type=found.type,
-            lower=_some(found.lower, self.places),
-            upper=_some(found.upper, self.places),
-            lower_known=_some(found.lower_known, self.places),
-            upper_known=_some(found.upper_known, self.places),
-            exact=_some(found.exact, self.places),
-            null_count=_some(found.null_count, self.places),
-            nan_count=_some(found.nan_count, self.places),
-            row_count=_some(found.row_count, self.places),
+        for array in (found.row_count, found.null_count):
+            ahead.some(array, self.places)
+        return replace(
+            bounds_of(found, self.places),
+            null_count=found.null_count[self.places],
+            nan_count=found.nan_count[self.places],
+            row_count=found.row_count[self.places],
             all_null=_some(found.all_null, self.places),
             ascending=found.ascending,  # places ascend
         )

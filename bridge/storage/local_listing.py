@@ -50,18 +50,11 @@ def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[
     paths: list[str] = []
     chunks = _chunks(root, recursive)
     if start_after is None:
-        with _Lookers() as lookers:
-            for chunk in chunks:
-                paths += chunk
-                if len(paths) > _PAGE:
-                    break
-                lookers.look(chunk)
-            else:
-                found = _sorted(paths, lookers, root)
-                if len(found):
-                    yield found
-                return
-            lookers.cancel()
+        whole = _small(paths, chunks, root)
+        if whole is not None:
+            if len(whole):
+                yield whole
+            return
     for chunk in chunks:
         paths += chunk
     paths.sort()
@@ -77,6 +70,17 @@ def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[
             yield found
         begin += size
         size = _PAGE
+
+
+def _small(paths: list[str], chunks: Iterator[list[str]], root: str) -> FileListing | None:
+    """All files of a directory of one page; None of a larger one, some of whose names are read."""
+    with _Lookers() as lookers:
+        for chunk in chunks:
+            paths += chunk
+            if len(paths) > _PAGE:
+                return None
+            lookers.look(chunk)
+        return _sorted(paths, lookers, root)
 
 
 def list_directories(root: str) -> list[str]:
