@@ -123,7 +123,7 @@ class ColumnView:
             return list(dict.fromkeys(path for path, _, _, _ in self._cache))
 
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
-        """Brings columns to this machine, together, that are not held ready.
+        """Brings columns to this machine, together, that are not held ready; begins to read them.
 
         Errors: as `Compiled.fetch`.
         """
@@ -138,7 +138,9 @@ class ColumnView:
                 *(c for c in self._placed if _folded(c.column.path) == path),
             )
         ]
-        self.compiled.fetch(wanted)
+        if wanted:
+            self.compiled.fetch(wanted)
+            self.compiled.expect(wanted)
 
     def _join(
         self, path: tuple[str, ...], target: Type, semantics: Semantics, place: int | None

@@ -169,6 +169,15 @@ class Compiled:
         rounded, edges = (mapped.read(place) for place, mapped in places)
         return read_cells(rounded, edges)
 
+    def expect(self, columns: Sequence[CompiledColumn]) -> None:
+        """Begins to read columns that are about to be loaded; does not wait."""
+        keys = [c.key + part for c in columns for part in ("", CELLS, EDGES)]
+        with self._lock:
+            held = [self._held(key) for key in keys[:_OPEN_FILES]]
+        for place in held:
+            if place is not None:
+                place[1].advise(place[0])
+
     def fetch(self, columns: Iterable[CompiledColumn]) -> None:
         """Brings columns that are not here yet, together. Errors: as `load`."""
         with self._lock:

@@ -152,12 +152,16 @@ class FilePruner:
             return None
         if isinstance(predicate, BoundFalse):
             return np.ones(self._statistics.num_files, np.bool_)
+        self._bring(predicate)
+        return prune(predicate, self._statistics, self._semantics).never
+
+    def _bring(self, predicate: BoundExpression) -> None:
+        """Columns are brought together, not one after the other."""
         serving = self._view.serving
         asked = [r.path for r in references(predicate) if not r.partition]
         if serving is not None and len(asked) > 1:
             with suppress(BridgeError):  # what cannot be brought is unknown, and told by column
                 serving.prefetch(asked)
-        return prune(predicate, self._statistics, self._semantics).never
 
     def keep(
         self, ordinals: Ordinals, predicate: BoundExpression, kind: OpenedKind | None = None
@@ -210,6 +214,7 @@ class FilePruner:
         """Columns of the predicate that the index holds something about."""
         if self._statistics is None:
             return ()
+        self._bring(predicate)
         return tuple(
             sorted(
                 spelled(r) for r in references(predicate) if self._statistics.column(r) is not None

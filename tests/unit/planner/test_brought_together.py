@@ -1,0 +1,36 @@
+"""The columns of a predicate come from storage together."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from bridge.expression.bind import bind
+from bridge.expression.text import parse_where
+from bridge.planner.files import FilePruner
+from bridge.planner.index_view import IndexView
+from bridge.table.model import Column
+from bridge.types import BIGINT, TRINO, Field
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "index"))
+from index_lake import Lake
+
+NAMES = ("a", "b", "c")
+
+
+def test_columns_of_a_predicate_are_one_pack(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for i in range(4):
+        lake.write(f"f{i}", {name: [i, i + 1] for name in NAMES})
+    lake.build()
+    serving = lake.serving()
+    table = replace(lake.table, columns=tuple(Column(name, BIGINT) for name in NAMES))
+    fields = tuple(Field(name, BIGINT) for name in NAMES)
+    predicate = bind(parse_where("a > 1 AND b > 1 AND c < 4")[0], fields, (), TRINO)
+    pruner = FilePruner(table, IndexView(serving, ()), TRINO)
+    assert pruner.columns(predicate) == NAMES
+    never = pruner.never(predicate)
+    assert never is not None and never.tolist() == [True, False, False, False]
+    packs = [p for p in serving.local.directory.glob("*.json") if p.name != "meta.json"]
+    assert len(packs) == 1
