@@ -37,8 +37,8 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     Needs a JDK 17, a JDK 25 and Maven; downloads Trino's server (190 MB) once. Everything it starts
     it stops, also on Ctrl-C.
     """
-    # A terminal's or a scheduler's request to end runs the same clean-up as an error.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interruption = _Interruption()
+    interruption.listen()
     problems = missing_parts()
     if problems:
         raise problems[0]
@@ -48,7 +48,11 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
         raise click.UsageError(f"{out} holds other files; give another --out")
     try:
         status = run_demo(
-            out, trino_version=trino_version, plugin_from=from_server, say=say, progress=progress
+            out,
+            trino_version=trino_version,
+            plugin_from=from_server,
+            say=interruption.say,
+            progress=progress,
         )
     except KeyboardInterrupt:
         say("stopped")
@@ -57,3 +61,28 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
         if out.exists():
             marker.touch()
     raise SystemExit(status)
+
+
+class _Interruption:
+    """A terminal's or a scheduler's request to end: it runs the same clean-up as an error.
+
+    Libraries may swallow KeyboardInterrupt while they are imported, and a Spark context leaves a
+    handler of its own behind: so the request is remembered, and asked about at each line told.
+    """
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def listen(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._end)
+
+    def say(self, text: str) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self.listen()
+        say(text)
+
+    def _end(self, *_: object) -> None:
+        self._asked = True
+        raise KeyboardInterrupt
