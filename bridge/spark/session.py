@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,26 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits until Spark's JVM is up: before, PySpark would leave it behind for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda given, _: asked.append(given))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():  # PySpark has put its own there meanwhile
+            signal.signal(number, handler or signal.SIG_DFL)
+    if asked:
+        signal.raise_signal(asked[0])
 
 
 def open_session(
@@ -63,7 +86,8 @@ def open_session(
     }.items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with _undisturbed():
+            session = builder.getOrCreate()
     except Exception as error:  # py4j and pyspark raise a dozen kinds when the JVM does not start
         first = str(error).strip().partition("\n")[0]
         raise EnvironmentMissing(

@@ -1,0 +1,49 @@
+"""Ctrl-C while Spark starts: no JVM is left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.7])
+def test_no_jvm_is_left_behind(tmp_path: Path, wait: float) -> None:
+    table = tmp_path / "table"
+    table.mkdir()
+    for number in range(3):
+        pq.write_table(pa.table({"n": [number]}), table / f"{number}.parquet")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bridge", "index", "build", str(table)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    started = _jvms(process.pid)
+    deadline = time.monotonic() + 60
+    while not started and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+        started = _jvms(process.pid)
+    assert started
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 1 and "Aborted" in told, told
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert not alive, alive
+    assert not (table / ".skipbridge" / "generations").exists()
+
+
+def _jvms(pid: int) -> list[psutil.Process]:
+    try:
+        children = psutil.Process(pid).children(recursive=True)
+        return [child for child in children if child.name() == "java"]
+    except psutil.NoSuchProcess:
+        return []
