@@ -35,6 +35,8 @@ _SAMPLE = 1 << 18
 _FEWEST = 16
 """Edges; with fewer, too many files share a cell with any value."""
 _WORD = 8
+_MANY, _SLOT_BITS = 50_000, 20
+_SLOTS = 1 << _SLOT_BITS
 _GREATEST = 2**64 - 1
 _INT64 = range(-(2**63), 2**63)
 
@@ -78,7 +80,7 @@ class Cells:
         edges = np.unique(sample[np.arange(1, most) * len(sample) // most])
         if len(edges) < min(_FEWEST, most - 1):
             return None
-        return cls(_cells(edges, lower), _cells(edges, upper), edges, prefix)
+        return cls(_many_cells(edges, lower), _many_cells(edges, upper), edges, prefix)
 
     def never(
         self, op: Op, values: tuple[Value, ...], at: Places | None = None
@@ -178,6 +180,38 @@ def _in_list(low: Small, high: Small, sought: Places) -> tuple[Mask, Mask]:
 
 def _cells(edges: npt.NDArray[Any], values: npt.NDArray[Any]) -> Small:
     return edges.searchsorted(values, side="right").astype(np.uint16)
+
+
+def _many_cells(edges: npt.NDArray[Any], values: npt.NDArray[Any]) -> Small:
+    """`_cells` of many: slots of equal width tell the cell, except where an edge lies within."""
+    begin, end = edges[len(edges) // 64], edges[-1 - len(edges) // 64]  # the ends may be infinite
+    slots = _slots(edges, begin, end)
+    if len(values) < _MANY or slots is None:
+        return _cells(edges, values)
+    before = np.searchsorted(slots, np.arange(_SLOTS)).astype(np.uint16)
+    cut = np.zeros(_SLOTS, np.bool_)
+    cut[slots] = True
+    mine = _slots(values, begin, end)
+    found = before[mine]
+    rest = np.flatnonzero(cut[mine])
+    found[rest] = _cells(edges, values[rest])
+    return found
+
+
+def _slots(values: npt.NDArray[Any], begin: Any, end: Any) -> Places | None:
+    """Slots in the order of values; None where the range between has no width."""
+    if not begin < end:
+        return None
+    inside = np.clip(values, begin, end)
+    if values.dtype == np.float64:
+        scale = (_SLOTS - 1) / (float(end) - float(begin))
+        if not 0 < scale < np.inf:
+            return None
+        return np.asarray((inside - begin) * scale, np.int64)
+    width = int(end) - int(begin)
+    shift = np.uint64(max(0, (width >> _SLOT_BITS).bit_length()))
+    apart = inside.view(np.uint64) - np.uint64(int(begin) % 2**64)  # without a sign: no overflow
+    return np.asarray(apart >> shift, np.int64)
 
 
 def _common(lower: pa.Array, upper: pa.Array) -> bytes:

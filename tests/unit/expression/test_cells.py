@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bridge.expression import cells as module
 from bridge.expression.bounds import successor
 from bridge.expression.cells import Cells
 from bridge.expression.nodes import Op
@@ -78,6 +79,29 @@ def test_numbers(seed: int, most: int, real: bool) -> None:
     edge: tuple[Value, ...] = (-np.inf, np.inf) if real else INFINITE
     for op in OPERATORS:
         ask(cells, lower.tolist(), upper.tolist(), op, *(edge if op is Op.IN else edge[:1]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_slots_find_the_same_cells(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MANY", 0)
+    rng = np.random.default_rng(seed)
+    shapes = {
+        "even": rng.integers(-(10**9), 10**9, 2000),
+        "skewed": (rng.pareto(0.3, 2000) * 10).clip(0, 2.0**62).astype(np.int64),
+        "whole range": rng.integers(*INFINITE, 2000, endpoint=True),
+        "few": rng.integers(0, 5, 2000),
+        "one": np.full(2000, 7),
+        "unknown": np.where(rng.random(2000) < 0.4, rng.choice(INFINITE, 2000), 5),
+        "real": rng.normal(0, 1e300, 2000),
+        "infinite": np.where(rng.random(2000) < 0.4, rng.choice((-np.inf, np.inf), 2000), 1.5),
+        "tiny": rng.random(2000) * 5e-324 * 100,
+        "words": rng.integers(0, 2**64, 2000, dtype=np.uint64, endpoint=False),
+    }
+    for name, values in shapes.items():
+        for count in (1, 2, 70, 900):
+            edges = np.unique(rng.choice(values, count))
+            slow = edges.searchsorted(values, side="right")
+            assert module._many_cells(edges, values).tolist() == slow.tolist(), (name, count)
 
 
 def test_what_has_no_cell_is_not_answered() -> None:
