@@ -3,8 +3,9 @@
 They differ in much: Trino stops reading at the value, Hive reads the whole text; of a key that
 occurs twice one takes the first, the other the last; numbers are the text as it stands or what
 Java makes of it; arrays on the way are NULL or looked into; objects are NULL or text. So a text has
-to be JSON throughout, and the way to the value plain: objects alone, each key once, and at its end
-a string, a whole number, true, false or null. A key that is not there is NULL.
+to be JSON throughout, neither huge nor deep, and the way to the value plain: objects alone, each
+key once, and at its end a string, a whole number, true, false or null. A key that is not there is
+NULL.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import pyarrow as pa
 
 PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DIGITS = 18
+_LONGEST, _DEEPEST, _LONGEST_NUMBER = 50_000, 500, 500
+"""Characters of a text, brackets in it, and characters of a number in it: engines' readers have
+limits of their own, none of them below."""
 
 
 class _Disputed(Exception):
@@ -39,6 +43,11 @@ class _Object(dict[str, Any]):
 
 class _Number(str):
     """A number as it is spelled."""
+
+    def __new__(cls, spelled: str) -> _Number:
+        if len(spelled) > _LONGEST_NUMBER:
+            raise _Disputed
+        return super().__new__(cls, spelled)
 
 
 def is_path(path: object) -> bool:
@@ -62,6 +71,8 @@ def scalars(texts: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
 
 
 def _scalar(text: str, keys: Sequence[str]) -> str | None:
+    if len(text) > _LONGEST or text.count("{") + text.count("[") > _DEEPEST:
+        raise _Disputed
     value = _read(text)
     if not isinstance(value, _Object):
         raise _Disputed

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 from bridge.expression.bind import bind
+from bridge.expression.json_path import scalars
 from bridge.expression.nodes import Call, Literal, Not, Op, Predicate, Reference
 from bridge.expression.terms import call
 from bridge.index.kinds import chain
@@ -173,6 +174,17 @@ def test_paths_keep_the_law(number: int, tmp_path: Path) -> None:
 
 def _ask(opened: OpenedKind, semantics: Semantics, asked_for: Any, ordinals: Any) -> Any:
     return opened.never(asked_for, ordinals, semantics)
+
+
+@pytest.mark.parametrize(
+    "more", ["[" * 600 + "]" * 600, "1" * 600, "0." + "1" * 600, '"' + "x" * 60_000 + '"']
+)
+def test_what_a_reader_may_refuse_is_disputed(more: str) -> None:
+    """Engines' JSON readers have limits: beyond them a text is an error, or NULL, to some."""
+    texts = pa.array([f'{{"a": {{"b": "x"}}, "c": {more}}}'], pa.large_string())
+    assert scalars(texts, [b"$.a.b"]) is None
+    plain = pa.array(['{"a": {"b": "x"}, "c": [[1.5], "x"]}'], pa.large_string())
+    assert scalars(plain, [b"$.a.b"]).to_pylist() == ["x"]
 
 
 def test_it_was_asked_and_pruning_did_happen() -> None:
