@@ -142,41 +142,23 @@ class Compiled:
     def load_all(self, columns: Sequence[CompiledColumn]) -> list[Loaded]:
         """Arrays of several columns, brought or read together. Errors: as `load`."""
         self.fetch(columns)
-        with self._lock:
-            held = [self._held(column.key) for column in columns]
-            if None in held:  # trimmed by another process meanwhile
-                held = []
-        if not held:
+        keys = [column.key for column in columns]
+        found = self._read(keys)
+        if found is None:  # trimmed by another process meanwhile
             self.fetch(columns)
-            with self._lock:
-                held = [self._held(column.key) for column in columns]
-        places = [place for place in held if place is not None]
-        if len(places) < len(columns):
+            found = self._read(keys)
+        if found is None:
             raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
-        for place, mapped in places:
-            mapped.advise(place)
-        return [mapped.read(place) for place, mapped in places]
+        return found
 
     def cells(self, column: CompiledColumn) -> Cells | None:
         """The bounds of a loaded column in cells; None where it has none."""
-        with self._lock:
-            held = [self._held(column.key + part) for part in (CELLS, EDGES)]
-        places = [place for place in held if place is not None]
-        if len(places) < 2:
-            return None
-        for place, mapped in places:
-            mapped.advise(place)
-        rounded, edges = (mapped.read(place) for place, mapped in places)
-        return read_cells(rounded, edges)
+        found = self._read([column.key + part for part in (CELLS, EDGES)])
+        return None if found is None else read_cells(*found)
 
     def expect(self, columns: Sequence[CompiledColumn]) -> None:
         """Begins to read columns that are about to be loaded; does not wait."""
-        keys = [c.key + part for c in columns for part in ("", CELLS, EDGES)]
-        with self._lock:
-            held = [self._held(key) for key in keys[:_OPEN_FILES]]
-        for place in held:
-            if place is not None:
-                place[1].advise(place[0])
+        self._advised([c.key + part for c in columns for part in ("", CELLS, EDGES)][:_OPEN_FILES])
 
     def fetch(self, columns: Iterable[CompiledColumn]) -> None:
         """Brings columns that are not here yet, together. Errors: as `load`."""
@@ -211,6 +193,19 @@ class Compiled:
                 reading[number] = reading[-1]  # lets go of the bytes when the caller does
                 for place in inside:
                     yield Loaded(place, whole)
+
+    def _read(self, keys: Sequence[str]) -> list[Loaded] | None:
+        """What lies under all these keys; None where one is not here."""
+        held = self._advised(keys)
+        return [mapped.read(place) for place, mapped in held] if len(held) == len(keys) else None
+
+    def _advised(self, keys: Sequence[str]) -> list[tuple[Place, Mapped]]:
+        """Where lies what is here of these keys; it is begun to be read."""
+        with self._lock:
+            held = [found for key in keys if (found := self._held(key)) is not None]
+        for place, mapped in held:
+            mapped.advise(place)
+        return held
 
     def _held(self, key: str) -> tuple[Place, Mapped] | None:
         place = self._places.get(key)

@@ -207,6 +207,7 @@ class PackWriter:
 
 
 def ascend(arrays: Mapping[str, pa.Array]) -> bool:
+    """Whether bounds are numbers, lower and upper each in ascending order over the files."""
     for name in ("lower", "upper"):
         array = arrays.get(name)
         if array is None or not (pa.types.is_int64(array.type) or pa.types.is_float64(array.type)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -33,12 +33,7 @@ _Looked = tuple[Int64, Int64]
 
 def list_files(root: str, recursive: bool) -> FileListing:
     """All files below a directory, sorted. Errors: StorageFailure, InvalidUri."""
-    paths: list[str] = []
-    with _Lookers() as lookers:
-        for chunk in _chunks(root, recursive):
-            paths += chunk
-            lookers.look(chunk)
-        return _sorted(paths, lookers, root)
+    return _looked_at(_chunks(root, recursive), root)
 
 
 def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[FileListing]:
@@ -62,14 +57,22 @@ def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[
     size = _PAGE if len(paths) - begin <= _PAGE else _FIRST_PAGE
     while begin < len(paths):
         page = paths[begin : begin + size]
-        with _Lookers() as lookers:
-            for at in range(0, len(page), _CHUNK):
-                lookers.look(page[at : at + _CHUNK])
-            found = _sorted(page, lookers, root)
+        parts = (page[at : at + _CHUNK] for at in range(0, len(page), _CHUNK))
+        found = _looked_at(parts, root)
         if len(found):
             yield found
         begin += size
         size = _PAGE
+
+
+def _looked_at(chunks: Iterable[list[str]], root: str) -> FileListing:
+    """The files of all chunks, sorted; each is asked about while the next is read."""
+    paths: list[str] = []
+    with _Lookers() as lookers:
+        for chunk in chunks:
+            paths += chunk
+            lookers.look(chunk)
+        return _sorted(paths, lookers, root)
 
 
 def _small(paths: list[str], chunks: Iterator[list[str]], root: str) -> FileListing | None:
