@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
 JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
 
-.PHONY: demo test setup lint unit laws engines java bench lock clean
+.PHONY: demo test nightly setup lint unit laws engines java bench lock clean
 
 setup: $(READY)
 
@@ -44,6 +44,12 @@ java: setup
 	home=$(JDK17) && cd hive_hooks/java && for hive in 2.3.10 3.1.3; do \
 		JAVA_HOME=$$home mvn -q -B -Dhive.version=$$hive -Dmaven.test.skip=true clean compile || exit 1; done
 	home=$(JDK17) && cd hive_hooks/java && JAVA_HOME=$$home mvn -q -B clean test
+
+# What takes longer than `make test` may: each law and each differential test asked many times as often.
+nightly: export SKIPBRIDGE_LAWS = nightly
+nightly: setup
+	$(BIN)/pytest -q tests/laws tests/rules
+	$(BIN)/pytest -q tests/engines
 
 bench: setup
 	$(BIN)/python -m tests.benchmark
