@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from bridge.index.compact import compact, write_payloads
 from bridge.index.entries import NONE, Entries, dead_ordinals, live_entries, relative_to
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import Kind
+from bridge.index.listed import Listed, list_files
 from bridge.index.manifest import Manifest, Shard
 from bridge.index.shard import (
     FILES,
@@ -33,7 +33,7 @@ from bridge.index.shard import (
     write_files,
 )
 from bridge.index.store import IndexStore, new_id, next_generation, now_micros
-from bridge.storage.port import FileListing, Storage, concatenate, data_files
+from bridge.storage.port import FileListing, Storage
 from bridge.table.model import Partition, Table
 
 Progress = Callable[[int, int], None]
@@ -73,14 +73,6 @@ class BuildReport:
 
 def unchanged(settings: IndexSettings) -> IndexSettings:
     return settings
-
-
-@dataclass(slots=True)
-class _Listed:
-    """The table's files now, sorted by path, each with the name of its partition."""
-
-    files: FileListing
-    partition: pa.Array
 
 
 @dataclass(slots=True)
@@ -171,7 +163,7 @@ def build_index(
         StorageFailure, StorageFull, InvalidUri: nothing was committed since the last commit.
     """
     started = time.monotonic()
-    listed = _list(partitions, storage, recursive)
+    listed = list_files(partitions, storage, recursive=recursive)
     count = len(listed.files)
     work = _Work(
         new_id(), [], np.full(count, -1, np.int32), np.full(count, -1, np.int64),
@@ -197,7 +189,7 @@ def build_index(
             # The winner may have seen later files: look again, so that none of its entries is
             # taken for vanished. What it read, or this build already has, is not read again.
             full = False
-            build.relist(_list(partitions, storage, recursive))
+            build.relist(list_files(partitions, storage, recursive=recursive))
             continue
         gone += removed
         if complete:
@@ -238,39 +230,15 @@ class _Steps:
             self.progress(self._before + done, self._total)
 
 
-def _list(partitions: Sequence[Partition], storage: Storage, recursive: bool) -> _Listed:
-    def one(partition: Partition) -> FileListing:
-        found = storage.list_all(partition.location, recursive=recursive)
-        return data_files(found, partition.location)
-
-    if len(partitions) > 1:
-        with ThreadPoolExecutor(16) as pool:
-            parts = list(pool.map(one, partitions))
-    else:
-        parts = [one(partition) for partition in partitions]
-    whole = concatenate(parts)
-    names = pa.array([p.name for p in partitions], pa.large_string())
-    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    if sum(len(part) > 0 for part in parts) > 1:
-        unsorted = pa.concat_arrays([part.paths for part in parts])
-        owner = owner[pc.sort_indices(unsorted).to_numpy()]
-        distinct = np.ones(len(whole), np.bool_)  # locations may lie in one another
-        distinct[1:] = pc.not_equal(whole.paths[1:], whole.paths[:-1]).to_numpy(
-            zero_copy_only=False
-        )
-        whole, owner = whole.filter(distinct), owner[distinct]
-    return _Listed(whole, names.take(pa.array(owner)))
-
-
 class _Build:
     def __init__(
-        self, table: Table, store: IndexStore, listed: _Listed, work: _Work, nan: Nan
+        self, table: Table, store: IndexStore, listed: Listed, work: _Work, nan: Nan
     ) -> None:
         self._table, self._store, self._listed = table, store, listed
         self._work, self._nan = work, nan
         self._settings = IndexSettings()
 
-    def relist(self, listed: _Listed) -> None:
+    def relist(self, listed: Listed) -> None:
         self._work.move(self._listed.files, listed.files)
         self._listed = listed
 
@@ -320,10 +288,10 @@ class _Build:
         known &= entries.numbers("size") == files.sizes[at]
         known &= entries.numbers("modified") == files.modified[at]
         index = pa.array(at)
-        names = pc.equal(
-            entries.files["partition"].combine_chunks(), self._listed.partition.take(index)
+        owners = pc.equal(
+            entries.files["partition"].combine_chunks(), self._listed.owners.take(index)
         )
-        known &= np.asarray(names.to_numpy(zero_copy_only=False), np.bool_)
+        known &= np.asarray(owners.to_numpy(zero_copy_only=False), np.bool_)
         if files.etags is not None:
             agree = identity.same_etags(
                 entries.files["etag"].combine_chunks(), files.etags.take(index)
@@ -401,7 +369,7 @@ class _Build:
         table = pa.table(
             [
                 pa.array([relative_to(u, self._table.location) for u in uris], pa.large_string()),
-                self._listed.partition.take(pa.array(numbers)),
+                self._listed.owners.take(pa.array(numbers)),
                 pa.array(files.sizes[numbers]),
                 pa.array(files.modified[numbers]),
                 pa.nulls(len(numbers), pa.large_string()) if etags is None else etags,

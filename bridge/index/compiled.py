@@ -105,6 +105,7 @@ class Compiled:
 
     Attributes:
         columns: all that the generation has, loaded or not.
+        owners: the partitions that own a file, as entries spell them.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Compiled:
     ) -> None:
         self.directory = directory
         self.files = files
-        self.partition_names: tuple[str, ...] = tuple(meta["partitions"])
+        self.owners: tuple[str, ...] = tuple(meta["partitions"])
         self.all_trusted: bool = meta["all_trusted"]
         self.columns = tuple(CompiledColumn(parse_key(key), key) for key in meta["columns"])
         self.limits = limits

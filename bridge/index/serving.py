@@ -19,6 +19,7 @@ from bridge.index import identity
 from bridge.index.column_view import ColumnView
 from bridge.index.compiled import Compiled, Limits, compile_index
 from bridge.index.kinds.opened import OpenedKind, open_kinds
+from bridge.index.listed import owners_of
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.storage import ahead
@@ -35,7 +36,8 @@ class ServingIndex:
         generation: its number.
         num_files: live files, trusted or not.
         sizes, modified, rows: by ordinal; rows -1 where not known.
-        partition: index into ``partition_names``.
+        partition: index into ``owners``.
+        owners: names of the partitions that own a file together, mostly of one.
         trusted: files whose entry tells of the file as listed.
         local: the arrays as they lie on this machine.
         kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
@@ -53,7 +55,7 @@ class ServingIndex:
         self.modified: Int64 = files.column("modified").to_numpy()
         self.rows: Int64 = files.column("rows").to_numpy()
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
-        self.partition_names = compiled.partition_names
+        self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
         self._row_groups: pa.Array = files.column("row_groups")
         self._all_trusted = compiled.all_trusted

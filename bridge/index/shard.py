@@ -29,7 +29,7 @@ from bridge.index.stored import encode, parse_key
 FILES = pa.schema(
     [
         pa.field("path", pa.large_string(), nullable=False),  # below the table's root, or a URI
-        pa.field("partition", pa.large_string(), nullable=False),  # the catalogue's name of it
+        pa.field("partition", pa.large_string(), nullable=False),  # its owners, see `listed`
         pa.field("size", pa.int64(), nullable=False),
         pa.field("modified", pa.int64(), nullable=False),  # microseconds
         pa.field("etag", pa.large_string()),

@@ -148,12 +148,17 @@ def local_index_cache(config: Config) -> Path:
     return Path(configured) if configured else cache_dir() / "index"
 
 
+def index_limits(config: Config) -> Limits:
+    """How much of the indexes this machine keeps."""
+    return Limits(config.size("planner.cache_bytes"), config.size("planner.index_memory"))
+
+
 def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
     views = IndexViews(
         lambda table: index_store(config, storage, table),
         local_index_cache(config),
         config.seconds("index.check_interval"),
-        Limits(config.size("planner.cache_bytes"), config.size("planner.index_memory")),
+        index_limits(config),
     )
     listings = Listings(
         storage,

@@ -13,11 +13,12 @@ from bridge.errors import GenerationNotFound
 from bridge.expression.nodes import BoundReference
 from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
+from bridge.index.listed import list_files
 from bridge.index.manifest import Manifest
 from bridge.index.serving import ServingIndex
 from bridge.index.store import IndexStore
 from bridge.index.stored import parse_key
-from bridge.jobs.compose import local_index_cache
+from bridge.jobs.compose import index_limits, local_index_cache
 from bridge.jobs.index_table import opened
 from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
@@ -28,7 +29,6 @@ from bridge.report.effectiveness import (
     column_effect,
     index_effect,
 )
-from bridge.storage.port import concatenate, data_files
 from bridge.table.model import FileList, Partition
 from bridge.types import TRINO, Field
 
@@ -51,15 +51,13 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             raise GenerationNotFound(
                 f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
             )
-        serving = ServingIndex.open(manifest, store, local_index_cache(config))
+        cache = local_index_cache(config)
+        serving = ServingIndex.open(manifest, store, cache, index_limits(config))
         recursive = config.flag("planner.recursive")
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)
-        listed = concatenate(
-            data_files(storage.list_all(p.location, recursive=recursive), p.location)
-            for p in partitions
-        )
+        listed = list_files(partitions, storage, recursive=recursive).files
         whose = np.zeros(len(listed), np.int32)
         ordinals = serving.match(
             FileList(listed.paths, listed.sizes, listed.modified, whose, listed.etags)

@@ -7,7 +7,7 @@ Neither storage nor the catalogue is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.planner.batch_statistics import BatchStatistics, exact_statistics, select
+from bridge.planner.files import take
 from bridge.planner.index_view import IndexView
 from bridge.table.model import FileList, Table
 from bridge.table.partition import typed_values
@@ -53,7 +54,9 @@ class Estimate:
 def row_estimate(view: IndexView) -> float | None:
     """Rows of the whole table; nothing but the index's list of files is looked at."""
     serving = view.serving
-    return None if serving is None else _rows(serving.rows)
+    if serving is None:
+        return None
+    return _rows(serving.rows[view.owned()[0]] if view.shared else serving.rows)
 
 
 def estimate(plan: ScanPlan) -> Estimate:
@@ -66,7 +69,7 @@ def estimate(plan: ScanPlan) -> Estimate:
     if not isinstance(plan.predicate, BoundTrue):
         kept = ~prune(plan.predicate, known, plan.request.semantics).never
         left = None if kept.all() else np.flatnonzero(kept)
-    rows = _rows(serving.rows if left is None else serving.rows[left])
+    rows = _rows(known.rows if left is None else known.rows[left])
     if rows is None:
         return Estimate()
     columns: dict[str, ColumnEstimate] = {}
@@ -83,23 +86,28 @@ def estimate(plan: ScanPlan) -> Estimate:
 
 
 def indexed(table: Table, view: IndexView, semantics: Semantics) -> BatchStatistics:
-    """What is known of all indexed files; partitions as the index names them."""
+    """What is known of all indexed files; partitions as the index names them.
+
+    A file is there once for each partition that owns it.
+    """
     serving = view.serving
     assert serving is not None
-    names = list(serving.partition_names)
+    ordinals, owner, names = view.owned()
     values = [()] * len(names)
     if table.partition_keys:
         values = list(zip(*typed_values(names, table.partition_keys), strict=True))
     files = FileList(
         serving.paths, serving.sizes, serving.modified, serving.partition, serving.etags
     )
+    if view.shared:
+        files = replace(take(files, ordinals), partition=owner)
     return BatchStatistics(
         files,
-        view.everything,
+        ordinals,
         exact_statistics(table, view, semantics),
         serving.rows,
         (table.partition_keys, names, values),
-        whole=True,
+        whole=not view.shared,
     )
 
 

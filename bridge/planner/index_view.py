@@ -39,6 +39,8 @@ class IndexView:
         self.all_trusted = serving is None or bool(serving.trusted.all())
         # The partition of each file where there is but one.
         self.one_owner = np.broadcast_to(np.int32(0), len(self.everything))
+        # Whether a file belongs to several partitions: it is read for each of them.
+        self.shared = serving is not None and any(len(names) > 1 for names in serving.owners)
         self._ranges: dict[str, npt.NDArray[np.int64]] | None = None
         self._lock = threading.Lock()
 
@@ -51,20 +53,41 @@ class IndexView:
         serving = self.serving
         if serving is None:
             return np.empty(0, np.int64)
-        if tuple(serving.partition_names) == (partition,):
+        if serving.owners == ((partition,),):
             return self.everything
+        return self._by_owner(serving).get(partition, np.empty(0, np.int64))
+
+    def owned(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], list[str]]:
+        """Every file as often as partitions own it: its ordinal, its owner as an index into the
+        names of all partitions, and these names.
+        """
+        serving = self.serving
+        assert serving is not None
+        if not self.shared:
+            return self.everything, serving.partition, [name for (name,) in serving.owners]
+        ranges = self._by_owner(serving)
+        counts = [len(ordinals) for ordinals in ranges.values()]
+        owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
+        return np.concatenate(list(ranges.values())), owner, list(ranges)
+
+    def _by_owner(self, serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
         with self._lock:
             if self._ranges is None:
                 self._ranges = _by_partition(serving)
-        return self._ranges.get(partition, np.empty(0, np.int64))
+            return self._ranges
 
 
 def _by_partition(serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
     order = np.argsort(serving.partition, kind="stable").astype(np.int64)
-    edges = np.searchsorted(
-        serving.partition[order], np.arange(len(serving.partition_names) + 1)
-    ).tolist()
-    return {name: order[edges[i] : edges[i + 1]] for i, name in enumerate(serving.partition_names)}
+    edges = np.searchsorted(serving.partition[order], np.arange(len(serving.owners) + 1)).tolist()
+    held: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for i, names in enumerate(serving.owners):
+        for name in names:
+            held.setdefault(name, []).append(order[edges[i] : edges[i + 1]])
+    return {
+        name: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        for name, parts in held.items()
+    }
 
 
 @dataclass(slots=True)

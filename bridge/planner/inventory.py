@@ -16,7 +16,7 @@ from bridge.errors import InvalidRequest
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
-from bridge.planner.estimates import indexed
+from bridge.planner.batch_statistics import exact_statistics
 from bridge.planner.files import take
 from bridge.types import Type
 
@@ -157,7 +157,7 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
                 int(indexed_files[i]),
                 int(modified[i]),
             ]
-            if held is not None and held[1] == row[1]:
+            if held is not None and held[0] == row[0]:  # two may share a location
                 held = _merged(held, row)
                 continue
             if held is not None:
@@ -180,9 +180,11 @@ def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
     rows: list[list[Any]] = []
     serving = plan.view.serving
     if serving is not None:
-        whole = indexed(plan.table, plan.view, plan.request.semantics)
+        whole = exact_statistics(plan.table, plan.view, plan.request.semantics)
         head = [serving.generation, serving.manifest.created // 1000, serving.num_files]
         for column in plan.table.columns:
+            if whole is None:
+                break
             found = whole.column(BoundReference((column.name,), column.type))
             if found is not None:
                 rows.append(["minmax", "minmax", column.name, *head, *_coverage(found), None])

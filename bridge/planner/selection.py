@@ -79,11 +79,12 @@ def select_files(table: Table, view: IndexView, request: ScanRequest) -> FileSel
         return FileSelection(not_used=view.not_used)
     listed = np.ones(serving.num_files, np.bool_)
     if keys:
-        names = list(serving.partition_names)
+        names = list(dict.fromkeys(name for owners in serving.owners for name in owners))
         kept = select_partitions(names, table.partition_keys, predicate, request.semantics)
         if len(kept.names) < len(names):
             wanted = set(kept.names)
-            listed = np.array([n in wanted for n in names], np.bool_)[serving.partition]
+            held = [not wanted.isdisjoint(owners) for owners in serving.owners]
+            listed = np.array(held, np.bool_)[serving.partition]
     known = int(np.count_nonzero(listed))
     never = FilePruner(table, view, request.semantics).never(_of_data(predicate))
     if never is None:

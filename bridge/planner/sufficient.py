@@ -77,6 +77,8 @@ def _unlisted(plan: ScanPlan, wanted: int) -> FileBatch | None:
     serving = plan.view.serving
     if serving is None or plan.freshness.mode != "live" or plan.table.partition_keys:
         return None
+    if plan.view.shared:  # of a table that had partitions when it was indexed
+        return None
     started = time.perf_counter()
     known = indexed(plan.table, plan.view, plan.request.semantics)
     sure = always(plan, known) & serving.trusted

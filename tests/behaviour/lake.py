@@ -34,6 +34,8 @@ class Lake:
 
     Attributes:
         spelling: how the catalogue spells the location.
+        locations: directories of partitions that lie elsewhere, by name; several may share one.
+        recursive: whether files in directories below a partition's are its own.
     """
 
     root: Path
@@ -42,6 +44,8 @@ class Lake:
     spelling: str = "file://{}"
     partition_values: list[tuple[str | None, ...]] = field(default_factory=list)
     storage: Storage = field(default_factory=open_storage)
+    locations: dict[str, Path] = field(default_factory=dict)
+    recursive: bool = False
 
     def __post_init__(self) -> None:
         (self.root / "t").mkdir(parents=True, exist_ok=True)
@@ -79,7 +83,17 @@ class Lake:
         return partition_name([k.name for k in self.keys], list(values)) if self.keys else ""
 
     def directory(self, values: Sequence[str | None]) -> Path:
-        return self.root / "t" / self.name_of(values)
+        name = self.name_of(values)
+        return self.locations.get(name, self.root / "t" / name)
+
+    def owners(self, path: Path) -> list[tuple[str | None, ...]]:
+        """Values of the partitions that a file belongs to."""
+        return [
+            values
+            for values in self.partition_values
+            if path.parent == (place := self.directory(values))
+            or (self.recursive and path.is_relative_to(place))
+        ]
 
     def write(
         self, values: Sequence[str | None], name: str, data: pa.Table, **options: Any
@@ -102,12 +116,20 @@ class Lake:
         partitions = [p for batch in fetched for p in batch.partitions]
         collector = ThreadCollector(self.storage)
         return build_index(
-            table, partitions, self.store(), self.storage, collector=collector, **options
+            table,
+            partitions,
+            self.store(),
+            self.storage,
+            collector=collector,
+            recursive=self.recursive,
+            **options,
         )
 
     def planner(self) -> Planner:
         views = IndexViews(lambda table: self.store(), self.root / "cache", 0.0)
-        return Planner(self, views, Listings(self.storage, 4), metadata_ttl=0.0)
+        return Planner(
+            self, views, Listings(self.storage, 4, recursive=self.recursive), metadata_ttl=0.0
+        )
 
 
 class Fetch:
@@ -141,12 +163,19 @@ def kept(
 
 def drained(plan: ScanPlan, narrow: Expression | None = None) -> set[str]:
     """URIs of a plan's files; ``narrow`` comes when the first batch is drawn, as late as can be."""
-    found: list[str] = []
+    return {uri for _, uri in owned(plan, narrow)}
+
+
+def owned(plan: ScanPlan, narrow: Expression | None = None) -> set[tuple[str, str]]:
+    """A plan's files, each with the name of the partition for which it is read."""
+    found: list[tuple[str, str]] = []
     for batch in plan.batches():
         if narrow is not None:
             plan.narrow(narrow)
             narrow = None
-        found += plan.refine(batch).files.paths.to_pylist()
+        left = plan.refine(batch)
+        names = [left.partitions[i].name for i in left.files.partition.tolist()]
+        found += zip(names, left.files.paths.to_pylist(), strict=True)
     assert len(found) == len(set(found)), "a file came out twice"
     report = plan.report()
     assert report.complete and report.files_kept == len(found)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from lake import owned
 from strategies import Case, cases
 from test_early_stop import place
 from test_planner_law import KEYS, World, unknown
@@ -22,40 +22,40 @@ from bridge.table.model import TableName
 
 NAME = TableName("db", "t")
 QUESTIONS = 6
+File = tuple[str, str]
 asked: Counter[str] = Counter()
 
 
-def matching(world: World, node: Expression) -> dict[str, list[Row]]:
-    """Rows that satisfy the predicate by file; once for each reading of the partition's key."""
+def matching(world: World, node: Expression) -> dict[File, list[Row]]:
+    """Rows that satisfy the predicate by file, once for each reading of its partition's key."""
     oracle = Oracle(world.case.semantics, world.data.paths, Rounding.EXACT, unknown)
     return {
-        uri: [row for row in rows if oracle.truth(node, row) is True]
-        for uri, rows in world.rows.items()
+        file: [row for row in rows if oracle.truth(node, row) is True]
+        for file, rows in world.rows.items()
     }
 
 
-def readings(world: World, uri: str) -> int:
+def readings(world: World, file: File) -> int:
     """How many values engines may make of the key of a file's partition."""
-    parent = Path(uri.removeprefix("file://")).parent
-    values = next(v for v in world.lake.partition_values if world.lake.directory(v) == parent)
+    values = next(v for v in world.lake.partition_values if world.lake.name_of(v) == file[0])
     return len(KEYS[values[0]])
 
 
-def once(world: World, found: dict[str, list[Row]]) -> list[Row]:
-    return [row for uri, rows in found.items() for row in rows[:: readings(world, uri)]]
+def once(world: World, found: dict[File, list[Row]]) -> list[Row]:
+    return [row for file, rows in found.items() for row in rows[:: readings(world, file)]]
 
 
-def planned(world: World, planner: Planner, node: Expression, **request: Any) -> set[str]:
+def planned(world: World, planner: Planner, node: Expression, **request: Any) -> set[File]:
     plan = planner.plan(ScanRequest(NAME, node, semantics=world.case.semantics, **request))
-    return {uri for batch in plan.batches() for uri in batch.files.paths.to_pylist()}
+    return owned(plan)
 
 
 def check_limit(world: World, planner: Planner, node: Expression) -> None:
     limit = world.rng.choice((1, 2, 5))
     kept = planned(world, planner, node, limit=limit)
     found = matching(world, node)
-    held = sum(len(rows) / readings(world, uri) for uri, rows in found.items() if uri in kept)
-    total = sum(len(rows) / readings(world, uri) for uri, rows in found.items())
+    held = sum(len(rows) / readings(world, file) for file, rows in found.items() if file in kept)
+    total = sum(len(rows) / readings(world, file) for file, rows in found.items())
     assert held >= min(limit, total), (node, limit)
     asked["limit"] += len(world.rows)
     asked["limit kept"] += len(kept)
@@ -71,9 +71,9 @@ def check_top(world: World, planner: Planner, node: Expression) -> None:
     for nan_largest in (False, True):
         rows = sorted(
             (
-                (place(row[path], key, nan_largest), uri in kept)
-                for uri, held in found.items()
-                for row in held[:: readings(world, uri)]
+                (place(row[path], key, nan_largest), file in kept)
+                for file, held in found.items()
+                for row in held[:: readings(world, file)]
             ),
             key=lambda pair: pair[0],
         )
@@ -96,8 +96,8 @@ def check_answer(world: World, planner: Planner, node: Expression) -> None:
     asked["answer"] += 1
     if found.enforced:
         asked["enforced"] += 1
-        for uri in planned(world, planner, node, enforced=True):
-            assert len(held[uri]) == len(world.rows[uri]), (node, uri)
+        for file in planned(world, planner, node, enforced=True):
+            assert len(held[file]) == len(world.rows[file]), (node, file)
     if found.rows is None:
         return
     asked["answered"] += 1
@@ -128,9 +128,7 @@ def test_the_laws_hold_while_files_change(
     lake.build(nan=rng.choice(("footer", "scan")))
     for changed in (False, True):
         if changed:
-            gone = rng.choice(list(world.rows))
-            Path(gone.removeprefix("file://")).unlink()
-            del world.rows[gone]
+            world.remove(rng.choice([uri for _, uri in world.rows]))
             world.write(rng.choice(lake.partition_values), "new.parquet", world.data.files[0])
         for _ in range(QUESTIONS):
             node = AlwaysTrue() if rng.random() < 0.4 else world.predicate()

@@ -383,9 +383,9 @@ def test_partitions_anywhere(lake: Lake, tmp_path: Path) -> None:
     lake.build()
     serving = lake.serving()
     names = dict(zip(serving.paths.to_pylist(), serving.partition.tolist(), strict=True))
-    assert {p: serving.partition_names[i] for p, i in names.items()} == {
-        f"{lake.location}/m=1/a": "m=1",
-        f"file://{far}/b": "m=2",
+    assert {p: serving.owners[i] for p, i in names.items()} == {
+        f"{lake.location}/m=1/a": ("m=1",),
+        f"file://{far}/b": ("m=2",),
     }
 
 
