@@ -154,6 +154,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("service.port", "9527", "int", "port the planner listens on"),
     Option("service.processes", "1", "int", "planner processes"),
     Option("service.metrics_port", "0", "int", "Prometheus metrics over HTTP on loopback; 0: none"),
+    Option("service.log_plans", "true", "bool", "log each plan: query, table, funnel, time"),
     Option("service.plan_ttl", "10m", "time", "a plan nobody asks about is closed after this"),
     Option("service.max_plans", "1000", "int", "plans open at once"),
     Option("service.max_frame_bytes", "64MiB", "size", "largest request or answer"),
@@ -166,6 +167,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("storage.region", "", "text", "region of the object store"),
     Option("storage.allow_http", "false", "bool", "speak plain HTTP to that endpoint (tests)"),
 )
+# What stands in the environment beside settings: files, JDKs, and how the tests run.
+_OTHER_VARIABLES = (
+    "SKIPBRIDGE_CONFIG",
+    "SKIPBRIDGE_CACHE",
+    "SKIPBRIDGE_MAVEN_REPOSITORY",
+    "SKIPBRIDGE_LAWS",
+)
+_OTHER_FAMILIES = re.compile(r"SKIPBRIDGE_(JDK\d+|BENCH_\w+)")
 _BY_KEY = {option.key: option for option in OPTIONS}
 
 
@@ -261,7 +270,7 @@ def load(flags: Mapping[str, str | None] | None = None, file: Path | None = None
     elif file is not None:
         raise InvalidConfiguration(f"no such configuration file: {file}", "check the path")
     for option in OPTIONS:
-        variable = "SKIPBRIDGE_" + option.key.upper().replace(".", "_")
+        variable = variable_of(option.key)
         if variable in os.environ:
             settings[option.key] = Setting(os.environ[variable], variable)
     for key, value in (flags or {}).items():
@@ -271,6 +280,28 @@ def load(flags: Mapping[str, str | None] | None = None, file: Path | None = None
     config = Config(settings)
     config.check()
     return config
+
+
+def variable_of(key: str) -> str:
+    """The environment variable of a setting: ``metastore.uri`` is SKIPBRIDGE_METASTORE_URI."""
+    return "SKIPBRIDGE_" + key.upper().replace(".", "_")
+
+
+def unknown_variables() -> list[tuple[str, str | None]]:
+    """Variables of the environment that look like settings and are none, with the nearest that is.
+
+    They are no error: Kubernetes sets such names for a service that is called skipbridge.
+    """
+    known = [*(variable_of(o.key) for o in OPTIONS), *_OTHER_VARIABLES]
+    found: list[tuple[str, str | None]] = []
+    for name in sorted(os.environ):
+        if not name.upper().startswith("SKIPBRIDGE_") or name in known:
+            continue
+        if _OTHER_FAMILIES.fullmatch(name):
+            continue
+        near = difflib.get_close_matches(name.upper(), known, n=1)
+        found.append((name, near[0] if near else None))
+    return found
 
 
 def _from_file(path: Path) -> dict[str, Setting]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -24,6 +25,7 @@ from bridge.service.server import PlannerServer, check_loopback
 
 Say = Callable[[str], None]
 _GRACE = 10.0
+_LOG_LINE = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class RunningService:
@@ -83,6 +85,7 @@ class RunningService:
 
 def serve(config: Config, say: Say, *, shared: bool = False) -> None:
     """Serves until SIGINT or SIGTERM."""
+    _log_plans(config)
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
@@ -94,6 +97,12 @@ def serve(config: Config, say: Say, *, shared: bool = False) -> None:
     done.wait()
     say("stopping")
     service.stop()
+
+
+def _log_plans(config: Config) -> None:
+    """A line for each plan, whatever else is logged; off by the setting."""
+    plans = logging.getLogger("bridge.plans")
+    plans.setLevel(logging.INFO if config.flag("service.log_plans") else logging.WARNING)
 
 
 def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
@@ -108,8 +117,9 @@ def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
         ) from e
 
 
-def _child(config: Config) -> None:
+def _child(config: Config, level: int) -> None:
     """One of several processes; it ends when its parent does, however that ended."""
+    logging.basicConfig(level=level, format=_LOG_LINE)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), daemon=True).start()
@@ -140,8 +150,9 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     # Found out once here: children that share the port would not notice a stranger on it.
     PlannerServer((host, port)).server_close()
     context = multiprocessing.get_context("spawn")
+    level = logging.getLogger().getEffectiveLevel()
     children: list[BaseProcess] = [
-        context.Process(target=_child, args=(config,), daemon=True) for _ in range(processes)
+        context.Process(target=_child, args=(config, level), daemon=True) for _ in range(processes)
     ]
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -26,6 +26,7 @@ from bridge.planner.selection import select_files
 from bridge.service._gen import ttypes
 from bridge.service.answering import answer
 from bridge.service.codec import PROTOCOL, encode_batch, failure_of
+from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import OpenPlans
 from bridge.service.selection import encode_selection
 from bridge.service.statistics import Estimates
@@ -149,8 +150,7 @@ class PlannerHandler:
         with self.plans.slot():
             started = time.perf_counter()
             source = self._open(request)
-            telemetry.PLANS.labels(request.engine).inc()
-            telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+            plan_opened(source.plan.request, time.perf_counter() - started)
             handle = self.plans.add(source)
         return self._opened(handle, source.plan)
 
@@ -203,7 +203,9 @@ class PlannerHandler:
 
     @_answers_failures
     def close_plan(self, handle: str) -> None:
-        self.plans.close(handle)
+        closed = self.plans.close(handle)
+        if isinstance(closed, SplitSource):
+            plan_ended(closed, "closed early")
 
     def close(self) -> None:
         """Closes all plans and stops the workers."""
@@ -220,8 +222,7 @@ class PlannerHandler:
         view = self._planner.views.view(table)
         with self._turns.turn():
             found = select_files(table, view, scan)
-        telemetry.PLANS.labels(request.engine).inc()
-        telemetry.PLAN_SECONDS.observe(time.perf_counter() - started)
+        selection_made(scan, found, time.perf_counter() - started)
         return encode_selection(found, scan.dropped)
 
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
@@ -276,12 +277,7 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
     batch = source.next(token, most, wait)
     report = None
     if batch.finished:
-        funnel = source.report()
-        report = json.dumps(funnel.to_dict())
-        telemetry.FILES.labels("kept").inc(funnel.files_kept)
-        telemetry.FILES.labels("skipped").inc(funnel.files_total - funnel.files_kept)
-    if batch.splits is not None:
-        telemetry.SPLITS.inc(batch.splits.num_splits)
+        report = json.dumps(plan_ended(source, "done").to_dict())
     return encode_batch(batch, report)
 
 

@@ -93,13 +93,15 @@ class OpenPlans:
                 )
             return held.source
 
-    def close(self, handle: str) -> None:
-        """Closes a plan; one that is not there is closed already."""
+    def close(self, handle: str) -> Opened | None:
+        """Closes a plan and returns what it was; one that is not there is closed already."""
         with self._lock:
             held = self._plans.pop(handle, None)
             telemetry.OPEN_PLANS.set(len(self._plans))
-        if held is not None:
-            held.source.close()
+        if held is None:
+            return None
+        held.source.close()
+        return held.source
 
     def expire(self) -> None:
         """Closes plans that nobody asked about for the time to live."""

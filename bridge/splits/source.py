@@ -40,7 +40,12 @@ class SourceBatch:
 
 
 class SplitSource:
-    """Splits of one plan; one reader at a time."""
+    """Splits of one plan; one reader at a time.
+
+    Attributes:
+        plan: what is cut.
+        opened: when, by `time.perf_counter`.
+    """
 
     def __init__(
         self,
@@ -61,6 +66,8 @@ class SplitSource:
         self._offset = 0
         self._totals = SplitTotals()
         self._paths: list[pa.Array] | None = [] if keep_paths else None
+        self._ended = False
+        self.opened = time.perf_counter()
         self._loader.start()
 
     def next(self, token: int, max_splits: int, timeout: float) -> SourceBatch:
@@ -97,6 +104,12 @@ class SplitSource:
                 pa.concat_arrays(self._paths) if self._paths else pa.array([], pa.large_string())
             )
         return self.plan.report(self._totals, paths)
+
+    def end_once(self) -> bool:
+        """True for the first who tells that the plan has ended, whether drawn out or closed."""
+        with self._lock:
+            first, self._ended = not self._ended, True
+            return first
 
     def close(self) -> None:
         self._loader.close()

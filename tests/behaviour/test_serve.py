@@ -168,5 +168,11 @@ def test_a_plan_finds_its_process(serve: Serve, tmp_path: Path) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics") as page:
             counts = page.read().decode()
         # Both processes' plans, whichever of them made them.
-        assert f'skipbridge_plans_total{{engine="trino"}} {float(plans)}' in counts, counts
+        series = 'skipbridge_plans_total{engine="trino",table="demo.flights"}'
+        assert f"{series} {float(plans)}" in counts, counts
+        assert 'skipbridge_files_total{outcome="kept",table="demo.flights"}' in counts
+        assert "_created" not in counts
+        told = (tmp_path / "serve.log").read_text()
+        lines = [line for line in told.splitlines() if "by trino: demo.flights @ 1: " in line]
+        assert len(lines) == plans, told
         stop(process)

@@ -1,0 +1,76 @@
+"""What each plan did: one line in the log, and the counters by table."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from bridge import telemetry
+from bridge.planner.report import PruneReport
+from bridge.planner.request import ScanRequest
+from bridge.planner.selection import FileSelection
+from bridge.report.text import human_bytes
+from bridge.splits.source import SplitSource
+
+log = logging.getLogger("bridge.plans")
+
+
+def plan_opened(request: ScanRequest, seconds: float) -> None:
+    """Counts a plan; ``seconds`` is what opening it took."""
+    table = telemetry.table_label(str(request.table))
+    telemetry.PLANS.labels(request.engine, table).inc()
+    telemetry.PLAN_SECONDS.labels(table).observe(seconds)
+
+
+def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
+    """Counts and logs the end of a plan, once, however often its last batch is asked for.
+
+    Args:
+        outcome: ``done``, or ``closed early`` where the engine needed no more splits.
+    """
+    report = source.report()
+    if not source.end_once():
+        return report
+    request = source.plan.request
+    table = telemetry.table_label(str(request.table))
+    telemetry.FILES.labels("kept", table).inc(report.files_kept)
+    telemetry.FILES.labels("skipped", table).inc(report.files_total - report.files_kept)
+    telemetry.SPLITS.labels(table).inc(report.splits.count)
+    if log.isEnabledFor(logging.INFO):
+        stages = ", ".join(
+            f"{s.name} {s.index if s.name == 'files' else ''}".rstrip() + f" {s.total} -> {s.kept}"
+            for s in report.stages
+        )
+        log.info(
+            "query %s by %s: %s @ %s: %s, %d splits, %s; planned in %.1f ms, %s after %.1f ms",
+            request.query_id or "-",
+            report.engine,
+            report.table,
+            report.generation if report.generation >= 0 else "no index",
+            stages or "no stage",
+            report.splits.count,
+            human_bytes(report.splits.bytes),
+            sum(s.millis for s in report.stages) + report.splits.millis,
+            outcome,
+            (time.perf_counter() - source.opened) * 1000.0,
+        )
+    return report
+
+
+def selection_made(request: ScanRequest, found: FileSelection, seconds: float) -> None:
+    """The same for an engine that lists by itself and only asks which files to leave out."""
+    plan_opened(request, seconds)
+    table = telemetry.table_label(str(request.table))
+    skipped = found.known if found.none else len(found.paths)
+    telemetry.FILES.labels("kept", table).inc(found.known - skipped)
+    telemetry.FILES.labels("skipped", table).inc(skipped)
+    log.info(
+        "query %s by %s: %s @ %s: indexed files %d -> %d; selected in %.1f ms",
+        request.query_id or "-",
+        request.engine,
+        request.table,
+        found.generation if found.generation >= 0 else "no index",
+        found.known,
+        found.known - skipped,
+        seconds * 1000.0,
+    )
