@@ -22,7 +22,7 @@ def plugin() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("skipbridge-trino"),
     show_default=True,
-    help="Plugin directory to make; copy or link it to plugin/skipbridge of every Trino node.",
+    help="Directory to build in; the plugin is a directory in it, named as the connector.",
 )
 @click.option(
     "--from-server",
@@ -34,13 +34,19 @@ def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> 
     """Generate, compile and assemble the connector for one Trino version.
 
     \b
-    Then, on every Trino node:
-      cp -r skipbridge-trino $TRINO_HOME/plugin/skipbridge
-      etc/catalog/bridge.properties:
-        connector.name=skipbridge
-        skipbridge.planner=127.0.0.1:9527
+    Then, on every Trino node (an older plugin is replaced whole; two versions of a jar clash):
+      rm -rf $TRINO_HOME/plugin/skipbridge
+      cp -r skipbridge-trino/skipbridge $TRINO_HOME/plugin/
+
+    \b
+    and in etc/catalog/bridge.properties of each node:
+      connector.name=skipbridge
+      skipbridge.planner=127.0.0.1:9527
+
+    Restart Trino. The coordinator alone asks the planner: start `skipbridge serve` beside it.
     """
     made = build_plugin(trino_version, to.absolute(), from_server, name, say)
+    say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")
     emit(str(made))
 
 
