@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import click
-from rich.console import Console
-from rich.table import Table as Grid
 
-from bridge.cli.output import emit_json
+from bridge.cli.output import emit, emit_json, say
 from bridge.config import OPTIONS, config_file, load
 
 
@@ -34,14 +32,15 @@ def show(origin: bool, output: str) -> None:
             }
         )
         return
-    grid = Grid(box=None, pad_edge=False)
-    for heading in ("setting", "value", *(("origin",) if origin else ()), "what it is"):
-        grid.add_column(heading, overflow="fold")
+    rows = [("setting", "value", "origin", "what it is")]
     for option in OPTIONS:
         setting = config.setting(option.key)
-        cells = [option.key, setting.text or "-"]
-        if origin:
-            cells.append(setting.origin)
-        grid.add_row(*cells, option.help)
-    Console(highlight=False).print(grid)
-    Console(stderr=True, highlight=False).print(f"file: {path or config_file()}", soft_wrap=True)
+        rows.append((option.key, setting.text or "-", setting.origin, option.help))
+    if not origin:
+        rows = [(key, value, what) for key, value, _, what in rows]  # type: ignore[misc]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    for row in rows:
+        # One line a setting, however narrow the terminal: it can be searched and cut.
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+        emit("  ".join([*cells, row[-1]]))
+    say(f"file: {path or config_file()}")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from bridge.cli.kinds import kind_options
+from bridge.cli.lazy import INTERRUPTED
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
@@ -49,18 +50,25 @@ class _Work:
     output: str = "text"
 
     def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
-        with progress(f"indexing {table}") as tick:
-            return index_table(
-                config,
-                table,
-                nan=self.nan,
-                local=self.local,
-                full=self.full,
-                asked=self.asked,
-                progress=tick,
-                say=say,
-                check=check,
+        try:
+            with progress(f"indexing {table}") as tick:
+                return index_table(
+                    config,
+                    table,
+                    nan=self.nan,
+                    local=self.local,
+                    full=self.full,
+                    asked=self.asked,
+                    progress=tick,
+                    say=say,
+                    check=check,
+                )
+        except KeyboardInterrupt:
+            say(
+                "stopped; the earlier index stays in use, and the same command goes on after the "
+                f"last commit (every {config.integer('index.files_per_commit'):,} files)"
             )
+            raise SystemExit(INTERRUPTED) from None
 
     def told(self, report: dict[str, Any]) -> None:
         if self.output == "json":
@@ -208,7 +216,18 @@ def show(config: Config, table: str, output: str) -> None:
         emit_json(found)
         return
     for key, value in found.items():
-        emit(f"{key:<12} {value}")
+        emit(f"{key:<12} {_shown(key, value)}")
+
+
+def _shown(key: str, value: object) -> str:
+    """A value as a person reads it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={held}" for name, held in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value) or "-"
+    return human_bytes(value) if key == "bytes" and isinstance(value, int) else str(value)
 
 
 @index.command("report")

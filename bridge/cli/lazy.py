@@ -17,6 +17,7 @@ import click
 
 from bridge.errors import BridgeError, Category, StorageFull
 
+INTERRUPTED = 130
 log = logging.getLogger("bridge")
 
 
@@ -68,6 +69,9 @@ class LazyGroup(click.Group):
             log.debug("failed", exc_info=True)
             _show(e)
             ctx.exit(2 if e.category is Category.USER_ERROR else 1)
+        except KeyboardInterrupt:
+            click.echo("stopped", err=True)
+            ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output went away; Python must not complain about it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

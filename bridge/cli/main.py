@@ -11,6 +11,7 @@ import click
 
 from bridge import __version__
 from bridge.cli.lazy import LazyGroup
+from bridge.config import unknown_variables
 
 _COMMANDS = {
     "demo": ("bridge.cli.demo:demo", "The whole story: files, index, planner, a real Trino."),
@@ -67,8 +68,13 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
         level=logging.DEBUG if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    for noisy in ("py4j", "thrift", "sqlglot"):
+    for noisy in ("py4j", "sqlglot"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    # Thrift logs each refused connection as an error; ours name the address and the mend.
+    logging.getLogger("thrift").setLevel(logging.CRITICAL)
+    for name, near in unknown_variables():
+        hint = f"did you mean {near}?" if near else "see skipbridge config show"
+        click.echo(f"warning: {name} is no setting and is ignored; {hint}", err=True)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 import click
 
 from bridge.config import Config, load
-from bridge.errors import InvalidRequest
+from bridge.errors import BridgeError, InvalidRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_NOT_A_TABLE_HERE = frozenset(
+    {"INVALID_REQUEST", "METASTORE_UNAVAILABLE", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"}
+)
 DIALECTS = click.Choice(["trino", "hive", "spark"])
 
 
@@ -33,6 +36,13 @@ def emit(text: str) -> None:
 
 def emit_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
+
+
+def first_lines(lines: Sequence[str], most: int = 50) -> Iterator[str]:
+    """The first of many lines and the number of the others; JSON output has them all."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"... and {len(lines) - most:,} more: --output json shows all"
 
 
 def write(path: Path, text: str) -> None:
@@ -88,7 +98,11 @@ def settings(*keys: str) -> Callable[[Command], Command]:
         def run(**values: Any) -> Any:
             flags = {key: values.pop(_argument(key)) for key in keys}
             config: Config = load(flags, click.get_current_context().find_root().obj)
-            return command(config=config, **values)
+            try:
+                return command(config=config, **values)
+            except BridgeError as e:
+                _point_at_directory(e, values.get("table"))
+                raise
 
         wrapped: Any = run
         for key in reversed(keys):
@@ -103,6 +117,20 @@ def settings(*keys: str) -> Callable[[Command], Command]:
         return wrapped  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _point_at_directory(error: BridgeError, table: object) -> None:
+    """A TABLE without a slash is looked up in the metastore; a directory of that name may be what
+    was meant.
+    """
+    if (
+        isinstance(table, str)
+        and error.code in _NOT_A_TABLE_HERE
+        and "/" not in table
+        and Path(table).is_dir()
+    ):
+        meant = f"if the directory here is meant, write ./{table}"
+        error.hint = f"{error.hint}; {meant}" if error.hint else meant
 
 
 def _flag(key: str) -> str:

@@ -18,7 +18,7 @@ from bridge.jobs.sync_all import INDEXES, Outcome, read_jobs, sync_all
 from bridge.jobs.sync_job import SyncJob, parse_keys, run_job
 from bridge.jobs.sync_request import SyncRequest
 from bridge.jobs.sync_watch import Events, Watch
-from bridge.sync.report import diff_text, summary, warnings
+from bridge.sync.report import diff_text, summary, table_changes, warnings
 
 PROBLEMS = 3
 
@@ -167,7 +167,7 @@ def _one(config: Config, job: SyncJob, output: str) -> None:
         emit(diff_text(report))
         emit(summary(report))
     else:
-        for line in report.table_changes:
+        for line in table_changes(report):
             emit(line)
         emit(summary(report))
     if output == "json" or not job.request.dry_run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.cli.output import emit, emit_json, first_lines, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.create_table import create_table, describe_table
 
@@ -37,15 +37,22 @@ def create(config: Config, name: str, location: str, dry_run: bool, output: str)
     if output == "json":
         emit_json(report)
         return
-    for column in report["left_out"]:
-        say(f"left out: column {column}, whose type Hive does not have")
+    for line in first_lines(
+        [f"left out: column {c}, whose type Hive does not have" for c in report["left_out"]]
+    ):
+        say(line)
     if "added" in report:
         emit(f"{report['table']} was there; {report['added']} partitions added")
         return
     verb = "would create" if dry_run else "created"
     emit(f"{verb} {report['table']} at {report['location']}, {report['partitions']} partitions")
-    for column in report["columns"]:
-        emit(f"  {column['name']:<24} {column['type']}{'  (key)' if column['key'] else ''}")
+    for line in first_lines(
+        [
+            f"  {column['name']:<24} {column['type']}{'  (key)' if column['key'] else ''}"
+            for column in report["columns"]
+        ]
+    ):
+        emit(line)
 
 
 @table.command("show")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from bridge.config import Config
 from bridge.errors import InvalidRequest, TableExists, TableNotFound
-from bridge.jobs.compose import hive_catalog_of, is_location, metastore_of, storage_of
+from bridge.jobs.compose import hive_catalog_of, metastore_of, storage_of
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
@@ -46,9 +47,7 @@ def create_table(
         SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
     """
     target = table_name(name)
-    if is_location(location) and ":" not in location.split("/")[0]:
-        from pathlib import Path
-
+    if ":" not in location.split("/")[0]:
         location = str(Path(location).absolute())
     storage = storage_of(config)
     catalog = DirectoryCatalog(storage, canonical(location))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 _SHOWN = 20
@@ -118,12 +119,20 @@ def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:
     """The diff: ``+`` added, ``~`` altered, ``-`` dropped, ``!`` to be looked at; at most ``shown``
     lines of a kind, 0 for all.
     """
-    lines = [f"{report.table}  {report.location}", *report.table_changes]
+    lines = [f"{report.table}  {report.location}", *table_changes(report, shown=shown)]
     lines += _some([f"+ partition {n}" for n in report.added], shown)
     lines += _some([f"~ partition {n}  {change}" for n, change in report.updated], shown)
     lines += _some([f"- partition {n}" for n in report.dropped], shown)
     lines += warnings(report, shown=shown)
     return "\n".join(lines)
+
+
+def table_changes(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
+    """What changes in the table itself, a line each; at most ``shown`` of a kind, 0 for all."""
+    lines: list[str] = []
+    for _, several in groupby(report.table_changes, lambda line: line.split(" ")[:2]):
+        lines += _some(list(several), shown)
+    return lines
 
 
 def warnings(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
@@ -135,7 +144,9 @@ def warnings(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
     )
     lines += _some([f"! failed: {n}: {why}" for n, why in report.failed], shown)
     lines += _some([f"! unreadable: {why}" for _, why in report.unreadable], shown)
-    lines += [f"! left out: column {c}, whose type Hive does not have" for c in report.left_out]
+    lines += _some(
+        [f"! left out: column {c}, whose type Hive does not have" for c in report.left_out], shown
+    )
     return lines
 
 

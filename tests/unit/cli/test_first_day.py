@@ -1,0 +1,229 @@
+"""What a newcomer meets on the first day: texts that can be followed, and answers that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from bridge.cli.main import cli
+from bridge.cli.output import first_lines
+from bridge.config import OPTIONS, variable_of
+from bridge.sync.report import SyncReport, diff_text
+from trino_plugin_gen import build as plugin_build
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SKIPBRIDGE_METASTORE_URI", "thrift://127.0.0.1:1")
+    monkeypatch.setenv("SKIPBRIDGE_METASTORE_TIMEOUT", "250ms")
+    monkeypatch.setenv("SKIPBRIDGE_CONFIG", str(tmp_path / "none.toml"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return lambda *words: CliRunner().invoke(cli, [str(w) for w in words])
+
+
+def write(path: Path, data: pa.Table) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(data, path)
+    os.utime(path, (1e9, 1e9))
+
+
+@pytest.mark.parametrize("before", ["no plugin", "an older plugin"])
+def test_the_plugin_is_installed_by_the_words_of_the_help(
+    run: Run, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """The compiler is left out; where its jars go is what `plugin build` decides."""
+
+    def jars(project: Path, *_: object) -> Path:
+        made = project / "target" / "plugin"
+        made.mkdir(parents=True)
+        for name in ("connector.jar", "parquet-2.jar"):
+            (made / name).write_bytes(b"PK")
+        return made
+
+    monkeypatch.setattr(plugin_build, "_maven", jars)
+    monkeypatch.setattr(plugin_build, "_require_java", lambda *_: None)
+    monkeypatch.setattr("bridge.jobs.plugin.find_jdk", lambda *_: type("Jdk", (), {"home": Path()}))
+    built = run("plugin", "build")
+    assert built.exit_code == 0, built.output
+    home = Path.cwd() / "trino server"
+    installed = home / "plugin" / "skipbridge"
+    if before == "an older plugin":
+        installed.mkdir(parents=True)
+        (installed / "parquet-1.jar").write_bytes(b"PK")
+    else:
+        (home / "plugin").mkdir(parents=True)
+    text = run("plugin", "build", "--help").stdout
+    commands = re.findall(r"^ +((?:rm|cp|mkdir) .*)$", text, re.MULTILINE)
+    assert any(c.startswith("cp ") for c in commands)
+    for command in commands:
+        quoted = re.sub(r"\$TRINO_HOME\S*", lambda m: f'"{m[0]}"', command)
+        subprocess.run(quoted, shell=True, check=True, env=os.environ | {"TRINO_HOME": str(home)})
+    assert sorted(p.name for p in installed.iterdir()) == ["connector.jar", "parquet-2.jar"]
+    assert [p.name for p in (home / "plugin").iterdir()] == ["skipbridge"]
+    # The same place in what the command prints.
+    assert built.stdout.strip() == str(Path.cwd() / "skipbridge-trino" / "skipbridge")
+
+
+@pytest.mark.parametrize("location", ["casey", "lake/x", "./casey", "with a space"])
+def test_a_location_may_be_relative(run: Run, location: str) -> None:
+    write(Path(location) / "k=1" / "0.parquet", pa.table({"x": [1]}))
+    done = run("table", "create", "d.t", "--location", location, "--dry-run", "--output", "json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["partitions"] == 1 and found["location"].startswith("file:/")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("index", "build", "two", "--local"), ("explain", "two"), ("index", "show", "two")],
+)
+def test_a_directory_without_a_slash_is_pointed_at(run: Run, command: tuple[str, ...]) -> None:
+    without = run(*command)
+    assert without.exit_code == 1 and "./two" not in without.stderr
+    write(Path("two") / "0.parquet", pa.table({"x": [1]}))
+    told = run(*command)
+    assert "METASTORE_UNAVAILABLE" in told.stderr and "write ./two" in told.stderr, told.stderr
+    write(Path("a.b.c") / "0.parquet", pa.table({"x": [1]}))
+    assert "write ./a.b.c" in run("explain", "a.b.c").stderr
+
+
+def test_settings_stand_one_on_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for words in ((), ("--origin",)):
+        done = run("config", "show", *words)
+        assert done.exit_code == 0, done.output
+        lines = done.stdout.splitlines()
+        assert len(lines) == len(OPTIONS) + 1
+        for option, line in zip(OPTIONS, lines[1:], strict=True):
+            assert line.startswith(option.key) and line.endswith(option.help)
+
+
+def test_an_index_is_shown_as_a_person_reads_it(run: Run) -> None:
+    write(Path("t") / "0.parquet", pa.table({"x": [1], "c": ["a"]}))
+    built = run("index", "build", "./t", "--local", "--values", "c", "--mode", "x=none")
+    assert built.exit_code == 0, built.output
+    shown = run("index", "show", "./t").stdout
+    assert re.search(r"^indexes +minmax, values\(c\)\S*$", shown, re.MULTILINE), shown
+    assert re.search(r"^modes +x=none$", shown, re.MULTILINE), shown
+    assert re.search(r"^complete +yes$", shown, re.MULTILINE), shown
+    assert re.search(r"^bytes +[\d.]+ (B|KiB)$", shown, re.MULTILINE), shown
+    found = json.loads(run("index", "show", "./t", "--output", "json").stdout)
+    assert len(found["indexes"]) == 2 and found["modes"] == {"x": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("SKIPBRIDGE_METASTORE_URL", "SKIPBRIDGE_METASTORE_URI"),
+        ("SKIPBRIDGE_INDEX_ROOTS", "SKIPBRIDGE_INDEX_ROOT"),
+        ("skipbridge_service_port", "SKIPBRIDGE_SERVICE_PORT"),
+        ("SKIPBRIDGE_CASH", "SKIPBRIDGE_CACHE"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, near: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    done = run("config", "show")
+    assert done.exit_code == 0
+    assert f"warning: {name} is no setting and is ignored; did you mean {near}?" in done.stderr
+
+
+def test_variables_that_are_known_are_not_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in OPTIONS:
+        monkeypatch.setenv(variable_of(option.key), option.default)
+    others = ("LAWS", "MAVEN_REPOSITORY", "JDK17", "JDK25", "BENCH_FILES", "BENCH_PARTITIONS")
+    for name in others:
+        monkeypatch.setenv(f"SKIPBRIDGE_{name}", "")
+    assert "warning" not in run("config", "show").stderr
+
+
+def test_every_variable_that_the_code_names_is_known() -> None:
+    """So that nothing this project tells people to set is called no setting."""
+    from bridge import config
+
+    root = Path(config.__file__).parents[1]
+    known = {variable_of(o.key) for o in OPTIONS} | set(config._OTHER_VARIABLES)
+    places = ("bridge", "docs", "trino_plugin_gen", "hive_hooks", "docker", "tests/benchmark")
+    texts = [p for place in places for p in (root / place).rglob("*") if p.is_file()]
+    texts += [root / "README.md", root / "Makefile", root / "tests" / "conftest.py"]
+    for path in texts:
+        if path.suffix not in (".py", ".md", ".yaml", ".toml", "", ".java"):
+            continue
+        for name in re.findall(r"\bSKIPBRIDGE_[A-Z0-9_]*[A-Z0-9]", path.read_text("utf-8")):
+            allowed = name in known or config._OTHER_FAMILIES.fullmatch(name)
+            assert allowed or name in ("SKIPBRIDGE_JDK", "SKIPBRIDGE_BENCH"), (path, name)
+
+
+def test_the_doctor_speaks_for_itself(run: Run) -> None:
+    """In a process of its own: logging is set up there as a user has it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge", "doctor", "--port", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "metastore" in done.stdout and "127.0.0.1:1" in done.stdout, done
+    assert done.stderr == ""
+
+
+def test_an_interrupted_build_says_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> object:
+        raise KeyboardInterrupt
+
+    write(Path("t") / "0.parquet", pa.table({"x": [1]}))
+    monkeypatch.setattr("bridge.cli.index.index_table", interrupted)
+    for verb in ("build", "refresh"):
+        done = run("index", verb, "./t")
+        assert done.exit_code == 130
+        assert "goes on after the last commit (every 50,000 files)" in done.stderr
+        assert "Abort" not in done.output
+    monkeypatch.setattr("bridge.cli.explain.resolve", interrupted)
+    done = run("explain", "./t")
+    assert (done.exit_code, done.stderr) == (130, "stopped\n")
+
+
+def test_many_new_columns_are_not_all_printed() -> None:
+    changes = ["+ table a.b", *(f"+ column c{i} int" for i in range(300))]
+    changes += [f"~ column d{i} int -> bigint" for i in range(3)]
+    text = diff_text(SyncReport("a.b", "file:/x", table_changes=changes))
+    assert len(text.splitlines()) == 1 + 1 + 20 + 1 + 3
+    assert "+ ... and 280 more" in text
+    assert len(diff_text(SyncReport("a.b", "x", table_changes=changes), shown=0).splitlines()) > 300
+
+
+def test_many_columns_of_a_new_table_are_not_all_printed(run: Run) -> None:
+    write(Path("wide") / "0.parquet", pa.table({f"c{i}": [i] for i in range(300)}))
+    done = run("table", "create", "a.b", "--location", "wide", "--dry-run")
+    assert len(done.stdout.splitlines()) == 52
+    assert "250 more: --output json shows all" in done.stdout
+    assert list(first_lines(["x"] * 50)) == ["x"] * 50
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_tab_completion_as_the_documentation_says(shell: str) -> None:
+    environment = os.environ | {"_SKIPBRIDGE_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "_SKIPBRIDGE_COMPLETE" in done.stdout
+    root = Path(plugin_build.__file__).parents[1]
+    assert f"_SKIPBRIDGE_COMPLETE={shell}_source" in (root / "docs" / "operations.md").read_text()
