@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.json_path import is_path, scalars
+from bridge.expression.like_match import like_mask
 from bridge.expression.literals import exact_number
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference
 from bridge.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Kind, Type
@@ -85,8 +86,15 @@ def _substring(values: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
     return pc.utf8_slice_codeunits(values, begin, stop)
 
 
-def _like(values: pa.Array, constants: Sequence[Any]) -> pa.Array:
-    return pc.match_like(values, constants[0].decode())
+def _like(values: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
+    return like_mask(values, constants[0].decode())
+
+
+def _is_text(constant: Any) -> bool:
+    try:
+        return isinstance(constant, bytes) and constant.decode() is not None
+    except UnicodeDecodeError:
+        return False
 
 
 def _counts(constants: Sequence[Any]) -> bool:
@@ -146,9 +154,7 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _text(pc.ascii_lower),
     "upper": _text(pc.ascii_upper),
     "substring": Function(_TEXT, lambda _: STRING, _counts, _substring),
-    "like": Function(
-        _TEXT, lambda _: BOOLEAN, lambda c: len(c) == 1 and isinstance(c[0], bytes), _like
-    ),
+    "like": Function(_TEXT, lambda _: BOOLEAN, lambda c: len(c) == 1 and _is_text(c[0]), _like),
     "year": _part("y", lambda v: _months(v) // 12 + 1970),
     "quarter": _part("q", lambda v: _months(v) % 12 // 3 + 1),
     "month": _part("M", lambda v: _months(v) % 12 + 1),
@@ -158,7 +164,7 @@ FUNCTIONS: dict[str, Function] = {
     "date_trunc": Function(
         _TIMES,
         lambda t: DATE if t.kind is Kind.DATE else TIMESTAMP,
-        lambda c: len(c) == 1 and isinstance(c[0], bytes) and c[0].decode() in _TRUNCATED,
+        lambda c: len(c) == 1 and _is_text(c[0]) and c[0].decode() in _TRUNCATED,
         lambda v, c: _TRUNCATED[c[0].decode()](v),
         dates=True,
     ),

@@ -264,6 +264,8 @@ class _Parser:
         reference, literal = self._reference(node.this), self._literal(node.expression)
         if reference is None or literal is None or not isinstance(literal.value, bytes):
             return None
+        if not literal.type.is_text:
+            return None  # bytes in hexadecimal
         mark = None if self.dialect == "trino" else "\\"
         if escape is not None:
             given = self._literal(escape)

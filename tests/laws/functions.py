@@ -29,13 +29,20 @@ TIMES = (Kind.DATE, Kind.TIMESTAMP)
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 
 
-def random_call(rng: random.Random, path: tuple[str, ...], kind: Type) -> Call | None:
-    """A function that is defined for a column; None for a type that has none."""
+def random_call(
+    rng: random.Random, path: tuple[str, ...], kind: Type, pool: list[Any]
+) -> Call | None:
+    """A function that is defined for a column; None for a type that has none.
+
+    Args:
+        pool: values of the column, which patterns are made of.
+    """
     column = Reference(path)
     found: Call | None = None
     if kind.kind in TEXT:
-        if rng.random() < 0.25:
-            return call("like", [column, Literal(_pattern(rng), STRING)])
+        if rng.random() < 0.4:
+            pattern = _pattern(rng) if rng.random() < 0.4 else _pattern_of(rng, pool)
+            return call("like", [column, Literal(pattern, STRING)])
         found = call(rng.choice(("lower", "upper")), [column])
         if rng.random() < 0.5:
             inner: Any = column if rng.random() < 0.5 or found is None else found
@@ -90,8 +97,21 @@ def apply(asked: Call, given: Any, kind: Type) -> tuple[Any, Type]:
 
 
 def _pattern(rng: random.Random) -> bytes:
-    parts = ("%", "%", "_", "\\%", "\\_", "\\\\", "a", "b", "z", "é", "\n")
-    return "".join(rng.choice(parts) for _ in range(rng.choice((1, 2, 3, 4)))).encode()
+    parts = ("%", "%", "_", "\\%", "\\_", "\\\\", "\\\\", "a", "b", "z", "é", "\n", "\U0001f600")
+    return "".join(rng.choice(parts) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))).encode()
+
+
+def _pattern_of(rng: random.Random, pool: list[Any]) -> bytes:
+    """A pattern that a value of the pool matches; rather one with something to escape."""
+    texts = [text.decode("utf-8", "surrogatepass") for text in pool]
+    awkward = [t for t in texts if set(t) & set("\\%_")]
+    text = rng.choice(awkward if awkward and rng.random() < 0.7 else texts)
+    begin = rng.choice((0, 0, rng.randint(0, len(text))))
+    end = rng.choice((len(text), rng.randint(begin, len(text))))
+    parts = ["_" if rng.random() < 0.1 else f"\\{c}" if c in "\\%_" else c for c in text[begin:end]]
+    head = "%" if begin or rng.random() < 0.4 else ""
+    tail = "%" if end < len(text) or rng.random() < 0.4 else ""
+    return "".join((head, *parts, tail)).encode()
 
 
 def _like(text: str, pattern: str) -> bool:

@@ -70,7 +70,7 @@ def test_functions_keep_the_law(number: int, tmp_path: Path) -> None:
     calls: dict[Call, Type] = {}
     for path, type in data.paths.items():
         for _ in range(3):
-            found = random_call(rng, path, type)
+            found = random_call(rng, path, type, data.pools[path])
             if found is not None:
                 calls[found] = type
     indexed = [c for c in calls if c.function != "like" and rng.random() < 0.9]
