@@ -65,9 +65,13 @@ def malformed(engine: str, what: str) -> InvalidPredicate:
 
 
 def keeps_order(source: Type, target: Type) -> bool:
-    """Whether an engine's cast loses no value and no order, so that it may be left out (rule 8)."""
+    """Whether an engine's cast loses no value and no order, so that it may be left out (rule 8).
+
+    Types here do not tell how many digits of a second they hold; where an engine's do, a cast to
+    fewer digits is one that rounds (rule 24), which is for its translation to see.
+    """
     if source == target:
-        return not source.is_nested
+        return not source.is_nested and source.kind is not Kind.UNKNOWN
     if source.is_integer:
         greatest: int = INTEGER_RANGE[source.kind][1]
         if target.is_integer:

@@ -21,6 +21,7 @@ from bridge.expression.calendar import MICROS_PER_DAY, parse_date, parse_timesta
 from bridge.expression.nodes import Literal
 from bridge.types import INTEGER_RANGE, Kind, Type, Value, decimal
 
+_MICROS_END = 2**63 - MICROS_PER_DAY
 _EXACT_INTEGERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 
 
@@ -236,6 +237,8 @@ def _among_dates(literal: Literal, type: Type) -> Placement | None:
     if type.kind is Kind.TIMESTAMP and given is Kind.DATE:
         return _at(value * MICROS_PER_DAY)
     if type.kind is Kind.DATE and given is Kind.TIMESTAMP:
+        if abs(value) >= _MICROS_END:
+            return None  # a day beyond the range of timestamps is cast to its end
         day, rest = divmod(value, MICROS_PER_DAY)
         return Placement(day + 1, day) if rest else _at(day)
     return None

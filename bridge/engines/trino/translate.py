@@ -6,7 +6,9 @@ counterpart becomes `Unknown` in its place, so that NOT and OR above it stay sou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from bridge.engines.translation import (
@@ -17,7 +19,9 @@ from bridge.engines.translation import (
     malformed,
     read_document,
 )
+from bridge.engines.trino.bits import BITS, among, by_bits
 from bridge.engines.trino.tuple_domain import Domain, TupleDomain, reference, type_of
+from bridge.engines.trino.types import subsecond_digits
 from bridge.engines.trino.values import NotTranslatable, decode
 from bridge.expression.builders import and_, or_
 from bridge.expression.like import matches, parse_like
@@ -94,7 +98,22 @@ def translate(json_text: str) -> Translation:
         reader = _Reader()
         parts.append(reader.condition(document["expression"], 0))
         dropped.extend(reader.dropped)
-    return Translation(and_(*parts), tuple(dict.fromkeys(dropped)), exact=not dropped)
+    expression = and_(*parts)
+    exact = not dropped and not _in_doubt(expression)
+    return Translation(expression, tuple(dict.fromkeys(dropped)), exact=exact)
+
+
+def _in_doubt(expression: Expression) -> bool:
+    pending = [expression]
+    while pending:
+        match pending.pop():
+            case And(children) | Or(children):
+                pending.extend(children)
+            case Not(child):
+                pending.append(child)
+            case Unknown() as found if found is BITS:
+                return True
+    return False
 
 
 def domain_expression(domain: Domain) -> Expression:
@@ -114,9 +133,15 @@ def _values_expression(domain: Domain) -> Expression:
     ranges = domain.values.ranges
     gaps = domain.values.excluded or _gaps(domain)
     if gaps:
+        if any(by_bits(Literal(v, domain.type)) for v in gaps):
+            return Not(_among(domain, gaps))
         return _predicate(Op.NOT_IN, domain, gaps)
     singles = tuple(r.low for r in ranges if r.is_single and r.low is not None)
-    parts: list[Expression] = [_predicate(Op.IN, domain, singles)] if singles else []
+    parts: list[Expression] = [_among(domain, singles)] if singles else []
+    for left, right in pairwise(ranges):  # where they meet, a NOT IN may have left out a value
+        meet = left.high is not None and left.high == right.low
+        if meet and by_bits(Literal(left.high, domain.type)):
+            parts.append(_among(domain, (left.high,)))
     for each in ranges:
         if each.is_single:
             continue
@@ -142,6 +167,10 @@ def _gaps(domain: Domain) -> tuple[Value, ...]:
     gaps = tuple(r.low for r in ranges[1:] if r.low is not None)
     highs = tuple(r.high for r in ranges[:-1])
     return gaps if gaps == highs else ()
+
+
+def _among(domain: Domain, values: Iterable[Value | None]) -> Expression:
+    return among(domain.reference, [Literal(v, domain.type) for v in values])
 
 
 def _predicate(op: Op, domain: Domain, values: tuple[Value, ...]) -> Predicate:
@@ -206,9 +235,12 @@ class _Reader:
         if isinstance(left, Literal):
             left, right = right, left
             op = _MIRRORED.get(op, op)
-        if isinstance(left, Reference) and isinstance(right, Literal):
-            return Predicate(op, left, (right,))
-        raise NotTranslatable(describe(node))
+        if not isinstance(left, Reference) or not isinstance(right, Literal):
+            raise NotTranslatable(describe(node))
+        if op in (Op.NULL_SAFE_EQ, Op.NULL_SAFE_NE) and by_bits(right):
+            found = And((Predicate(Op.NULL_SAFE_EQ, left, (right,)), BITS))
+            return found if op is Op.NULL_SAFE_EQ else Not(found)
+        return Predicate(op, left, (right,))
 
     def _in(self, args: list[Any], depth: int) -> Expression:
         found = self._reference(args[0], depth)
@@ -218,7 +250,7 @@ class _Reader:
         literals = tuple(v for v in values if isinstance(v, Literal))
         if len(literals) < len(values) or not literals:
             raise NotTranslatable(describe({"call": "$in", "args": args}))
-        return Predicate(Op.IN, found, literals)
+        return among(found, literals)
 
     def _like(self, node: dict[str, Any], args: list[Any], depth: int) -> Expression:
         found = self._reference(args[0], depth)
@@ -265,7 +297,7 @@ class _Reader:
         if node.get("call") == "$cast" and len(_arguments(node)) == 1:
             (inner,) = _arguments(node)
             found = self._operand(inner, depth + 1)
-            if isinstance(found, Reference) and keeps_order(type_of(inner), type_of(node)):
+            if isinstance(found, Reference) and _changes_no_value(inner, node):
                 return found
         raise NotTranslatable(describe(whole or node))
 
@@ -277,6 +309,13 @@ class _Reader:
     def _drop(self, text: str) -> Unknown:
         self.dropped.append(text)
         return Unknown(text)
+
+
+def _changes_no_value(inner: dict[str, Any], cast: dict[str, Any]) -> bool:
+    """Whether a cast gives back every value as it was (rule 24): fewer digits of a second round."""
+    if not keeps_order(type_of(inner), type_of(cast)):
+        return False
+    return subsecond_digits(cast["type"]) >= subsecond_digits(inner["type"])
 
 
 def _arguments(node: dict[str, Any]) -> list[Any]:

@@ -104,6 +104,21 @@ def parse_trino_type(text: str) -> Type:
     return found
 
 
+_TEMPORAL = re.compile(
+    r"\s*time(?:stamp)?\s*(?:\(\s*([0-9]{1,9})\s*\))?(?![a-z0-9_])", re.IGNORECASE
+)
+
+
+def subsecond_digits(text: str) -> int:
+    """Digits of a second that a type of Trino's holds; 0 for types that hold no seconds.
+
+    >>> [subsecond_digits(t) for t in ("timestamp(6) with time zone", "timestamp", "date")]
+    [6, 3, 0]
+    """
+    match = _TEMPORAL.match(text)
+    return 0 if match is None else int(match[1] or 3)
+
+
 class _Parser:
     def __init__(self, tokens: list[str], text: str) -> None:
         self._tokens = tokens

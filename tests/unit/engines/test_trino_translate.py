@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.engines.trino.translate import translate
 from bridge.errors import InvalidPredicate
+from bridge.expression.bind import bind
 from bridge.expression.format import format
 from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.prune import prune
+from bridge.types import FLOAT, TRINO, Field
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
+from strategies import Statistics, Table
 
 
 def domain(type: str, null_allowed: bool = False, **values: Any) -> dict[str, Any]:
@@ -83,8 +91,9 @@ def test_domains(entry: dict[str, Any], where: str) -> None:
 
 
 def test_milliseconds_with_zone() -> None:
-    found = translate(domains(domain("timestamp(3) with time zone", ranges=[single(5)])))
-    assert found.expression.literals[0].value == 5000  # type: ignore[attr-defined]
+    millis = 1_700_000_000_005
+    found = translate(domains(domain("timestamp(3) with time zone", ranges=[single(millis)])))
+    assert found.expression.literals[0].value == millis * 1000  # type: ignore[attr-defined]
     finer = domain("timestamp(12) with time zone", ranges=[above("5.000000001")])
     found = translate(domains(finer))
     assert found.expression.literals[0].value == 5000  # type: ignore[attr-defined]
@@ -229,3 +238,93 @@ def test_limits_drop_and_do_not_fail_a_query() -> None:
 def test_a_broken_document_is_refused(text: str, words: str) -> None:
     with pytest.raises(InvalidPredicate, match=words):
         translate(text)
+
+
+TIMESTAMPS = ("timestamp({})", "timestamp({}) with time zone")
+
+
+@pytest.mark.parametrize("name", TIMESTAMPS)
+@pytest.mark.parametrize("digits", range(13))
+def test_24_a_cast_to_fewer_digits_of_a_second_rounds(name: str, digits: int) -> None:
+    column = {"column": "t", "type": name.format(6)}
+    cast = call("$cast", column, type=name.format(digits))
+    value: Any = 1_700_000_000_000 if "zone" in name else 1_700_000_000_000_000
+    if digits > (3 if "zone" in name else 6):
+        value = f"{value}.000000000" if "zone" in name else f"{value}.000000"
+    text, dropped = expression(call("$less_than", cast, const(value, cast["type"])))
+    assert (dropped == ()) is (digits >= 6)
+    assert ('"t" < ' in text) is (digits >= 6)
+
+
+@pytest.mark.parametrize("source", ["timestamp(6)", "timestamp(6) with time zone", "date"])
+def test_24_a_cast_between_zones_depends_on_the_session(source: str) -> None:
+    for target in ("timestamp(6)", "timestamp(6) with time zone", "date", "uuid"):
+        cast = call("$cast", {"column": "t", "type": source}, type=target)
+        text = expression(call("$is_null", cast))[0]
+        transparent = source == target or (source, target) == ("date", "timestamp(6)")
+        assert (text == '"t" IS NULL') is transparent, target
+
+
+def test_24_a_cast_to_a_type_without_counterpart_and_back_is_none() -> None:
+    inner = call("$cast", S, type="uuid")
+    outer = call("$cast", inner, type="ipaddress")
+    assert len(expression(call("$is_null", outer))[1]) == 1
+
+
+F = {"column": "f", "type": "real"}
+
+
+def never(node: Any, values: list[float]) -> bool:
+    """Whether a file of these values is left out, and nothing is claimed of all its rows."""
+    found = translate(json.dumps({"version": 1, "expression": node}))
+    field = Field("f", FLOAT)
+    bound = bind(found.expression, [field], [], TRINO)
+    rows = [{("f",): value} for value in values]
+    table = Table((field,), {("f",): FLOAT}, {}, [rows])
+    answers = prune(bound, Statistics(table), TRINO)
+    assert not answers.always[0], format(found.expression)
+    return bool(answers.never[0])
+
+
+ZEROS = ("0.0", "-0.0")
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("zero", ZEROS)
+def test_26_lists_of_reals_may_compare_zeros_by_bits(zero: str) -> None:
+    several = call("$array", const("5.0", "real"), const(zero, "real"), type="array(real)")
+    among = call("$in", F, several)
+    assert not never(call("$not", among), [0.0, -0.0])
+    assert never(call("$not", among), [5.0])
+    assert not never(among, [0.0]) and not never(among, [-0.0])
+    assert never(among, [1.0, 2.0])
+    for name in ("$identical", "$is_distinct_from"):
+        assert not never(call(name, F, const(zero, "real")), [0.0])
+    assert never(call("$identical", F, const(zero, "real")), [1.0])
+
+
+def test_26_lists_of_reals_may_find_nan() -> None:
+    several = call("$array", const("5.0", "real"), const("NaN", "real"), type="array(real)")
+    among = call("$in", F, several)
+    assert not never(among, [NAN]) and not never(call("$not", among), [NAN])
+    assert never(among, [1.0])
+
+
+@pytest.mark.parametrize("zero", ZEROS)
+def test_26_a_domain_of_reals_may_become_a_list(zero: str) -> None:
+    def left_out(*ranges: dict[str, Any], values: list[float]) -> bool:
+        entry = domain("real", ranges=list(ranges)) | {"column": "f"}
+        found = translate(domains(entry))
+        assert not found.exact
+        field = Field("f", FLOAT)
+        rows = [{("f",): value} for value in values]
+        known = Statistics(Table((field,), {("f",): FLOAT}, {}, [rows]))
+        answers = prune(bind(found.expression, [field], [], TRINO), known, TRINO)
+        assert not answers.always[0]
+        return bool(answers.never[0])
+
+    for values in ([0.0], [-0.0]):
+        assert not left_out(single(zero), values=values)
+        assert not left_out(below(zero), {**above(zero), **below("5.0")}, values=values)
+    assert left_out(single(zero), values=[1.0])
+    assert left_out(below(zero), {**above(zero), **below("5.0")}, values=[5.0])
