@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from bridge.errors import FileCorrupt, FileUnreadable
+from bridge.errors import BridgeError, FileCorrupt, FileUnreadable
 from bridge.index.footer import FileStatistics, Footer, FooterReader
 from bridge.index.formats.reader import READERS
 from bridge.index.kinds.definition import Definition
@@ -87,7 +87,8 @@ class ThreadCollector:
 def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading) -> Collected:
     """Reads some files one after another.
 
-    A file that is damaged, gone, or not the one that was listed has no entry but a reason.
+    A file that is damaged, gone, or not the one that was listed has no entry but a reason; so has
+    one that raises anything else whatever: no file decides for the others (correctness 27).
 
     Errors:
         StorageFailure: the storage cannot be reached; nothing is known about any file then.
@@ -115,10 +116,13 @@ class _Chunk:
         try:
             footer, rows = self._read(task)
         except (FileCorrupt, FileUnreadable) as error:
-            after = self.storage.stat(task.uri)
-            changed = after is not None and not _same(task, after)
-            reason = _CHANGED if changed else f"{error.code}: {error.message}"
-            self.builder.failed(task.file, reason)
+            self._failed(task, f"{error.code}: {error.message}")
+            return
+        except (BridgeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # Rust's panics are no Exception; correctness 27
+            what = f"{type(error).__name__}: {error}".partition("\n")[0]
+            self._failed(task, f"{FileCorrupt.code}: {task.uri}: cannot be read: {what}")
             return
         # The listing is the look before, this one is the look after (correctness 19).
         after = self.storage.stat(task.uri)
@@ -131,6 +135,12 @@ class _Chunk:
         self.builder.add(task.file, footer)
         for signature, found in rows.items():
             self.rows[signature] += found
+
+    def _failed(self, task: FileTask, reason: str) -> None:
+        after = self.storage.stat(task.uri)
+        changed = after is not None and not _same(task, after)
+        text = reason.encode("utf-8", "backslashreplace").decode()  # errors quote what they found
+        self.builder.failed(task.file, _CHANGED if changed else text)
 
     def finish(self) -> Collected:
         collected = self.builder.finish()
@@ -171,7 +181,7 @@ class _Chunk:
         facts = FileFacts(
             task.uri,
             task.size,
-            footer.metadata,
+            footer.groups,
             tuple(leaf.column for leaf in footer.leaves),
             footer.legacy,
             read_ranges,

@@ -3,20 +3,26 @@
 Not trusted, and therefore unknown (numbers of the correctness rules in brackets): bounds of INT96
 (9), of bytes without a column order that says they compare unsigned (12), of a column order that
 is not known (1), missing in one of several row groups unless all of that group is NULL (4),
-counts below lists and maps (5), NaN counts (1), and dates and times before 1900 of writers
-that may have used the hybrid calendar (9). Booleans with min > max fall out when decoded (13).
+counts below lists and maps (5), NaN counts (1), dates and times before 1900 of writers that may
+have used the hybrid calendar (9), and what contradicts itself: a minimum above its maximum, more
+NULL than values (13, 27).
 """
 
 from __future__ import annotations
 
 import json
+import re
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bridge.errors import FileCorrupt
 from bridge.index.stored import StoredColumn, StoredType
+from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
 from bridge.storage.parquet_tail import open_footer
 
 CUT_FROM = 32 * 1024 * 1024
@@ -24,6 +30,8 @@ CUT_FROM = 32 * 1024 * 1024
 _DAYS_1900 = -25_567
 _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 _PER_MICRO = {"ms": 1000, "us": 1}
+_OLD_WRITER = re.compile(rb"parquet-mr version 1\.[0-9]\.|parquet-cpp version 1\.[0-2]\.")
+"""Writers whose bounds of bytes are wrong, whatever order they declare (PARQUET-251, -686)."""
 
 
 @dataclass(slots=True)
@@ -54,31 +62,42 @@ class Footer(FileStatistics):
     """What a Parquet footer says.
 
     Attributes:
-        metadata: all of it.
         legacy: dates before 1900 may have been written in the hybrid calendar.
+        groups: row groups with rows, each with the chunk of every leaf.
+        tail: the bytes it was read from.
     """
 
-    metadata: pq.FileMetaData
     legacy: bool
+    groups: list[tuple[int, list[Chunk]]]
+    tail: bytes
+    uri: str
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """For pyarrow's readers; its statistics are not to be asked for, see
+        `bridge.storage.parquet_footer`. Errors: FileCorrupt."""
+        return open_footer(self.tail, self.uri)
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     column: StoredColumn
     key: str
-    dotted: str  # the path as Parquet spells it
     ordered: bool  # a signed number: its order is the same under every rule ever written
     bounded: bool
     dated: bool  # a date or time: the calendar matters
     exact: bool  # bounds are values: writers cut long strings, and few footers say whether
     nans: int | None
+    unpack: Callable[[bytes], Any]  # a bound of its physical type
+    order: Callable[[Any], Any] | None  # by what bounds compare, where not by themselves
 
 
 class FooterReader:
     """Reads footers; remembers the schemas it has met, since files of a table share a few."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[Any, list[_Leaf]]] = []
+        self._speller = Speller()
+        self._known: list[tuple[Schema, list[_Leaf]]] = []
 
     def read(self, tail: bytes, size: int, uri: str) -> Footer:
         """Statistics from the end of a file.
@@ -90,104 +109,181 @@ class FooterReader:
         Errors:
             FileCorrupt.
         """
-        metadata = open_footer(tail, uri)
-        leaves = self._leaves(metadata.schema)
-        # TypeDefinedOrder for every leaf, at the end of the footer: Thrift's compact bytes. Neither
-        # pyarrow nor its C++ tells what order a footer declares, and C++ takes the deprecated
-        # signed bounds where it declares none.
-        ordered = tail.endswith(b"\x1c\x00\x00" * len(leaves) + b"\x00", 0, len(tail) - 8)
-        calendar = _hybrid_calendar(metadata)
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        groups = [group for group in groups if group.num_rows]
-        found = [
-            _leaf(leaf, [group.column(i) for group in groups], ordered, calendar)
-            for i, leaf in enumerate(leaves)
-        ]
+        length = int.from_bytes(tail[-8:-4], "little")
+        found = self._speller.read(tail[len(tail) - 8 - length : len(tail) - 8], uri)
+        groups = found.groups
+        leaves = self._leaves(found.schema, tail, uri)
+        _check_place(groups, size - 8 - length, uri)
+        calendar = _hybrid_calendar(found.end)
+        orders = _orders(found.end, leaves)
+        if _overlap(groups):  # what is read of such a file is not what its statistics are of
+            orders = (_NO_ORDER,) * len(leaves)
+            for _, chunks in groups:
+                for chunk in chunks:
+                    chunk.nulls = None
+        if len(groups) == 1:
+            statistics = [
+                _leaf(leaf, *_single(leaf, chunk, order), chunk.size, calendar)
+                for leaf, chunk, order in zip(leaves, groups[0][1], orders, strict=True)
+            ]
+        else:
+            statistics = []
+            for i, leaf in enumerate(leaves):
+                chunks = [held[i] for _, held in groups]
+                size_of_all = sum(chunk.size for chunk in chunks)
+                merged = _merged(leaf, chunks, orders[i])
+                statistics.append(_leaf(leaf, *merged, size_of_all, calendar))
         starts = None
         if size > CUT_FROM:
-            starts = [_start(group.column(0)) for group in groups] if leaves else None
-        return Footer(metadata.num_rows, starts, found, metadata, calendar)
+            starts = [chunks[0].start for _, chunks in groups] if leaves else None
+        return Footer(found.rows, starts, statistics, calendar, groups, tail, uri)
 
-    def _leaves(self, schema: Any) -> list[_Leaf]:
+    def _leaves(self, schema: Schema, tail: bytes, uri: str) -> list[_Leaf]:
         for known, leaves in self._known:
-            if known.equals(schema):
+            if known is schema:
                 return leaves
-        leaves = [_describe(schema.column(i)) for i in range(len(schema))]
-        _full_paths(schema, leaves)
+        leaves = _described(schema, open_footer(tail, uri), uri)
         self._known.insert(0, (schema, leaves))
         del self._known[32:]
         return leaves
 
 
-def stored_columns(metadata: pq.FileMetaData) -> list[StoredColumn]:
-    """The leaf columns of a file, in order."""
-    return [leaf.column for leaf in FooterReader()._leaves(metadata.schema)]
+def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Leaf]:
+    """Logical types, as pyarrow understands their annotations, old and new."""
+    try:
+        columns = [metadata.schema.column(i) for i in range(len(metadata.schema))]
+        types = [_stored_type(column) for column in columns]
+        same = [column.physical_type for column in columns] == [
+            PHYSICAL[leaf.physical] for leaf in schema.leaves
+        ]
+    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
+        raise FileCorrupt(f"{uri}: the schema is damaged: {error}", "rewrite it") from error
+    if not same:
+        raise FileCorrupt(f"{uri}: the schema is damaged: its tree is not clear", "rewrite it")
+    return [_describe(leaf, stored) for leaf, stored in zip(schema.leaves, types, strict=True)]
 
 
-def _start(column: Any) -> int:
-    dictionary = column.dictionary_page_offset
-    first = column.data_page_offset
-    return int(min(dictionary, first) if dictionary else first)
+def _check_place(groups: list[tuple[int, list[Chunk]]], end: int, uri: str) -> None:
+    """Data lies between the first four bytes of a file and its footer."""
+    for _, chunks in groups:
+        for chunk in chunks:
+            start = chunk.start
+            if start < 4 or start + chunk.size > end:
+                raise FileCorrupt(
+                    f"{uri}: the footer says that a column lies at {start} to "
+                    f"{start + chunk.size}, data ends at {end}",
+                    "rewrite the file",
+                )
 
 
-def _leaf(leaf: _Leaf, chunks: list[Any], ordered: bool, calendar: bool) -> LeafStatistics:
-    if len(chunks) == 1:
-        size = chunks[0].total_compressed_size
-        lower, upper, nulls = _single(chunks[0])
+def _overlap(groups: list[tuple[int, list[Chunk]]]) -> bool:
+    """Whether two chunks share bytes, as those of no writer do."""
+    last = 0
+    for _, chunks in groups:
+        for chunk in chunks:
+            start = chunk.start
+            if start < last:
+                break
+            last = start + chunk.size
+        else:
+            continue
+        break
     else:
-        size = sum(chunk.total_compressed_size for chunk in chunks)
-        lower, upper, nulls = _merged(leaf.column.type, chunks)
-    if not (leaf.bounded and (ordered or leaf.ordered)):
-        lower = upper = None
-        if leaf.column.type.logical == "repeated":
-            nulls = None
-    elif calendar and leaf.dated and lower is not None:
+        return False
+    places = sorted((c.start, c.start + c.size) for _, chunks in groups for c in chunks)
+    return any(places[i][1] > places[i + 1][0] for i in range(len(places) - 1))
+
+
+_NO_ORDER, _TYPE_ORDER, _SIGNED_ORDER = 0, 1, 2
+
+
+def _orders(end: End, leaves: list[_Leaf]) -> Sequence[int]:
+    """Under which order each leaf's bounds were written; 0 where that cannot be told."""
+    if end.orders is not None and not _OLD_WRITER.match(end.created_by):
+        if end.orders == (_TYPE_ORDER,) * len(leaves):
+            return end.orders
+        return [order if order == _TYPE_ORDER else _NO_ORDER for order in end.orders]
+    declared = _TYPE_ORDER if end.orders is not None else _SIGNED_ORDER
+    return [declared if leaf.ordered else _NO_ORDER for leaf in leaves]
+
+
+_Merged = tuple[Any, Any, int | None, bool]
+
+
+def _leaf(
+    leaf: _Leaf, lower: Any, upper: Any, nulls: int | None, exact: bool, size: int, calendar: bool
+) -> LeafStatistics:
+    if calendar and leaf.dated and lower is not None:
         stored = leaf.column.type
         floor = _DAYS_1900 if stored.logical == "date" else _floor_1900(stored.unit)
         lower = None if lower < floor else lower
         upper = None if upper < floor else upper
-    return LeafStatistics(leaf.key, leaf.column, lower, upper, leaf.exact, nulls, leaf.nans, size)
+    return LeafStatistics(
+        leaf.key, leaf.column, lower, upper, leaf.exact and exact, nulls, leaf.nans, size
+    )
 
 
-def _floor_1900(unit: str) -> int:
-    return _MICROS_1900 * 1000 if unit == "ns" else _MICROS_1900 // _PER_MICRO[unit]
+def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
+    """Both bounds or none: those that contradict each other say nothing."""
+    if order == _TYPE_ORDER:
+        lower, upper = chunk.lower, chunk.upper
+    elif order == _SIGNED_ORDER:
+        lower, upper = chunk.old_lower, chunk.old_upper
+    else:
+        return None, None
+    if lower is None or upper is None or not leaf.bounded:
+        return None, None
+    try:
+        lower, upper = leaf.unpack(lower), leaf.unpack(upper)
+    except struct.error:  # of no width, or of another one
+        return None, None
+    if lower is None or upper is None:
+        return None, None
+    if leaf.order is None:
+        return (None, None) if lower > upper else (lower, upper)
+    return (None, None) if leaf.order(lower) > leaf.order(upper) else (lower, upper)
 
 
-def _single(chunk: Any) -> tuple[Any, Any, int | None]:
-    statistics = chunk.statistics
-    if statistics is None:
-        return None, None, None
-    nulls = statistics.null_count if statistics.has_null_count else None
-    if statistics.has_min_max:
-        return statistics.min_raw, statistics.max_raw, nulls
-    return None, None, nulls
+def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
+    """A count that may be: no more than there are values."""
+    nulls = chunk.nulls
+    if nulls is None or not 0 <= nulls <= chunk.values:
+        return None
+    return None if leaf.column.type.logical == "repeated" else nulls
 
 
-def _merged(stored: StoredType, chunks: list[Any]) -> tuple[Any, Any, int | None]:
-    """Lower, upper and null count over row groups; missing in one is missing in all (rule 4)."""
+def _single(leaf: _Leaf, chunk: Chunk, order: int) -> _Merged:
+    return *_bounds(leaf, chunk, order), _nulls(leaf, chunk), chunk.exact
+
+
+def _merged(leaf: _Leaf, chunks: list[Chunk], order: int) -> _Merged:
+    """Bounds and null count over row groups; missing in one is missing in all (rule 4)."""
     nulls: int | None = 0
+    exact = True
     lows: list[Any] = []
     highs: list[Any] = []
     missing = False
     for chunk in chunks:
-        statistics = chunk.statistics
-        if statistics is None:
-            return None, None, None
-        count = statistics.null_count if statistics.has_null_count else None
+        count = _nulls(leaf, chunk)
         nulls = None if nulls is None or count is None else nulls + count
-        if statistics.has_min_max:
-            lows.append(statistics.min_raw)
-            highs.append(statistics.max_raw)
-        elif count is None or count != chunk.num_values:
+        lower, upper = _bounds(leaf, chunk, order)
+        exact &= chunk.exact
+        if lower is not None:
+            lows.append(lower)
+            highs.append(upper)
+        elif count is None or count != chunk.values:
             missing = True
     if missing or not lows:
-        return None, None, nulls
-    order = _order(stored)
-    if order is not None:
-        return min(lows, key=order), max(highs, key=order), nulls
+        return None, None, nulls, exact
+    if leaf.order is not None:
+        return min(lows, key=leaf.order), max(highs, key=leaf.order), nulls, exact
     if any(value != value for value in lows + highs):  # NaN
-        return None, None, nulls
-    return min(lows), max(highs), nulls
+        return None, None, nulls, exact
+    return min(lows), max(highs), nulls, exact
+
+
+def _floor_1900(unit: str) -> int:
+    return _MICROS_1900 * 1000 if unit == "ns" else _MICROS_1900 // _PER_MICRO[unit]
 
 
 def _order(stored: StoredType) -> Any:
@@ -199,11 +295,11 @@ def _order(stored: StoredType) -> Any:
     return None
 
 
-def _hybrid_calendar(metadata: pq.FileMetaData) -> bool:
+def _hybrid_calendar(end: End) -> bool:
     """Whether dates before 1900 may have been written in the hybrid Julian calendar."""
-    if not (metadata.created_by or "").startswith("parquet-mr"):
+    if not end.created_by.startswith(b"parquet-mr"):
         return False
-    keys = metadata.metadata or {}
+    keys = end.keys
     if b"org.apache.spark.legacyDateTime" in keys:
         return True
     if keys.get(b"writer.date.proleptic") == b"true":
@@ -212,70 +308,35 @@ def _hybrid_calendar(metadata: pq.FileMetaData) -> bool:
     return not (spark.isdigit() and int(spark) >= 3)
 
 
-def _describe(column: Any) -> _Leaf:
-    stored = _stored_type(column)
-    described = StoredColumn((column.path,), stored)
-    signed = stored.logical in ("bool", "int", "date", "timestamp") or (
-        stored.logical == "decimal" and stored.physical in ("INT32", "INT64")
-    )
-    return _leaf_of(described, column.path, signed)
-
-
-def _leaf_of(column: StoredColumn, dotted: str, ordered: bool) -> _Leaf:
-    stored = column.type
+def _describe(leaf: Leaf, stored: StoredType) -> _Leaf:
+    if leaf.repeated:
+        stored = StoredType(stored.physical, "repeated")
+    column = StoredColumn(leaf.path, stored)
     return _Leaf(
         column,
         column.key(),
-        dotted,
-        ordered,
+        ordered=stored.logical in ("bool", "int", "date", "timestamp")
+        or (stored.logical == "decimal" and stored.physical in ("INT32", "INT64")),
         bounded=stored.holds != "none",
         dated=stored.logical in ("date", "timestamp"),
         exact=stored.holds != "bytes",
         nans=None if stored.is_floating or stored.logical == "repeated" else 0,
+        unpack=_unpacker(leaf),
+        order=_order(stored),
     )
 
 
-def _full_paths(schema: Any, leaves: list[_Leaf]) -> None:
-    """Takes paths from the schema's tree: Parquet joins names by dots; names hold dots.
-
-    ``a.b`` is a column or a field of ``a`` (correctness 14). Where the tree cannot be told, the
-    leaf is kept as present and nothing is said of it.
-    """
-    if all("." not in leaf.dotted for leaf in leaves):
-        return
-    paths: list[tuple[str, ...]] = []
-    try:
-        for field in schema.to_arrow_schema():
-            _walk(field, (), paths)
-    except pa.ArrowException:
-        paths = []
-    if len(paths) != len(leaves):
-        paths = [()] * len(leaves)
-    for i, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
-        stored = leaf.column.type
-        if stored.logical != "repeated" and ".".join(path) != leaf.dotted:
-            stored = StoredType(stored.physical, "repeated")
-        column = StoredColumn(path or tuple(leaf.dotted.split(".")), stored)
-        leaves[i] = _leaf_of(column, leaf.dotted, leaf.ordered)
-
-
-def _walk(field: pa.Field, prefix: tuple[str, ...], paths: list[tuple[str, ...]]) -> None:
-    path = (*prefix, field.name)
-    if not pa.types.is_nested(field.type):
-        paths.append(path)
-    elif pa.types.is_struct(field.type):
-        for i in range(field.type.num_fields):
-            _walk(field.type.field(i), path, paths)
-    else:  # all leaves below a list or map go by its own path: nothing is said of them
-        paths += [path] * _count_leaves(field.type)
-
-
-def _count_leaves(kind: pa.DataType) -> int:
-    if pa.types.is_map(kind):
-        return _count_leaves(kind.key_type) + _count_leaves(kind.item_type)
-    if pa.types.is_nested(kind):
-        return sum(_count_leaves(kind.field(i).type) for i in range(kind.num_fields))
-    return 1
+def _unpacker(leaf: Leaf) -> Callable[[bytes], Any]:
+    layout = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
+    physical = PHYSICAL[leaf.physical]
+    if physical in layout:
+        unpack = struct.Struct(layout[physical]).unpack
+        return lambda raw: unpack(raw)[0]
+    if physical == "BOOLEAN":
+        return {b"\0": False, b"\1": True}.get
+    if physical == "FIXED_LEN_BYTE_ARRAY":
+        return lambda raw: raw if len(raw) == leaf.width else None
+    return lambda raw: raw
 
 
 def _stored_type(column: Any) -> StoredType:

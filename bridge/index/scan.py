@@ -74,14 +74,14 @@ def scan(
 
 
 def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table]:
-    reader = pq.core.ParquetReader()
+    reader, metadata = pq.core.ParquetReader(), footer.metadata
     if footer.rows <= _ROWS:
         coded = [footer.leaves[i].column.path[0] for i in leaves if _coded(footer, i)]
-        reader.open(source, metadata=footer.metadata, read_dictionary=coded)
+        reader.open(source, metadata=metadata, read_dictionary=coded)
         yield reader.read_all(column_indices=leaves, use_threads=False)
         return
-    reader.open(source, metadata=footer.metadata)
-    groups = list(range(footer.metadata.num_row_groups))
+    reader.open(source, metadata=metadata)
+    groups = list(range(metadata.num_row_groups))
     for batch in reader.iter_batches(_BATCH, groups, column_indices=leaves, use_threads=False):
         yield pa.Table.from_batches([batch])
 
@@ -94,10 +94,9 @@ def _coded(footer: Footer, leaf: int) -> bool:
     column = footer.leaves[leaf].column
     if column.type.physical != "BYTE_ARRAY" or len(column.path) > 1 or "." in column.path[0]:
         return False
-    for i in range(footer.metadata.num_row_groups):
-        chunk = footer.metadata.row_group(i).column(leaf)
-        start = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
-        if not start or not 0 < chunk.data_page_offset - start <= chunk.num_values:
+    for _, chunks in footer.groups:
+        chunk = chunks[leaf]
+        if chunk.dictionary <= 0 or not 0 < chunk.data - chunk.dictionary <= chunk.values:
             return False
     return True
 
@@ -142,8 +141,10 @@ class LeafScan:
             if len(numbers):
                 self._widen(float(numbers.min()), float(numbers.max()))
         elif values.null_count < len(values):
-            bounds = pc.min_max(_comparable(values, self._leaf.column.type)).as_py()
-            self._widen(bounds["min"], bounds["max"])
+            comparable = _comparable(values, self._leaf.column.type)
+            if comparable is not None:
+                bounds = pc.min_max(comparable).as_py()
+                self._widen(bounds["min"], bounds["max"])
 
     def _widen(self, low: Any, high: Any) -> None:
         held = self._bounds or (low, high)
@@ -160,8 +161,14 @@ class LeafScan:
 
 
 def _comparable(values: pa.ChunkedArray, stored: StoredType) -> Any:
+    """As what compares; None where Arrow was told, by the file, to read another type."""
+    held = values.type
     if stored.logical in ("string", "binary"):
         return values.cast(pa.large_binary())
     if stored.logical == "date":
-        return values.cast(pa.int32())
-    return values
+        return values.cast(pa.int32()) if pa.types.is_date32(held) else None
+    if stored.logical == "int" and stored.width <= (32 if stored.physical == "INT32" else 64):
+        return values if pa.types.is_signed_integer(held) else None
+    if stored.logical == "bool":
+        return values if pa.types.is_boolean(held) else None
+    return values  # of other formats, whose readers hand over what compares

@@ -45,6 +45,6 @@ def open_footer(tail: bytes, uri: str) -> pq.FileMetaData:
         reader = pq.core.ParquetReader()  # a third faster than read_metadata, which wraps it
         reader.open(pa.BufferReader(tail))
         return reader.metadata
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {first}", "rewrite it") from error

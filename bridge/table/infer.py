@@ -73,17 +73,27 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     # Offsets in a footer count from the file's start, but its schema needs none of them.
     metadata = open_footer(read_tail(storage, uri, size), uri)
     try:
-        return metadata.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as e:
+        return _legible(metadata.schema.to_arrow_schema())
+    except (pa.ArrowException, OSError, ValueError) as e:
         raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
 
 
 def read_orc_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     """The schema in an ORC footer. Errors: as `read_schema`."""
     try:
-        return po.ORCFile(open_source(storage, uri, size)).schema
+        return _legible(po.ORCFile(open_source(storage, uri, size)).schema)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise FileCorrupt(f"{uri}: cannot be read as ORC: {e}", "rewrite the file") from e
+
+
+def _legible(schema: pa.Schema) -> pa.Schema:
+    """Itself. Errors: UnicodeDecodeError where a name is not UTF-8."""
+    pending = list(schema)
+    while pending:
+        field = pending.pop()
+        if isinstance(field.name, str) and pa.types.is_nested(field.type):
+            pending += (field.type.field(i) for i in range(field.type.num_fields))
+    return schema
 
 
 def format_of(storage: Storage, uri: str, size: int) -> str:

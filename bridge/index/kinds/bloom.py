@@ -146,15 +146,12 @@ def _is_function(on: str) -> bool:
 def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
     """The filters of all row groups with values; None unless all have one of the known sort."""
     ranges: list[tuple[int, int]] = []
-    for i in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(i)
-        chunk = group.column(leaf)
-        statistics = chunk.statistics
-        empty = statistics is not None and statistics.has_null_count
-        if not group.num_rows or (empty and statistics.null_count == chunk.num_values):
+    for rows, chunks in file.groups:
+        chunk = chunks[leaf]
+        if chunk.nulls == rows:
             continue
-        start, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
-        if start is None or start <= 0 or start >= file.size:
+        start, length = chunk.bloom
+        if start <= 0 or start >= file.size:
             return None
         ranges.append((start, min(file.size, start + (length or 64))))
     try:

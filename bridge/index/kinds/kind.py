@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bridge.expression.nodes import (
     BoundAnd,
@@ -32,6 +31,7 @@ from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
 from bridge.index.stored import StoredColumn, StoredType
+from bridge.storage.parquet_footer import Chunk
 from bridge.types import Semantics
 
 Ordinals = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class FileFacts:
     """A file as a kind sees it before its data is read.
 
     Attributes:
-        metadata: its footer.
+        groups: its row groups with rows: the number of rows, and a chunk for every leaf.
         leaves: of the footer, in its order.
         legacy: dates before 1900 may be of the hybrid calendar (correctness 9).
         read_ranges: byte ranges of the file.
@@ -54,7 +54,7 @@ class FileFacts:
 
     uri: str
     size: int
-    metadata: pq.FileMetaData
+    groups: Sequence[tuple[int, Sequence[Chunk]]]
     leaves: tuple[StoredColumn, ...]
     legacy: bool
     read_ranges: Callable[[Sequence[tuple[int, int]]], list[bytes]]
