@@ -26,7 +26,7 @@ from bridge.servers.hiveserver2 import (
     start_metastore_for_hiveserver2,
 )
 from bridge.servers.process import LOOPBACK, Server, choose_port
-from bridge.servers.trino_server import TrinoSpec, start_trino
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.table.model import TableName
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import Stack
@@ -170,16 +170,30 @@ def stack(
     plugin_476: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
-    """Metastore, planner and Trino 476 over the table of every type."""
-    yield from _stack(metastore, everything, plugin_476, "476", tmp_path_factory.mktemp("stack"))
+    """Metastore, planner and Trino 476 over the table of every type.
+
+    Trino's own Hive connector is there too, as catalogue ``hive``: an oracle.
+    """
+    stock = {
+        "connector.name": "hive",
+        "hive.metastore.uri": metastore.uri,
+        # Its native local file system reads file:/ locations as empty.
+        "fs.hadoop.enabled": "true",
+        # By default it cuts timestamps to milliseconds.
+        "hive.timestamp-precision": "MICROSECONDS",
+    }
+    directory = tmp_path_factory.mktemp("stack")
+    plugins = {"skipbridge": plugin_476, **stock_plugins("hive")}
+    yield from _stack(metastore, everything, plugins, "476", directory, {"hive": stock})
 
 
 def _stack(
     metastore: RunningMetastore,
     everything: Everything,
-    plugin: Path,
+    plugins: Mapping[str, Path],
     version: str,
     directory: Path,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[Stack]:
     planner_port = choose_port(0, "planner")
     # The catalogue file of the compose tour, with this planner's address.
@@ -191,8 +205,8 @@ def _stack(
     try:
         spec = TrinoSpec(
             directory=directory / "trino",
-            catalogs={"bridge": catalog},
-            plugins={"skipbridge": plugin},
+            catalogs={"bridge": catalog, **(catalogs or {})},
+            plugins=plugins,
             version=version,
             port=0,
         )
@@ -212,4 +226,4 @@ def stack_483(
     """The same over Trino 483, assembled from jars."""
     plugin = build_plugin("483", tmp_path_factory.mktemp("plugin483"), None, "skipbridge", print)
     directory = tmp_path_factory.mktemp("stack483")
-    yield from _stack(metastore, everything, plugin, "483", directory)
+    yield from _stack(metastore, everything, {"skipbridge": plugin}, "483", directory)
