@@ -33,6 +33,8 @@ from bridge.storage.port import Range, Storage
 from bridge.storage.uri import canonical, join
 
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
+_UNFINISHED = re.compile(r"/\.[^/]+\.tmp$")
+"""What a commit that died left behind; its name is hidden, so it is nobody's data."""
 MAX_BLOB = 4 * 1024**3
 _MEND = "skipbridge index build builds it anew"
 
@@ -181,7 +183,8 @@ class IndexStore:
         return False
 
     def clean(self, keep: int = 3, older_than: float = 3600.0) -> int:
-        """Deletes generations but the newest, and shards that no kept generation names.
+        """Deletes generations but the newest, shards that no kept generation names, and the
+        unfinished files of writers that died.
 
         Args:
             keep: generations kept.
@@ -197,6 +200,7 @@ class IndexStore:
         generations = self.storage.list_all(join(self.root, "generations"), recursive=False)
         age = dict(zip(generations.paths.to_pylist(), generations.modified.tolist(), strict=True))
         doomed = [n for n in numbers if n not in kept and age[self._name(n)] < limit]
+        unfinished = [p for p, at in age.items() if _UNFINISHED.search(p) and at < limit]
         alive: set[str] = set()
         for number in set(numbers) - set(doomed):
             try:
@@ -210,9 +214,9 @@ class IndexStore:
         shards = self.storage.list_all(join(self.root, "shards"), recursive=False)
         old = np.flatnonzero(shards.modified < limit)
         garbage = [path for path in (shards.paths[i].as_py() for i in old) if path not in alive]
-        for path in garbage:
+        for path in garbage + unfinished:
             self.storage.delete(path)
-        return len(doomed) + len(garbage)
+        return len(doomed) + len(garbage) + len(unfinished)
 
     def _name(self, generation: int) -> str:
         return join(self.root, f"generations/{generation}.json")

@@ -1,10 +1,10 @@
-"""The storages of the suite: local files, and a real S3 endpoint on loopback."""
+"""The storages of the suite: local files, a real S3 endpoint and a real HDFS on loopback."""
 
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from moto.server import ThreadedMotoServer
 
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from tests.support.hdfs import start_hdfs
 
 BUCKET = "skipbridge"
 
@@ -34,17 +35,27 @@ def s3_options() -> Iterator[dict[str, str]]:
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def hdfs_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    hdfs = start_hdfs(tmp_path_factory.mktemp("hdfs"))
+    with hdfs.server:
+        yield hdfs.uri
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A storage and an empty directory in it."""
+    """A storage, an empty directory in it, and the options to open it anew."""
 
     storage: Storage
     root: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "hdfs"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return Place(open_storage(), f"file://{tmp_path}/t")
+    if request.param == "hdfs":
+        return Place(open_storage(), f"{request.getfixturevalue('hdfs_uri')}/{tmp_path.name}/t")
     options = request.getfixturevalue("s3_options")
-    return Place(open_storage(options=options), f"s3://{BUCKET}/{tmp_path.name}/t")
+    return Place(open_storage(options=options), f"s3://{BUCKET}/{tmp_path.name}/t", options)

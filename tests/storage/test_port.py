@@ -1,4 +1,4 @@
-"""One suite for every storage: local files and a real S3 endpoint."""
+"""One suite for every storage: local files, a real S3 endpoint and a real HDFS."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STRANGE = [
 
 def fill(place: Place, *names: str, content: bytes = b"data") -> list[str]:
     uris = [join(place.root, name) for name in names]
-    for uri in uris:
-        place.storage.put(uri, content)
+    with ThreadPoolExecutor(8) as pool:  # closing a file on HDFS may wait half a second
+        list(pool.map(lambda uri: place.storage.put(uri, content), uris))
     return sorted(uris, key=str.encode)
 
 
@@ -172,7 +172,7 @@ def test_pages_are_what_list_all_finds(place: Place, monkeypatch: pytest.MonkeyP
     hints = pa.array(uris[::2], pa.large_string())
     for recursive, expected in ((True, uris), (False, uris[:-1])):
         pages = list(place.storage.pages(place.root, recursive=recursive, hints=hints))
-        assert len(pages) > 1
+        assert len(pages) > 1 or place.root.startswith("hdfs:")  # which lists at once
         assert [path for page in pages for path in page.paths.to_pylist()] == expected
         whole = place.storage.list_all(place.root, recursive=recursive)
         assert [n for page in pages for n in page.sizes.tolist()] == whole.sizes.tolist()
