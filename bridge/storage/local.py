@@ -7,6 +7,7 @@ writes.
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -15,13 +16,14 @@ from stat import S_ISREG
 
 import pyarrow as pa
 
-from bridge.errors import FileUnreadable, InvalidUri
+from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage import local_listing
 from bridge.storage.local_errors import failure, unreadable
 from bridge.storage.port import FileListing, FileStat, Range
 from bridge.storage.uri import parse
 
 _ROOT = "file://"
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
 class LocalStorage:
@@ -98,6 +100,14 @@ class LocalStorage:
                 os.link(temporary, path)
             except FileExistsError:
                 return False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                raise StorageFailure(
+                    f"{path.parent} lies on a file system without hard links ({error.strerror}), "
+                    "by which one of several builders wins",
+                    "keep the index on another one (setting index.root)",
+                ) from error
             finally:
                 temporary.unlink()
             _sync(path.parent)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -32,6 +36,15 @@ _PAGE = 10_000
 _PARALLEL = 8
 _RANGE_FROM = 2_000
 """Files a range should have at least: a page of a listing request is 1,000."""
+_RIVALS = 4
+"""Requests at once by which a store proves that it lets one of them create a name."""
+_METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
+"""Where a cloud's machines ask for their role: the last resort of all who have no credentials."""
+_CREDENTIALS = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SKIP_SIGNATURE=true)",
+    "gs": "set GOOGLE_SERVICE_ACCOUNT to the key file of a service account",
+    "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, or client id, secret and tenant",
+}
 _START_AFTER = frozenset({"s3", "gs"})
 """Stores that begin a listing at a key; elsewhere obstore lists all and throws away."""
 
@@ -48,6 +61,7 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
     if config.pop("allow_http", "false").lower() == "true":
         client["allow_http"] = True
+    _check_endpoint(config, client)
     retries = int(config.pop("retries", "5"))
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
@@ -66,13 +80,40 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
         ) from error
 
 
+def _check_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> None:
+    variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    named = [("storage.endpoint", config.get("endpoint") or config.get("endpoint_url") or "")]
+    named += [(name, os.environ.get(name, "")) for name in variables]
+    name, endpoint = next(((n, e) for n, e in named if e), ("", ""))
+    if not endpoint:
+        return
+    if not endpoint.lower().startswith(("http://", "https://")):
+        raise StorageFailure(
+            f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
+        )
+    allowed = client.get("allow_http") or os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+    if endpoint.lower().startswith("http://") and not allowed:
+        raise StorageFailure(
+            f"{name} is {endpoint}, and plain HTTP is not allowed: "
+            "it carries keys and data unencrypted",
+            "write https://, or set storage.allow_http = true if the network is yours",
+        )
+
+
 class ObjectStorage:
-    """`Storage` over one bucket; conditional writes are the store's own."""
+    """`Storage` over one bucket; conditional writes are the store's own.
+
+    Not every store that speaks S3 carries them out: some ignore the condition and let the second
+    writer replace what the first has created. So the first `put_if_absent` of each storage proves
+    by a few requests that of many who create a name one wins.
+    """
 
     def __init__(self, place: Location, options: Mapping[str, str]) -> None:
         self._base = f"{place.scheme}://{place.authority}/"
         self._scheme = place.scheme
         self._store = open_store(place, options)
+        self._proven = False
+        self._proving = threading.Lock()
 
     def pages(
         self,
@@ -230,6 +271,10 @@ class ObjectStorage:
             raise self._failure(error, uri) from error
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
+        self._prove(uri)
+        return self._create(uri, content)
+
+    def _create(self, uri: str, content: bytes) -> bool:
         try:
             obstore.put(self._store, self._key(uri), content, mode="create")
         except (AlreadyExistsError, PreconditionError):
@@ -241,6 +286,28 @@ class ObjectStorage:
         except BaseError as error:
             raise self._failure(error, uri) from error
         return True
+
+    def _prove(self, uri: str) -> None:
+        """Errors: StorageFailure: more than one of several writers created the same name."""
+        with self._proving:
+            if self._proven:
+                return
+            probe = f"{uri.rpartition('/')[0]}/.probe.{uuid.uuid4().hex}.tmp"
+            try:
+                with ThreadPoolExecutor(_RIVALS) as pool:
+                    rivals = pool.map(lambda n: self._create(probe, b"%d" % n), range(_RIVALS))
+                    created = sum(rivals)
+                created += self._create(probe, b"late") + self._create(probe, b"later")
+            finally:
+                with contextlib.suppress(BridgeError):  # else the index's cleaning finds it
+                    self.delete(probe)
+            if created != 1:
+                raise StorageFailure(
+                    f"{self._base} let {created} writers create {probe}: it does not heed "
+                    "If-None-Match, and of two builders at once one would lose its generation",
+                    "keep the index on a store with conditional writes (setting index.root)",
+                )
+            self._proven = True
 
     def delete(self, uri: str) -> None:
         try:
@@ -265,12 +332,25 @@ class ObjectStorage:
             return StorageFailure(
                 f"no permission for {uri}", "check the credentials and their policy"
             )
+        if _asked_for_a_role(error):
+            return StorageFailure(_no_credentials(uri), _CREDENTIALS[self._scheme])
         first = str(error).strip().partition("\n")[0]
         return StorageFailure(f"{uri}: {first}", "check endpoint, region, bucket and network")
 
 
 def _mask(found: Any) -> Any:
     return found.to_numpy(zero_copy_only=False)
+
+
+def _asked_for_a_role(error: Exception) -> bool:
+    return any(address in str(error) for address in _METADATA)
+
+
+def _no_credentials(uri: str) -> str:
+    return (
+        f"no credentials for {uri}: the environment holds none, "
+        "and this machine has no role in a cloud that would give some"
+    )
 
 
 def _unreadable(error: Exception, uri: str) -> FileUnreadable:
@@ -280,5 +360,7 @@ def _unreadable(error: Exception, uri: str) -> FileUnreadable:
         return FileUnreadable(
             f"no permission to read {uri}", "check the credentials and their policy"
         )
+    if _asked_for_a_role(error):
+        return FileUnreadable(_no_credentials(uri), _CREDENTIALS[uri.partition(":")[0]])
     first = str(error).strip().partition("\n")[0]
     return FileUnreadable(f"{uri} cannot be read: {first}", "check the file and the network")

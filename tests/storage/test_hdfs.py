@@ -47,7 +47,7 @@ def test_no_permission_is_told(hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -
     stranger = open_storage()
     assert stranger.read(f"{hdfs_uri}/owned/f") == b"x"
     for write in (stranger.put, stranger.put_if_absent):
-        with pytest.raises(StorageFailure, match="no permission .*stranger"):
+        with pytest.raises(StorageFailure, match=r"no permission .*stranger"):
             write(f"{hdfs_uri}/owned/g", b"x")
     with pytest.raises(StorageFailure, match="no permission"):
         stranger.delete(f"{hdfs_uri}/owned/f")

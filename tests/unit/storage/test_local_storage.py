@@ -55,6 +55,17 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageFailure, match="without hard links") as caught:
+        LocalStorage().put_if_absent(f"file://{tmp_path}/f", b"x")
+    assert "index.root" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     with pytest.raises(StorageFailure):

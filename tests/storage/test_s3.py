@@ -1,0 +1,109 @@
+"""What only object stores have: conditions that some ignore, credentials, endpoints."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import urlsplit
+
+import pytest
+
+from bridge.errors import FileUnreadable, StorageFailure
+from bridge.storage.routed import open_storage
+from tests.storage.conftest import BUCKET, Place
+from tests.storage.test_index_on_storage import build, store, write
+
+
+@pytest.fixture
+def careless(s3_options: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The S3 endpoint behind one that drops If-None-Match, as some stores do."""
+    behind = urlsplit(s3_options["endpoint"])
+    assert behind.hostname
+
+    class Careless(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def _pass_on(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            kept = {k: v for k, v in self.headers.items() if k.lower() != "if-none-match"}
+            connection = http.client.HTTPConnection(behind.hostname or "", behind.port)
+            connection.request(self.command, self.path, content, kept)
+            answer = connection.getresponse()
+            body = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                    self.send_header(name, value)
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+            self.send_header("Content-Length", length or str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            connection.close()
+
+        do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _pass_on  # noqa: N815
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield {**s3_options, "endpoint": f"http://127.0.0.1:{server.server_port}"}
+        server.shutdown()
+
+
+def test_30_a_store_that_ignores_conditions_takes_no_commit(careless: dict[str, str]) -> None:
+    place = Place(open_storage(options=careless), f"s3://{BUCKET}/careless/t")
+    write(place, "m=1/a", 1)
+    for _ in range(2):
+        with pytest.raises(StorageFailure, match="does not heed If-None-Match") as caught:
+            build(place)
+        assert "index.root" in caught.value.hint
+    assert store(place).generations() == []
+    names = place.storage.list_all(f"{place.root}/.skipbridge/generations").paths.to_pylist()
+    assert names == []  # the probe is gone as well
+
+
+def test_a_store_is_probed_once(s3_options: dict[str, str]) -> None:
+    storage = open_storage(options=s3_options)
+    root = f"s3://{BUCKET}/probed"
+    assert storage.put_if_absent(f"{root}/1", b"x")
+    assert storage.list_all(root).paths.to_pylist() == [f"{root}/1"]
+    assert not storage.put_if_absent(f"{root}/1", b"y")
+    assert storage.store(root)._proven  # type: ignore[attr-defined]
+
+
+def test_plain_http_is_allowed_by_a_setting(s3_options: dict[str, str]) -> None:
+    given = {k: v for k, v in s3_options.items() if k != "allow_http"}
+    with pytest.raises(
+        StorageFailure, match=r"storage\.endpoint is http://.*not allowed"
+    ) as caught:
+        open_storage(options=given).stat(f"s3://{BUCKET}/x")
+    assert "storage.allow_http" in caught.value.hint
+
+
+def test_plain_http_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StorageFailure, match="AWS_ENDPOINT_URL is http://127"):
+        open_storage().stat(f"s3://{BUCKET}/x")
+
+
+def test_an_endpoint_without_a_scheme() -> None:
+    with pytest.raises(StorageFailure, match="'minio:9000'") as caught:
+        open_storage(options={"endpoint": "minio:9000"}).stat(f"s3://{BUCKET}/x")
+    assert "https://minio:9000" in caught.value.hint
+
+
+def test_no_credentials(s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    given = {k: v for k, v in s3_options.items() if "access_key" not in k}
+    storage = open_storage(options={**given, "retries": "0", "timeout": "2"})
+    uri = f"s3://{BUCKET}/x"
+    for ask in (storage.stat, storage.list_all, storage.delete, storage.list_directories):
+        with pytest.raises(StorageFailure, match="no credentials") as caught:
+            ask(uri)
+        assert "AWS_ACCESS_KEY_ID" in caught.value.hint
+    with pytest.raises(FileUnreadable, match="no credentials"):
+        storage.read(uri)
