@@ -157,6 +157,12 @@ class IndexCorrupt(ExternalError):
     code = "INDEX_CORRUPT"
 
 
+class IndexNewer(IndexCorrupt):
+    """A later version of this program wrote it; what it holds is not known here."""
+
+    code = "INDEX_NEWER"
+
+
 class IndexKindFailed(ExternalError):
     """An index kind, perhaps another distribution's, raised what it should not have."""
 

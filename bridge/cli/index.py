@@ -23,6 +23,7 @@ from bridge.jobs.index_table import (
     clean_index,
     describe_index,
     drop_from_index,
+    failed_files,
     index_table,
     show_index_to_planners,
 )
@@ -207,10 +208,18 @@ def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
 
 @index.command("show")
 @click.argument("table")
+@click.option("--failed", is_flag=True, help="The files that could not be read, and why.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
-def show(config: Config, table: str, output: str) -> None:
-    """The newest generation: files, columns, size, age."""
+def show(config: Config, table: str, failed: bool, output: str) -> None:
+    """The newest generation: files, columns, size, age.
+
+    A file that could not be read is read by every query, and tried again when it changes;
+    `index build --full` tries all again.
+    """
+    if failed:
+        _show_failed(failed_files(config, table), output)
+        return
     found = describe_index(config, table)
     if output == "json":
         emit_json(found)
@@ -228,6 +237,16 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(each) for each in value) or "-"
     return human_bytes(value) if key == "bytes" and isinstance(value, int) else str(value)
+
+
+def _show_failed(files: list[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        emit_json(files)
+        return
+    for each in files:
+        emit(f"{each['file']}: {each['reason']}")
+    if not files:
+        say("every file of the index could be read")
 
 
 @index.command("report")

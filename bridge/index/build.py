@@ -2,14 +2,15 @@
 
 The law: a generation's entry tells of the very bytes that (path, size, mtime, etag) name. A file is
 looked at before and after it is read, one written within the clock's grain is read but not
-trusted, and what could not be read has an entry that says nothing.
+trusted, and what could not be read has an entry that says nothing but why; it is tried again when
+the file changes.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +19,31 @@ import pyarrow.compute as pc
 
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity, registry
-from bridge.index.collect import Collector, FileTask, Nan, Reading
+from bridge.index.collect import CHANGED, Collector, FileTask, Nan, Reading
 from bridge.index.column_file import put_columns
 from bridge.index.compact import compact, write_payloads
-from bridge.index.entries import NONE, Entries, dead_ordinals, live_entries, relative_to
+from bridge.index.entries import (
+    NONE,
+    Entries,
+    dead_ordinals,
+    live_entries,
+    one_chunk,
+    relative_to,
+)
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import Kind
 from bridge.index.listed import Listed, list_files
 from bridge.index.manifest import Manifest, Shard
 from bridge.index.shard import (
     FILES,
+    OUTCOME,
     Collected,
     tombstones_to_bytes,
     write_files,
 )
 from bridge.index.store import IndexStore, new_id, next_generation, now_micros
-from bridge.storage.port import FileListing, Storage
+from bridge.index.work import Work, alike, lasting
+from bridge.storage.port import Storage
 from bridge.table.model import Partition, Table
 
 Progress = Callable[[int, int], None]
@@ -75,63 +85,6 @@ def unchanged(settings: IndexSettings) -> IndexSettings:
     return settings
 
 
-@dataclass(slots=True)
-class _Work:
-    """Shards written by this build; ``shard_of`` and ``ordinal`` by listed file, -1: not read."""
-
-    builder: str
-    shards: list[Shard]
-    shard_of: npt.NDArray[np.int32]
-    ordinal: npt.NDArray[np.int64]
-    trusted: npt.NDArray[np.bool_]
-    lost: list[tuple[int, int]] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    written: int = 0
-    committed: int = 0
-    untrusted: int = 0
-
-    @property
-    def read(self) -> int:
-        """Files read so far, those of earlier commits of this build included."""
-        return self.committed + int(np.count_nonzero(self.ordinal >= 0))
-
-    @property
-    def doubted(self) -> int:
-        return self.untrusted + int(np.count_nonzero((self.ordinal >= 0) & ~self.trusted))
-
-    def begin_anew(self) -> None:
-        """After a commit: what was read is in the base now."""
-        self.committed, self.untrusted = self.read, self.doubted
-        self.builder, self.shards, self.lost = new_id(), [], []
-        self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
-
-    def forget(self) -> None:
-        """As if nothing had been read; what was written becomes garbage."""
-        self.ordinal.fill(-1)
-        self.trusted.fill(False)
-        for held in (self.shards, self.lost, self.failed):
-            held.clear()
-
-    def move(self, old: FileListing, new: FileListing) -> None:
-        """Follows a new listing: what was read of files that are gone or changed is lost."""
-        held = np.flatnonzero(self.ordinal >= 0)
-        place = identity.find(new.paths, old.paths.take(pa.array(held)))
-        same = place >= 0
-        at = np.where(same, place, 0)
-        if len(new):
-            same &= new.sizes[at] == old.sizes[held]
-            same &= new.modified[at] == old.modified[held]
-        self.lost += zip(
-            self.shard_of[held[~same]].tolist(), self.ordinal[held[~same]].tolist(), strict=True
-        )
-        count, kept, at = len(new), held[same], at[same]
-        shard_of, ordinal, trusted = self.shard_of, self.ordinal, self.trusted
-        self.shard_of, self.ordinal = np.full(count, -1, np.int32), np.full(count, -1, np.int64)
-        self.trusted = np.zeros(count, np.bool_)
-        self.shard_of[at], self.ordinal[at] = shard_of[kept], ordinal[kept]
-        self.trusted[at] = trusted[kept]
-
-
 def build_index(
     table: Table,
     partitions: Sequence[Partition],
@@ -164,11 +117,7 @@ def build_index(
     """
     started = time.monotonic()
     listed = list_files(partitions, storage, recursive=recursive)
-    count = len(listed.files)
-    work = _Work(
-        new_id(), [], np.full(count, -1, np.int32), np.full(count, -1, np.int64),
-        np.zeros(count, np.bool_),
-    )  # fmt: skip
+    work = Work.over(len(listed.files))
     build = _Build(table, store, listed, work, nan)
     steps = _Steps(files_per_commit, progress)
     conflicts = gone = 0
@@ -178,7 +127,7 @@ def build_index(
         # A rebuild of a whole index must not begin by forgetting it.
         part = steps.next(missing, work, whole=full and number > 1)
         if len(part):
-            build.collect(part, collector, steps.tick)
+            build.collect(part, entries, collector, steps.tick)
         try:
             complete = len(part) == len(missing)
             manifest, removed = build.commit(base, entries, number, complete)
@@ -194,7 +143,7 @@ def build_index(
         gone += removed
         if complete:
             break
-        conflicts, full = 0, False
+        conflicts, full, settings = 0, False, unchanged  # they are in the base now
         work.begin_anew()
     return BuildReport(
         generation=manifest.generation,
@@ -219,7 +168,7 @@ class _Steps:
     _total: int = 0
 
     def next(
-        self, missing: npt.NDArray[np.int64], work: _Work, *, whole: bool
+        self, missing: npt.NDArray[np.int64], work: Work, *, whole: bool
     ) -> npt.NDArray[np.int64]:
         self._before = work.read
         self._total = self._before + len(missing)
@@ -232,7 +181,7 @@ class _Steps:
 
 class _Build:
     def __init__(
-        self, table: Table, store: IndexStore, listed: Listed, work: _Work, nan: Nan
+        self, table: Table, store: IndexStore, listed: Listed, work: Work, nan: Nan
     ) -> None:
         self._table, self._store, self._listed = table, store, listed
         self._work, self._nan = work, nan
@@ -243,26 +192,26 @@ class _Build:
         self._listed = listed
 
     def base(self, full: bool, change: Change) -> tuple[Manifest | None, Entries, int]:
-        """The newest generation that can be built upon, its entries, and the number to commit."""
+        """The newest generation that can be built upon, its entries, and the number to commit.
+
+        What is broken is replaced, whole; settings are those of the newest manifest that can be
+        read.
+        """
         numbers = self._store.generations()
         number = numbers[-1] + 1 if numbers else 1
+        manifest, broken = self._store.readable(numbers)
         before = self._settings
-        manifest, self._settings = None, IndexSettings()
+        self._settings = change(manifest.settings if manifest is not None else IndexSettings())
+        if self._work.shards and self._settings != before:
+            self._work.forget()  # another builder asked for more than was read here
+        if manifest is None or broken is not None or full:
+            return None, NONE, number
+        if manifest.location != self._table.location:
+            return None, NONE, number
         try:
-            if numbers:
-                manifest = self._store.manifest(numbers[-1])
-                self._settings = manifest.settings
-                if full or manifest.location != self._table.location:
-                    manifest = None
-            self._settings = change(self._settings)
-            if manifest is not None:
-                return manifest, live_entries(manifest, self._store), number
-        except IndexCorrupt:  # what is broken is replaced, whole
-            self._settings = change(self._settings)
-        finally:
-            if self._work.shards and self._settings != before:
-                self._work.forget()  # another builder asked for more than was read here
-        return None, NONE, number
+            return manifest, live_entries(manifest, self._store), number
+        except IndexCorrupt:
+            return None, NONE, number
 
     @property
     def _kinds(self) -> tuple[tuple[Kind, Definition], ...]:
@@ -275,6 +224,8 @@ class _Build:
         covered = self._work.ordinal >= 0
         place = self._place(entries)
         covered[place[(place >= 0) & self._enough(entries, base)]] = True
+        there = place[place >= 0]
+        covered[there] |= self._work.seen[there]
         return np.flatnonzero(~covered)
 
     def _place(self, entries: Entries) -> npt.NDArray[np.int64]:
@@ -300,7 +251,7 @@ class _Build:
         return np.where(known, place, -1)
 
     def _enough(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.bool_]:
-        enough = entries.flags("trusted")
+        enough = entries.flags("trusted") | _lasting(entries)
         if self._nan == "scan" and base is not None:
             scanned = np.array([shard.nan == "scan" for shard in base.shards], np.bool_)
             enough = enough & scanned[entries.shard]
@@ -317,11 +268,17 @@ class _Build:
     def collect(
         self,
         missing: npt.NDArray[np.int64],
+        entries: Entries,
         collector: Collector,
         progress: Progress | None,
     ) -> None:
-        """Reads files and writes them as shards."""
+        """Reads files and writes them as shards.
+
+        Args:
+            entries: of the base.
+        """
         files = self._listed.files
+        said = self._said(entries)
         _settle(files.modified[missing])
         started = now_micros()
         etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
@@ -347,25 +304,27 @@ class _Build:
             if progress is not None:
                 progress(done, len(tasks))
             if rows >= _SHARD_ROWS or size >= _SHARD_BYTES:
-                self._write(Collected.concatenate(parts), started)
+                self._write(Collected.concatenate(parts), started, said)
                 rows, size, parts = 0, 0, []
         if parts:
-            self._write(Collected.concatenate(parts), started)
+            self._write(Collected.concatenate(parts), started, said)
 
-    def _write(self, collected: Collected, started: int) -> None:
+    def _said(self, entries: Entries) -> dict[int, str | None]:
+        """What the base notes of listed files whose entries tell nothing and are tried again."""
+        place = self._place(entries)
+        silent = np.flatnonzero((place >= 0) & ~entries.flags("trusted") & ~_lasting(entries))
+        problems = entries.files["problem"].take(pa.array(silent)).to_pylist()
+        return dict(zip(place[silent].tolist(), problems, strict=True))
+
+    def _write(self, collected: Collected, started: int, said: Mapping[int, str | None]) -> None:
         work, files = self._work, self._listed.files
-        outcome = collected.files.sort_by("file")
+        outcome = self._news(collected.files.sort_by("file"), started, said)
+        if not outcome.num_rows:
+            return
         numbers = outcome["file"].to_numpy()
         etags = None if files.etags is None else files.etags.take(pa.array(numbers))
-        settled = identity.settled(files.modified[numbers], started)
-        if etags is not None:
-            settled |= etags.is_valid().to_numpy(zero_copy_only=False)
-        problem = outcome["problem"]
-        good = problem.is_null().to_numpy()
-        trusted = settled & good
+        trusted = np.asarray(outcome["trusted"].to_numpy(), np.bool_)
         uris = files.paths.take(pa.array(numbers)).to_pylist()
-        for i in np.flatnonzero(~good).tolist():
-            work.failed.append((uris[i], problem[i].as_py()))
         table = pa.table(
             [
                 pa.array([relative_to(u, self._table.location) for u in uris], pa.large_string()),
@@ -376,6 +335,7 @@ class _Build:
                 pa.array(np.where(trusted, outcome["rows"].to_numpy(), -1)),
                 pa.array(trusted),
                 outcome["row_groups"],
+                outcome["problem"],
             ],
             schema=FILES,
         )
@@ -385,13 +345,13 @@ class _Build:
         columns = collected.columns
         rows = ordinal[columns["file"].to_numpy()]
         columns = columns.set_column(1, columns.schema.field("file"), pa.array(rows))
-        columns = columns.filter(pa.array(trusted[rows]))
+        columns = columns.filter(pa.array(np.append(trusted, False)[rows]))
         payloads = {}
         for signature, found in collected.payloads.items():
             file = found["file"].to_numpy()
             here = np.where(file >= 0, np.append(ordinal, -1)[file], -1)
-            said = found.set_column(0, found.schema.field("file"), pa.array(here))
-            payloads[signature] = said.filter(
+            moved = found.set_column(0, found.schema.field("file"), pa.array(here))
+            payloads[signature] = moved.filter(
                 pa.array((file < 0) | np.append(trusted, False)[here])
             )
         shard = write_shard(self._store, table, columns, self._nan, payloads, self._settings.modes)
@@ -401,6 +361,48 @@ class _Build:
         work.trusted[numbers] = trusted
         work.shards.append(shard)
 
+    def _news(self, outcome: pa.Table, started: int, said: Mapping[int, str | None]) -> pa.Table:
+        """What is worth an entry, with a column ``trusted``; what failed is noted.
+
+        Not a file of which nothing was learned that the base does not say: its entry would be dead
+        from the beginning, in every refresh anew.
+        """
+        work, files = self._work, self._listed.files
+        numbers = outcome["file"].to_numpy()
+        settled = identity.settled(files.modified[numbers], started)
+        if files.etags is not None:
+            etags = files.etags.take(pa.array(numbers))
+            settled |= etags.is_valid().to_numpy(zero_copy_only=False)
+        good = outcome["problem"].is_null().to_numpy()
+        trusted = settled & good
+        news = np.ones(len(numbers), np.bool_)
+        told = outcome["problem"].to_pylist()
+        for i in np.flatnonzero(~trusted).tolist():
+            number, problem = int(numbers[i]), told[i]
+            if problem is not None:
+                work.failed.append((files.paths[number].as_py(), problem))
+            # One that the clock does not tell from its next version is not remembered.
+            told[i] = problem if settled[i] and not str(problem).startswith(CHANGED) else None
+            if told[i] is not None:
+                work.problems[number] = told[i]
+            news[i] = number not in said or not alike(said[number], told[i])
+        work.seen[numbers[~news]] = True
+        told_problems = pa.array(told, pa.large_string())
+        outcome = outcome.set_column(3, OUTCOME.field("problem"), told_problems)
+        return outcome.append_column("trusted", pa.array(trusted)).filter(pa.array(news))
+
+    def _better(self, place: npt.NDArray[np.int64], entries: Entries) -> npt.NDArray[np.bool_]:
+        """Entries of the base of whose files this build knows more: the file itself, or why not."""
+        work = self._work
+        better = work.trusted[np.maximum(place, 0)].copy()
+        if not work.problems:
+            return better
+        problems, trusted = entries.files["problem"].to_pylist(), entries.flags("trusted")
+        for i in np.flatnonzero((place >= 0) & ~better).tolist():
+            found = work.problems.get(int(place[i]))
+            better[i] = lasting(found) or (not trusted[i] and not alike(found, problems[i]))
+        return better
+
     def commit(
         self, base: Manifest | None, entries: Entries, number: int, complete: bool
     ) -> tuple[Manifest, int]:
@@ -408,7 +410,7 @@ class _Build:
         work = self._work
         place = self._place(entries)
         mine = np.where(place >= 0, work.ordinal[np.maximum(place, 0)] >= 0, False)
-        better = mine & (~self._enough(entries, base) & work.trusted[np.maximum(place, 0)])
+        better = mine & ~self._enough(entries, base) & self._better(place, entries)
         removed = (place < 0) | better
         superfluous = place[mine & ~better]  # the base already tells as much
         dead = dead_ordinals(base, self._store) if base is not None else {}
@@ -477,6 +479,15 @@ def write_shard(
         payloads=write_payloads(store, shard, payloads),
         modes=modes,
     )
+
+
+def _lasting(entries: Entries) -> npt.NDArray[np.bool_]:
+    """Entries of files that failed as they are, and would again."""
+    found = np.zeros(len(entries), np.bool_)
+    problems = one_chunk(entries.files["problem"]) if len(entries) else pa.nulls(0)
+    for i in np.flatnonzero(problems.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        found[i] = lasting(problems[i].as_py())
+    return found
 
 
 def _settle(modified: npt.NDArray[np.int64]) -> None:

@@ -26,7 +26,7 @@ from bridge.table.formats import PARQUET
 
 Nan = Literal["footer", "scan"]
 CHUNK = 256
-_CHANGED = "FILE_CHANGED: written while it was read"
+CHANGED = "FILE_CHANGED: written while it was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Chunk:
         # The listing is the look before, this one is the look after (correctness 19).
         after = self.storage.stat(task.uri)
         if after is None or not _same(task, after):
-            self.builder.failed(task.file, _CHANGED)
+            self.builder.failed(task.file, CHANGED)
             return
         if self.modes:
             for leaf in footer.leaves:
@@ -140,7 +140,7 @@ class _Chunk:
         after = self.storage.stat(task.uri)
         changed = after is not None and not _same(task, after)
         text = reason.encode("utf-8", "backslashreplace").decode()  # errors quote what they found
-        self.builder.failed(task.file, _CHANGED if changed else text)
+        self.builder.failed(task.file, CHANGED if changed else text)
 
     def finish(self) -> Collected:
         collected = self.builder.finish()

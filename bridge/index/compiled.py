@@ -54,7 +54,7 @@ from bridge.index.pack import (
 from bridge.index.store import IndexStore
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
 
-LAYOUT = 5
+LAYOUT = 6
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -380,6 +380,7 @@ def _write_files(source: Source, directory: Path) -> None:
             "row_groups": one_chunk(entries.files["row_groups"]),
             "partition": pa.array(partitions, pa.int32()),
             "trusted": pa.array(trusted.astype(np.uint8)),
+            "failed": one_chunk(entries.files["problem"]).is_valid().cast(pa.uint8()),
             "shard": pa.array(entries.shard, pa.int32()),
             "ordinal": pa.array(entries.ordinal),
         }

@@ -7,12 +7,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.errors import IndexCorrupt
+from bridge.errors import IndexCorrupt, IndexNewer
 from bridge.index.kinds.definition import Definition, IndexSettings
 
 FORMAT = "skipbridge-index"
-VERSION = 2
-_READ = (1, 2)
+VERSION = 3
+"""3: entries say why a file could not be read, and may have several owners."""
+_READ = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +123,22 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
 
     Errors:
         IndexCorrupt: not a manifest, of another version, or its checksum is wrong.
+        IndexNewer: a later version of this program wrote it.
     """
     mend = "skipbridge index build builds it anew"
     try:
         body = json.loads(raw)
         if body["format"] != FORMAT:
             raise IndexCorrupt(f"{name} is not an index manifest: {body['format']!r}", mend)
-        if body["version"] not in _READ:
-            raise IndexCorrupt(
-                f"{name} has version {body['version']}, this program reads {VERSION}", mend
-            )
         checksum = body.pop("checksum")
-        if checksum != _checksum(body):
+        whole = checksum == _checksum(body)
+        if body["version"] not in _READ:
+            newer = whole and body["version"] > VERSION
+            found = f"{name} has version {body['version']}, this program reads {VERSION}"
+            if newer:
+                raise IndexNewer(found, "upgrade this program, or drop the index and build it anew")
+            raise IndexCorrupt(found, mend)
+        if not whole:
             raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", mend)
         shards = tuple(_parse_shard(shard) for shard in body["shards"])
         tombstones = body["tombstones"]

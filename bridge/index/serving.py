@@ -39,6 +39,7 @@ class ServingIndex:
         partition: index into ``owners``.
         owners: names of the partitions that own a file together, mostly of one.
         trusted: files whose entry tells of the file as listed.
+        num_failed: files that could not be read when they were indexed.
         local: the arrays as they lie on this machine.
         kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
             asked for.
@@ -57,6 +58,8 @@ class ServingIndex:
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
         self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
+        self._failed: npt.NDArray[np.bool_] = files.column("failed").to_numpy().view(np.bool_)
+        self.num_failed = int(np.count_nonzero(self._failed)) if not compiled.all_trusted else 0
         self._row_groups: pa.Array = files.column("row_groups")
         self._all_trusted = compiled.all_trusted
         self.local = compiled
@@ -154,3 +157,14 @@ class ServingIndex:
             if agree is not None:
                 same &= agree
         return ordinals if same.all() else np.where(same, ordinals, -1)
+
+    def count_failed(self, files: FileList, positions: Int64) -> int:
+        """How many of some listed files are just those that could not be read for the index."""
+        if not self.num_failed:
+            return 0
+        ordinals = identity.find(self.paths, files.paths.take(pa.array(positions)))
+        at = np.where(ordinals >= 0, ordinals, 0)
+        same = (ordinals >= 0) & self._failed[at]
+        same &= self.sizes[at] == files.sizes[positions]
+        same &= self.modified[at] == files.modified[positions]
+        return int(np.count_nonzero(same))

@@ -36,6 +36,7 @@ FILES = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),  # -1: not known
         pa.field("trusted", pa.bool_(), nullable=False),
         pa.field("row_groups", pa.large_list(pa.int64())),  # offsets, of large files
+        pa.field("problem", pa.large_string()),  # why it could not be read, if it could not
     ]
 )
 COLUMNS = pa.schema(
@@ -260,7 +261,10 @@ def column_starts(columns: pa.Table) -> list[int]:
 
 
 def read_files(raw: bytes) -> pa.Table:
-    return pq.read_table(pa.BufferReader(raw)).cast(FILES)
+    table = pq.read_table(pa.BufferReader(raw))
+    if "problem" not in table.column_names:  # of version 2 and before
+        table = table.append_column("problem", pa.nulls(table.num_rows, pa.large_string()))
+    return table.cast(FILES)
 
 
 def read_columns(raw: bytes) -> pa.Table:

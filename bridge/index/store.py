@@ -26,6 +26,7 @@ from bridge.errors import (
     GenerationNotFound,
     IndexConflict,
     IndexCorrupt,
+    IndexNewer,
     StorageFailure,
 )
 from bridge.index.manifest import Blob, Manifest, parse_manifest
@@ -67,6 +68,31 @@ class IndexStore:
             except GenerationNotFound:  # cleaned since it was listed: there is a newer one
                 continue
         return None
+
+    def readable(
+        self, generations: Sequence[int] | None = None
+    ) -> tuple[Manifest | None, IndexCorrupt | None]:
+        """The newest manifest that can be read, None if there is none; what is wrong with the
+        newest of all, None if that is it.
+
+        Args:
+            generations: as `generations` told them.
+
+        Errors:
+            IndexNewer: a later version of this program wrote one; its settings are not known here.
+            StorageFailure.
+        """
+        broken: IndexCorrupt | None = None
+        for number in reversed(self.generations() if generations is None else generations):
+            try:
+                return self.manifest(number), broken
+            except IndexNewer:
+                raise
+            except IndexCorrupt as error:
+                broken = broken or error
+            except GenerationNotFound:  # cleaned since it was listed
+                continue
+        return None, broken
 
     def manifest(self, generation: int) -> Manifest:
         """A generation by number. Errors: GenerationNotFound, IndexCorrupt, StorageFailure."""
@@ -192,9 +218,16 @@ class IndexStore:
                 planner that holds an old generation.
 
         Returns:
-            Number of files deleted.
+            Number of files deleted; 0 while the newest manifest is damaged.
+
+        Errors:
+            IndexNewer, StorageFailure.
         """
         numbers = self.generations()
+        _, broken = self.readable(numbers)
+        if broken is not None:
+            # What an unreadable manifest names cannot be told from garbage.
+            return 0
         limit = int((time.time() - older_than) * 1_000_000)
         kept = numbers[-max(keep, 1) :]
         generations = self.storage.list_all(join(self.root, "generations"), recursive=False)
@@ -207,8 +240,6 @@ class IndexStore:
                 alive |= {join(self.root, blob.name) for blob in self.manifest(number).blobs()}
             except (IndexCorrupt, GenerationNotFound):
                 continue
-        if not alive:
-            return 0
         for number in doomed:
             self.storage.delete(self._name(number))
         shards = self.storage.list_all(join(self.root, "shards"), recursive=False)

@@ -59,9 +59,9 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             partitions.extend(batch.partitions)
         listed = list_files(partitions, storage, recursive=recursive).files
         whose = np.zeros(len(listed), np.int32)
-        ordinals = serving.match(
-            FileList(listed.paths, listed.sizes, listed.modified, whose, listed.etags)
-        )
+        files = FileList(listed.paths, listed.sizes, listed.modified, whose, listed.etags)
+        unknown = np.flatnonzero(serving.match(files) < 0)
+        failed = serving.count_failed(files, unknown)
         scans = read_log(path, str(found.name)) if path is not None else []
         sizes = column_sizes(manifest, store)
         fields = tuple(Field(c.name, c.type) for c in found.columns)
@@ -81,7 +81,8 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             generation=manifest.generation,
             age_seconds=round(time.time() - manifest.created / 1e6),
             files=serving.num_files,
-            unknown_files=int(np.count_nonzero(ordinals < 0)),
+            unknown_files=len(unknown) - failed,
+            failed_files=failed,
             size=sum(blob.size for blob in manifest.blobs()),
             scans=len(scans),
             columns=effects,

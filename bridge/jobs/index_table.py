@@ -17,6 +17,7 @@ from bridge.errors import (
 from bridge.index.build import build_index
 from bridge.index.change import change_settings, drop_index
 from bridge.index.collect import Collector, ThreadCollector
+from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import Asked, by_properties
 from bridge.index.store import IndexStore
@@ -121,13 +122,24 @@ def index_table(
 
 
 def _damage(store: IndexStore) -> str | None:
-    """What is wrong with the newest generation; None if every file of it is what was written.
+    """What is wrong with the newest generation, and where its settings are taken from; None if
+    every file of it is what was written.
 
     A build takes the entries of the newest generation over without looking at its columns: upon a
     damaged one it would commit nothing, or the damage again.
     """
+    manifest, broken = store.readable()
+    if broken is not None:
+        if manifest is None:
+            return (
+                f"{broken.message}; no older generation is left that tells what it held beside "
+                "min/max: ask for these indexes again"
+            )
+        held = ", ".join(_described(d) for d in manifest.settings.definitions) or "min/max alone"
+        return (
+            f"{broken.message}; its settings are those of generation {manifest.generation}: {held}"
+        )
     try:
-        manifest = store.latest()
         for blob in manifest.blobs() if manifest is not None else ():
             store.read_blob(blob)
     except IndexCorrupt as e:
@@ -182,6 +194,24 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
         }
 
 
+def failed_files(config: Config, table: str) -> list[dict[str, Any]]:
+    """Files that could not be read when they were indexed, each with the reason, by path.
+
+    Errors:
+        GenerationNotFound: there is no index.
+        IndexCorrupt: it cannot be read.
+    """
+    with opened(config, table) as (_, _, found, store):
+        manifest = store.latest()
+        if manifest is None:
+            raise GenerationNotFound(
+                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
+            )
+        files = live_entries(manifest, store).files
+        rows = files.filter(files["problem"].is_valid()).select(["path", "problem"])
+        return [{"file": row["path"], "reason": row["problem"]} for row in rows.to_pylist()]
+
+
 def _described(definition: Definition) -> str:
     return definition.signature + ("" if definition.visible else " (invisible)")
 
@@ -214,7 +244,7 @@ def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, 
     """
     with opened(config, table) as (_, _, found, store):
         if index is None:
-            if store.latest() is None:
+            if not store.generations():  # a damaged one can be dropped
                 raise GenerationNotFound(f"{found.name} has no index below {store.root}", "")
             return {"table": str(found.name), "files": drop_index(store)}
         asked = by_properties(found.properties).change(IndexSettings())

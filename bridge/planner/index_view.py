@@ -166,7 +166,7 @@ class IndexViews:
         except (BridgeError, OSError) as e:
             if not isinstance(e, BridgeError):
                 return _absent("STORAGE_ERROR", str(e), command)
-            rebuild = isinstance(e, IndexCorrupt) or not e.hint
+            rebuild = e.code == IndexCorrupt.code or not e.hint
             return _absent(e.code, e.message, command if rebuild else e.hint)
 
 

@@ -64,6 +64,7 @@ from bridge.planner.predicate_log import PredicateLog
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.sufficient import always, stops_early, sufficient
+from bridge.planner.unknown import UnknownFiles
 from bridge.planner.visibility import switched_off
 from bridge.storage.port import FileStat
 from bridge.table.model import (
@@ -107,7 +108,7 @@ class ScanPlan:
         self._kind_stages: dict[OpenedKind, StageCounter] = {}
         self._narrow_stage = StageCounter("files", "narrowed")
         self.stop_stage = StageCounter("files", "top-n" if request.order else "limit")
-        self._unknown_files = 0
+        self._unknown = UnknownFiles(self.view)
         self._files_kept = 0
 
     def _bind(self, predicate: Expression) -> BoundExpression:
@@ -346,16 +347,7 @@ class ScanPlan:
                 mend = f"skipbridge index build {name}"
                 problem = kind.problem
                 found.append(IndexNotUsed(kind.name, problem.code, problem.message, mend))
-        if self._unknown_files and self.view.serving is not None:
-            found.append(
-                IndexNotUsed(
-                    "minmax",
-                    "STALE",
-                    f"{self._unknown_files} files are newer than generation "
-                    f"{self.view.generation} and are read",
-                    f"skipbridge index refresh {name}",
-                )
-            )
+        found += self._unknown.told(name)
         return tuple(found)
 
     def _static(self, batch: PartitionBatch, values: dict[str, Typed]) -> Iterator[FileBatch]:
@@ -370,8 +362,7 @@ class ScanPlan:
                     break
                 n = len(found.files)
                 self._listing_stage.add(n, n, self._bytes(found), time.perf_counter() - started)
-                if self.view.serving is not None and found.ordinals is not self.view.everything:
-                    self._unknown_files += int(np.count_nonzero(found.ordinals < 0))
+                self._unknown.add(found)
                 kept = self._prune(found, self.predicate)
                 self._files_kept += len(kept.files)
                 yield from materialised(kept)

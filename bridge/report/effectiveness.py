@@ -84,7 +84,8 @@ class Advice:
     """What to do.
 
     Attributes:
-        kind: ``cluster``, ``bloom``, ``dead``, ``counts``, ``refresh``, ``log``, ``reveal``.
+        kind: ``cluster``, ``bloom``, ``dead``, ``counts``, ``refresh``, ``failed``, ``log``,
+            ``reveal``.
         on: the column or index.
         why: one sentence with the figures.
         how: a command, where there is one.
@@ -98,13 +99,20 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Effectiveness:
-    """The report on one table's index."""
+    """The report on one table's index.
+
+    Attributes:
+        files: that it knows.
+        unknown_files: of the table, written since or changed.
+        failed_files: of the table, that could not be read when they were indexed.
+    """
 
     table: str
     generation: int
     age_seconds: int
     files: int
     unknown_files: int
+    failed_files: int
     size: int
     scans: int
     columns: tuple[ColumnEffect, ...]
@@ -224,6 +232,16 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
                 table,
                 f"{found.unknown_files} files are not in the index and are read by every query",
                 f"skipbridge index refresh {command}",
+            )
+        )
+    if found.failed_files:
+        advice.append(
+            Advice(
+                "failed",
+                table,
+                f"{found.failed_files} files could not be read when they were indexed, damaged "
+                "perhaps, and are read by every query",
+                f"skipbridge index show {command} --failed",
             )
         )
     advice += _clustering(found)

@@ -11,6 +11,7 @@ _COLUMNS = ("column", "known", "files a value", "most", "value", "1 %", "10 %", 
 def effectiveness_text(found: Effectiveness) -> str:
     """Columns by how well they skip, indexes, advice."""
     unknown = f", {found.unknown_files} not in it" if found.unknown_files else ""
+    unknown += f", {found.failed_files} not readable" if found.failed_files else ""
     lines = [
         f"{found.table} @ generation {found.generation}   {found.files} files{unknown}, "
         f"{human_bytes(found.size)}, {_age(found.age_seconds)} old, {found.scans} logged scans",

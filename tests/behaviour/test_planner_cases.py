@@ -192,3 +192,21 @@ def test_an_index_built_anew_under_the_same_number_is_noticed(lake: Lake) -> Non
     lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
     assert lake.build().generation == 1
     assert len(kept(planner, where("x = 10"), freshness="snapshot")) == 4
+
+
+def test_27_a_file_that_failed_is_told_as_such(lake: Lake) -> None:
+    """No refresh helps it: the report does not ask for one."""
+    path = lake.directory(("1", "a")) / "x20.parquet"
+    path.write_bytes(b"no Parquet file")
+    age(path)
+    lake.build()
+    for mode in ("live", "snapshot"):
+        plan = lake.planner().plan(ScanRequest(NAME, where("x = 10"), freshness=mode))
+        assert len(drained(plan)) == 3 + 1, "pruning happens beside it"
+        (told,) = plan.report().not_used
+        assert (told.reason, told.mend) == ("FAILED_FILES", "skipbridge index show db.t --failed")
+        assert told.detail.startswith("1 file could not be read")
+    age(path, 60)
+    plan = lake.planner().plan(ScanRequest(NAME, where("x = 10")))
+    drained(plan)
+    assert [n.reason for n in plan.report().not_used] == ["STALE"]

@@ -149,7 +149,7 @@ def test_schemas_that_disagree_name_both_files(run: Run, flights: Path) -> None:
 
 def damage_version(index: Path) -> None:
     manifest = index / "generations" / "1.json"
-    manifest.write_text(manifest.read_text().replace('"version": 2', '"version": 99'))
+    manifest.write_text(manifest.read_text().replace('"version": 3', '"version": 99'))
 
 
 def damage_checksum(index: Path) -> None:

@@ -1,0 +1,105 @@
+"""What one build has read so far, by listed file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.index import identity
+from bridge.index.manifest import Shard
+from bridge.index.store import new_id
+from bridge.storage.port import FileListing
+
+_TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
+"""Problems that may end though the file stays as it is: rights are given, a writer is done."""
+
+
+def lasting(problem: str | None) -> bool:
+    """Whether a file that failed so is left alone until its identity changes."""
+    return problem is not None and not problem.startswith(_TRIED_AGAIN)
+
+
+def alike(one: str | None, other: str | None) -> bool:
+    """Whether two problems have the same code; their texts may name a moment or a request."""
+    return (one or "").partition(":")[0] == (other or "").partition(":")[0]
+
+
+@dataclass(slots=True)
+class Work:
+    """Shards written by this build; arrays are by listed file.
+
+    Attributes:
+        shard_of, ordinal: where the file's entry is; -1: none was written.
+        trusted: whether that entry tells of the file.
+        seen: read, and nothing was learned that the base does not say: no entry was written.
+        problems: why a file could not be read.
+        lost: entries of files that were changed meanwhile, by shard and ordinal.
+    """
+
+    builder: str
+    shards: list[Shard]
+    shard_of: npt.NDArray[np.int32]
+    ordinal: npt.NDArray[np.int64]
+    trusted: npt.NDArray[np.bool_]
+    seen: npt.NDArray[np.bool_]
+    problems: dict[int, str] = field(default_factory=dict)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    written: int = 0
+    committed: int = 0
+    untrusted: int = 0
+
+    @staticmethod
+    def over(count: int) -> Work:
+        """Nothing read yet of so many files."""
+        nowhere, none = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
+        return Work(new_id(), [], nowhere.astype(np.int32), nowhere, none, none.copy())
+
+    @property
+    def read(self) -> int:
+        """Files read so far, those of earlier commits of this build included."""
+        return self.committed + int(np.count_nonzero((self.ordinal >= 0) | self.seen))
+
+    @property
+    def doubted(self) -> int:
+        mine = ((self.ordinal >= 0) & ~self.trusted) | self.seen
+        return self.untrusted + int(np.count_nonzero(mine))
+
+    def begin_anew(self) -> None:
+        """After a commit: what was read is in the base now."""
+        self.committed += int(np.count_nonzero(self.ordinal >= 0))
+        self.untrusted += int(np.count_nonzero((self.ordinal >= 0) & ~self.trusted))
+        self.builder, self.shards, self.lost = new_id(), [], []
+        self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
+
+    def forget(self) -> None:
+        """As if nothing had been read; what was written becomes garbage."""
+        self.ordinal.fill(-1)
+        self.trusted.fill(False)
+        self.seen.fill(False)
+        self.problems.clear()
+        for held in (self.shards, self.lost, self.failed):
+            held.clear()
+
+    def move(self, old: FileListing, new: FileListing) -> None:
+        """Follows a new listing: what was read of files that are gone or changed is lost."""
+        held = np.flatnonzero((self.ordinal >= 0) | self.seen)
+        place = identity.find(new.paths, old.paths.take(pa.array(held)))
+        same = place >= 0
+        at = np.where(same, place, 0)
+        if len(new):
+            same &= new.sizes[at] == old.sizes[held]
+            same &= new.modified[at] == old.modified[held]
+        gone = held[~same]
+        gone = gone[self.ordinal[gone] >= 0]
+        self.lost += zip(self.shard_of[gone].tolist(), self.ordinal[gone].tolist(), strict=True)
+        kept, at = held[same], at[same]
+        before, after = self, Work.over(len(new))
+        for name in ("shard_of", "ordinal", "trusted", "seen"):
+            getattr(after, name)[at] = getattr(before, name)[kept]
+            setattr(self, name, getattr(after, name))
+        moved = zip(kept.tolist(), at.tolist(), strict=True)
+        self.problems = {n: self.problems[k] for k, n in moved if k in self.problems}

@@ -1,0 +1,273 @@
+"""Files that cannot be read, and damaged files of the index: nothing leaks, little is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from index_lake import Lake
+from test_index_build import fill, kept
+
+from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer
+from bridge.index.change import change_settings, drop_index
+from bridge.index.collect import ThreadCollector
+from bridge.index.entries import live_entries
+from bridge.index.kinds.definition import Definition, IndexSettings
+from bridge.index.manifest import _checksum
+from bridge.index.registry import kind
+from bridge.index.store import IndexStore
+from bridge.storage.port import Storage
+
+
+def files_of(lake: Lake) -> set[str]:
+    root = lake.path(".skipbridge")
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def corrupt(lake: Lake, name: str) -> Path:
+    path = lake.path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"PAR1 this is no Parquet file PAR1")
+    lake.age(path)
+    return path
+
+
+def problems(lake: Lake) -> list[str]:
+    manifest = lake.store().latest()
+    assert manifest is not None
+    found = live_entries(manifest, lake.store()).files["problem"].to_pylist()
+    return [text.partition(":")[0] for text in found if text]
+
+
+def bloom(column: str) -> Definition:
+    return kind("bloom").define(column)
+
+
+@pytest.mark.parametrize("nan", ["footer", "scan"])
+def test_27_a_file_that_failed_is_left_alone_until_it_changes(lake: Lake, nan: str) -> None:
+    fill(lake, 3)
+    path = corrupt(lake, "f001")
+    first = lake.build(nan=nan)
+    assert [uri[-4:] for uri, _ in first.failed] == ["f001"]
+    assert problems(lake) == ["FILE_CORRUPT"]
+    held = files_of(lake)
+    for _ in range(5):
+        again = lake.build(nan=nan)
+        assert (again.committed, again.read, again.failed) == (False, 0, ())
+    assert files_of(lake) == held
+    assert kept(lake, 5) == ["f000", "f001"]
+    lake.age(path, 60)  # perhaps another file
+    assert lake.build(nan=nan).read == 1
+    assert problems(lake) == ["FILE_CORRUPT"]
+    lake.write("f001", {"x": [777]})
+    assert (lake.build(nan=nan).read, problems(lake)) == (1, [])
+    assert kept(lake, 5) == ["f000"] and kept(lake, 777) == ["f001"]
+    path = corrupt(lake, "f001")
+    lake.build(nan=nan)
+    path.unlink()
+    lake.build(nan=nan)
+    assert problems(lake) == []
+
+
+def test_27_a_full_build_tries_again(lake: Lake) -> None:
+    fill(lake, 2)
+    corrupt(lake, "f001")
+    lake.build()
+    assert lake.build(full=True).read == 2
+    assert problems(lake) == ["FILE_CORRUPT"]
+
+
+def test_27_other_settings_try_again_once(lake: Lake) -> None:
+    fill(lake, 3)
+    corrupt(lake, "f001")
+    lake.build()
+    report = lake.build(settings=lambda held: held.adding([bloom("s")]))
+    assert (report.read, len(report.failed)) == (3, 1)
+    held = files_of(lake)
+    assert not lake.build().committed
+    assert files_of(lake) == held
+
+
+def test_27_a_file_that_cannot_be_opened_is_tried_again_and_leaks_nothing(lake: Lake) -> None:
+    """Rights may come back though neither size nor time changes."""
+    fill(lake, 2)
+    unreadable = _Refusing(lake.storage, "f001")
+    lake.build(unreadable)  # type: ignore[arg-type]
+    assert problems(lake) == ["FILE_UNREADABLE"]
+    held = files_of(lake)
+    for _ in range(3):
+        again = lake.build(unreadable)  # type: ignore[arg-type]
+        assert (again.committed, again.read, len(again.failed)) == (False, 1, 1)
+    assert files_of(lake) == held
+    assert lake.build().committed
+    assert (problems(lake), kept(lake, 5)) == ([], ["f000"])
+
+
+class _Refusing:
+    """A storage that refuses one file, each time with another text."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name, self._times = storage, name, 0
+
+    def __getattr__(self, method: str):  # type: ignore[no-untyped-def]
+        found = getattr(self._storage, method)
+        if not method.startswith("read"):
+            return found
+
+        def read(uri: str, *arguments: object) -> object:
+            if uri.endswith(self._name):
+                from bridge.errors import FileUnreadable
+
+                self._times += 1
+                raise FileUnreadable(f"{uri}: denied, request {self._times}", "")
+            return found(uri, *arguments)
+
+        return read
+
+
+def test_19_a_file_ahead_of_the_clock_leaks_nothing(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.age(lake.path("f001"), -3600)
+    assert lake.build().untrusted == 1
+    held = files_of(lake)
+    for _ in range(3):
+        again = lake.build()
+        assert (again.committed, again.read, again.untrusted) == (False, 1, 1)
+    assert files_of(lake) == held
+    lake.age(lake.path("f001"), 7200)
+    assert (lake.build().untrusted, kept(lake, 5)) == (0, ["f000"])
+
+
+def test_21_settings_come_from_the_newest_manifest_that_can_be_read(lake: Lake) -> None:
+    fill(lake, 3)
+    lake.build(settings=lambda held: held.adding([bloom("s")]).with_modes({"x": "counts"}))
+    for number in (3, 4):
+        fill(lake, 1, start=number)
+        lake.build()
+    for generation in (2, 3):
+        manifest = lake.path(f".skipbridge/generations/{generation}.json")
+        manifest.write_text(manifest.read_text()[:-30])
+    report = lake.build()
+    assert (report.generation, report.read) == (4, 5)
+    settings = lake.store().manifest(4).settings
+    assert [d.name for d in settings.definitions] == ["bloom(s)"]
+    assert settings.modes == (("x", "counts"),)
+    assert all(s.payloads for s in lake.store().manifest(4).shards)
+
+
+@pytest.mark.parametrize("part", ["files.parquet", "columns.parquet", "k0.parquet", "k0.body"])
+def test_21_a_damaged_shard_loses_no_settings(lake: Lake, part: str) -> None:
+    fill(lake, 3)
+    lake.build(settings=lambda held: held.adding([bloom("s"), bloom("x")]))
+    for path in lake.path(".skipbridge/shards").glob(f"*{part}"):
+        path.write_bytes(path.read_bytes()[:-5])
+    # What is asked for is asked for once, also where the entries turn out to be damaged.
+    report = lake.build(
+        settings=lambda held: held.without("bloom(s)"), full=part != "files.parquet"
+    )
+    assert report.read == 3
+    settings = lake.store().manifest(2).settings
+    assert [d.name for d in settings.definitions] == ["bloom(x)"]
+    assert kept(lake, 5) == ["f000"]
+
+
+def test_21_a_change_is_made_once_in_a_build_of_many_commits(lake: Lake) -> None:
+    fill(lake, 4)
+    lake.build(settings=lambda held: held.adding([bloom("s")]))
+    fill(lake, 4, start=4)
+    report = lake.build(settings=lambda held: held.without("bloom(s)"), files_per_commit=1)
+    assert report.read == 4
+    latest = lake.store().latest()
+    assert latest is not None and latest.settings == IndexSettings()
+
+
+def test_21_a_damaged_index_can_be_dropped_and_is_not_cleaned(lake: Lake) -> None:
+    for number in range(3):
+        fill(lake, 1, start=number)
+        lake.build()
+    newest = lake.path(".skipbridge/generations/3.json")
+    whole = newest.read_text()
+    newest.write_text(whole[:-30])
+    held = files_of(lake)
+    assert lake.store().clean(keep=1, older_than=-10) == 0
+    assert files_of(lake) == held
+    newest.write_text(whole)  # a copy was at hand
+    assert kept(lake, 5) == ["f000"]
+    newest.write_text(whole[:-30])
+    with pytest.raises(IndexCorrupt):
+        change_settings(lake.store(), lambda settings: settings)
+    drop_index(lake.store())
+    assert files_of(lake) == set()
+
+
+def test_21_what_a_later_version_wrote_is_left_alone(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.build()
+    fill(lake, 1, start=2)
+    lake.build()
+    path = lake.path(".skipbridge/generations/2.json")
+    body = json.loads(path.read_text())
+    body["version"] = 99
+    del body["checksum"]
+    path.write_text(json.dumps({**body, "checksum": _checksum(body)}))
+    held = files_of(lake)
+    for act in (lake.build, lake.store().latest, lambda: lake.store().clean(1, -10)):
+        with pytest.raises(IndexNewer, match="99"):
+            act()
+    assert files_of(lake) == held
+
+
+def test_21_entries_of_an_earlier_version_are_taken_over(lake: Lake) -> None:
+    """Version 2 had no problems: what is not trusted is tried once more and then remembered."""
+    fill(lake, 2)
+    corrupt(lake, "f001")
+    lake.build()
+    _as_version_2(lake)
+    assert kept(lake, 5) == ["f000", "f001"]
+    report = lake.build()
+    assert (report.committed, report.read) == (True, 1)
+    assert problems(lake) == ["FILE_CORRUPT"]
+    assert not lake.build().committed
+
+
+def _as_version_2(lake: Lake) -> None:
+    import dataclasses
+
+    from bridge.index.shard import read_files, write_files
+
+    store = lake.store()
+    manifest = store.latest()
+    assert manifest is not None
+    (shard,) = manifest.shards
+    files = read_files(store.read_blob(shard.files)).drop_columns(["problem"])
+    old = dataclasses.replace(
+        shard, files=store.put_blob("shards/old-files.parquet", write_files(files))
+    )
+    body = json.loads(dataclasses.replace(manifest, shards=(old,)).to_bytes())
+    body |= {"version": 2}
+    del body["checksum"]
+    path = lake.path(".skipbridge/generations/1.json")
+    path.write_text(json.dumps({**body, "checksum": _checksum(body)}))
+
+
+def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.build()
+
+    class Losing(IndexStore):
+        def commit(self, manifest):  # type: ignore[no-untyped-def]
+            raise IndexConflict("taken", "")
+
+    fill(lake, 1, start=2)
+    held = files_of(lake)
+    from bridge.index.build import build_index
+
+    with pytest.raises(IndexConflict):
+        build_index(
+            lake.table, lake.partitions(), Losing(lake.storage, lake.store().root), lake.storage,
+            collector=ThreadCollector(lake.storage), recursive=True,
+        )  # fmt: skip
+    assert files_of(lake) > held
+    lake.store().clean(keep=1, older_than=-10)
+    assert files_of(lake) == held
