@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from bridge.table.model import Column
 from bridge.types import INTEGER_RANGE, Kind, Type, Value
@@ -24,6 +24,7 @@ _EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
 )
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 
 
 class Unparsable:
@@ -98,14 +99,19 @@ def _boolean(text: str, _type: Type) -> Value | Unparsable:
 
 
 def _decimal(text: str, type_: Type) -> Value | Unparsable:
-    try:
-        scaled = Decimal(text).scaleb(type_.scale)
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return UNPARSABLE
-    if not scaled.is_finite() or scaled != scaled.to_integral_value():
-        return UNPARSABLE
-    value = int(scaled)
-    return value if abs(value) < 10**type_.precision else UNPARSABLE
+    # Digits, not arithmetic: decimal's own rounds to 28 of them.
+    sign, digits, exponent = Decimal(text).as_tuple()
+    unscaled = "".join(map(str, digits)).lstrip("0")
+    if not unscaled:
+        return 0
+    shift = int(exponent) + type_.scale
+    zeros = len(unscaled) - len(unscaled.rstrip("0"))
+    if len(unscaled) + shift > type_.precision or -shift > zeros:
+        return UNPARSABLE  # more digits than the type holds, before the point or after it
+    value = int(unscaled[:shift] if shift < 0 else unscaled + "0" * shift)
+    return -value if sign else value
 
 
 def _date(text: str, _type: Type) -> Value | Unparsable:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.expression.format import format_decimal
 from bridge.table.model import Column
 from bridge.table.partition import (
     UNPARSABLE,
@@ -68,3 +71,24 @@ def test_rule_18_wrong_levels_are_unknown() -> None:
         [UNPARSABLE, 1, UNPARSABLE],
         [UNPARSABLE, b"x", b"x"],
     ]
+
+
+@pytest.mark.parametrize("precision", range(1, 39))
+def test_10_decimals_keep_every_digit(precision: int) -> None:
+    rng = random.Random(precision)
+    for scale in {0, 1, precision // 2, precision}:
+        type_ = decimal(precision, min(scale, precision))
+        for value in (10**precision - 1, 1 - 10**precision, rng.randrange(10**precision), 0, 1):
+            text = format_decimal(value, type_.scale)
+            assert parse_value(text, type_) == value
+            assert parse_value(f"{text}{'' if '.' in text else '.'}000", type_) == value
+            assert parse_value(f"{value}E-{type_.scale}", type_) == value
+            assert parse_value(f"{value}0E-{type_.scale + 1}", type_) == value
+            assert parse_value(f"{value}1E-{type_.scale + 1}", type_) is UNPARSABLE
+        beyond = format_decimal(10**precision, type_.scale)
+        assert parse_value(beyond, type_) is UNPARSABLE
+
+
+@pytest.mark.parametrize("text", ["1_0", " 1", "1 ", "١", "1E999999999", "1E-999999999", "sNaN", "."])
+def test_10_what_is_no_decimal_is_unknown(text: str) -> None:
+    assert parse_value(text, decimal(38, 10)) is UNPARSABLE
