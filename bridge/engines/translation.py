@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,14 @@ from bridge.expression.nodes import Expression
 from bridge.types import INTEGER_RANGE, Kind, Type
 
 VERSION = 1
-MAX_DEPTH = 200
+MAX_DEPTH = 150
 """Parts nested deeper are dropped: they prune nothing, and the engine filters by them itself."""
 MAX_NODES = 100_000
 """Parts beyond this many are dropped."""
+TOO_DEEP = f"a part nested deeper than {MAX_DEPTH}"
+# A part is an object, in the array of another's arguments.
+_MAX_BRACKETS = 2 * (MAX_DEPTH + 2)
+_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Translation:
 
 
 def read_document(text: str, engine: str) -> dict[str, Any]:
-    """The JSON object of docs/predicates.md.
+    """The JSON object of docs/predicates.md; an object nested too deeply is one that says nothing.
 
     Errors:
         InvalidPredicate: no JSON object, or one of another version.
@@ -44,7 +49,7 @@ def read_document(text: str, engine: str) -> dict[str, Any]:
     except ValueError as error:
         raise malformed(engine, f"no JSON: {error}") from None
     except RecursionError:
-        raise malformed(engine, "nested too deeply") from None
+        document = _read_shallow(text, engine)
     if not isinstance(document, dict):
         raise malformed(engine, f"a JSON {type(document).__name__} in place of an object")
     version = document.get("version")
@@ -54,6 +59,36 @@ def read_document(text: str, engine: str) -> dict[str, Any]:
             "install the connector that belongs to this planner",
         )
     return document
+
+
+def _read_shallow(text: str, engine: str) -> Any:
+    try:
+        return json.loads(_without_the_deepest(text))
+    except ValueError as error:
+        raise malformed(engine, f"no JSON: {error}") from None
+    except RecursionError:  # arrays within arrays
+        raise malformed(engine, "arrays are nested too deeply") from None
+
+
+def _without_the_deepest(text: str) -> str:
+    """The document with each object beyond a depth in place of what it holds."""
+    stand_in = json.dumps({"opaque": TOO_DEEP, "op": TOO_DEEP})
+    kept: list[str] = []
+    depth = begin = 0
+    deep: int | None = None
+    for token in _BRACKETS.finditer(text):
+        bracket = token[0]
+        if bracket in ("{", "["):
+            depth += 1
+            if bracket == "{" and deep is None and depth > _MAX_BRACKETS:
+                deep = depth
+                kept.append(text[begin : token.start()])
+        elif bracket in ("}", "]"):
+            if depth == deep:
+                kept.append(stand_in)
+                begin, deep = token.end(), None
+            depth -= 1
+    return "".join((*kept, text[begin:] if deep is None else ""))
 
 
 def malformed(engine: str, what: str) -> InvalidPredicate:

@@ -12,7 +12,7 @@ from typing import Any
 
 from bridge.engines.hive.comparison import NotComparable, Operand, compare
 from bridge.engines.hive.types import constant, type_named
-from bridge.engines.translation import MAX_DEPTH, MAX_NODES, keeps_order, malformed
+from bridge.engines.translation import MAX_DEPTH, MAX_NODES, TOO_DEEP, keeps_order, malformed
 from bridge.expression.like import parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -104,7 +104,7 @@ class TreeReader:
         """
         self._count(node)
         if depth > MAX_DEPTH:
-            return self._drop(f"a part nested deeper than {MAX_DEPTH}")
+            return self._drop(TOO_DEEP)
         if self.nodes > MAX_NODES:
             return self._drop(f"what follows {MAX_NODES} parts")
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from bridge.engines.translation import MAX_DEPTH, MAX_NODES, malformed
+from bridge.engines.translation import MAX_DEPTH, MAX_NODES, TOO_DEEP, malformed
 
 
 class Operator(Enum):
@@ -129,7 +129,7 @@ class _Reader:
             raise malformed("Hive", "a tree node that is no object")
         self._nodes += 1
         if depth > MAX_DEPTH:
-            return Tree(None, text=f"a part nested deeper than {MAX_DEPTH}")
+            return Tree(None, text=TOO_DEEP)
         if self._nodes > MAX_NODES:
             return Tree(None, text=f"what follows {MAX_NODES} parts")
         op = node.get("op")

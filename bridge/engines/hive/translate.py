@@ -18,7 +18,7 @@ from bridge.engines.hive.search_argument import (
     Tree,
     TruthValue,
 )
-from bridge.engines.translation import Translation, malformed, read_document
+from bridge.engines.translation import TOO_DEEP, Translation, malformed, read_document
 from bridge.expression.calendar import parse_date, parse_timestamp
 from bridge.expression.literals import domain, is_nan, parse_decimal, parse_float
 from bridge.expression.nodes import (
@@ -60,6 +60,13 @@ def translate(json_text: str) -> Translation:
     if not json_text.strip():
         return Translation(AlwaysTrue())
     document = read_document(json_text, "Hive")
+    try:
+        return _translated(document)
+    except RecursionError:  # little was left of the stack
+        return Translation(Unknown(TOO_DEEP), (TOO_DEEP,), exact=False)
+
+
+def _translated(document: dict[str, Any]) -> Translation:
     if "expression" in document:
         reader = TreeReader()
         found = reader.condition(document["expression"])

@@ -14,6 +14,7 @@ from typing import Any
 from bridge.engines.translation import (
     MAX_DEPTH,
     MAX_NODES,
+    TOO_DEEP,
     Translation,
     keeps_order,
     malformed,
@@ -96,8 +97,12 @@ def translate(json_text: str) -> Translation:
     parts.extend(Unknown(text) for text in domains.dropped)
     if document.get("expression") is not None:
         reader = _Reader()
-        parts.append(reader.condition(document["expression"], 0))
-        dropped.extend(reader.dropped)
+        try:
+            parts.append(reader.condition(document["expression"], 0))
+            dropped.extend(reader.dropped)
+        except RecursionError:  # little was left of the stack
+            parts.append(Unknown(TOO_DEEP))
+            dropped.append(TOO_DEEP)
     expression = and_(*parts)
     exact = not dropped and not _in_doubt(expression)
     return Translation(expression, tuple(dict.fromkeys(dropped)), exact=exact)
@@ -188,7 +193,7 @@ class _Reader:
         """A part of type boolean."""
         self._count(node)
         if depth > MAX_DEPTH:
-            return self._drop(f"a part nested deeper than {MAX_DEPTH}")
+            return self._drop(TOO_DEEP)
         if self.nodes > MAX_NODES:
             return self._drop(f"what follows {MAX_NODES} parts")
         try:
@@ -279,7 +284,7 @@ class _Reader:
         """A column, perhaps widened by a cast, or a constant."""
         self._count(node)
         if depth > MAX_DEPTH + 1:
-            raise NotTranslatable(f"a part nested deeper than {MAX_DEPTH}")
+            raise NotTranslatable(TOO_DEEP)
         if "column" in node:
             return reference(node)
         if "constant" in node:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bridge.engines.hive.translate import translate
+from bridge.engines.translation import TOO_DEEP
 from bridge.errors import InvalidPredicate
 from bridge.expression.format import format
 
@@ -60,7 +61,7 @@ def test_what_is_nested_too_deeply_is_dropped_not_refused() -> None:
     for _ in range(300):
         node = {"call": "GenericUDFOPNot", "type": "boolean", "args": [node]}
     found = translate(document(node))
-    assert not found.exact and found.dropped == ("a part nested deeper than 200",)
+    assert not found.exact and found.dropped == (TOO_DEEP,)
 
 
 def test_a_constant_that_no_file_can_hold_is_dropped() -> None:

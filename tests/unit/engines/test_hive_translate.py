@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bridge.engines.hive.translate import translate
+from bridge.engines.translation import TOO_DEEP
 from bridge.errors import InvalidPredicate
 from bridge.expression.format import format
 from bridge.expression.nodes import AlwaysTrue
@@ -66,4 +67,4 @@ def test_what_is_nested_too_deeply_is_dropped_not_refused() -> None:
     for _ in range(300):
         tree = {"op": "NOT", "children": [tree]}
     found = translate(argument(tree))
-    assert not found.exact and found.dropped == ("a part nested deeper than 200",)
+    assert not found.exact and found.dropped == (TOO_DEEP,)

@@ -89,6 +89,8 @@ def test_10_decimals_keep_every_digit(precision: int) -> None:
         assert parse_value(beyond, type_) is UNPARSABLE
 
 
-@pytest.mark.parametrize("text", ["1_0", " 1", "1 ", "١", "1E999999999", "1E-999999999", "sNaN", "."])
+@pytest.mark.parametrize(
+    "text", ["1_0", " 1", "1 ", "١", "1E999999999", "1E-999999999", "sNaN", "."]
+)
 def test_10_what_is_no_decimal_is_unknown(text: str) -> None:
     assert parse_value(text, decimal(38, 10)) is UNPARSABLE

@@ -24,7 +24,7 @@ public final class ExpressionWriter
 {
     private static final String GENERIC = "org.apache.hadoop.hive.ql.udf.generic.";
     private static final String PLAIN = "org.apache.hadoop.hive.ql.udf.";
-    private static final int MAX_DEPTH = 190;
+    static final int MAX_DEPTH = 140;
     private static final int MAX_LENGTH = 16 << 20;
 
     private final JsonText json;

@@ -27,7 +27,7 @@ public final class SearchArgumentWriter
             writer.leaf(leaf, types.getOrDefault(leaf.getColumnName(), ""));
         }
         json.close(']').name("tree");
-        writer.tree(argument.getExpression());
+        writer.tree(argument.getExpression(), 0);
         return json.close('}').close('}').toString();
     }
 
@@ -75,8 +75,12 @@ public final class SearchArgumentWriter
         }
     }
 
-    private void tree(ExpressionTree tree)
+    private void tree(ExpressionTree tree, int depth)
     {
+        if (depth > ExpressionWriter.MAX_DEPTH) {
+            json.open('{').field("op", "a part nested deeper than " + ExpressionWriter.MAX_DEPTH).close('}');
+            return;
+        }
         json.open('{').field("op", tree.getOperator().name());
         switch (tree.getOperator()) {
             case LEAF:
@@ -87,7 +91,7 @@ public final class SearchArgumentWriter
                 break;
             default:
                 json.name("children").open('[');
-                tree.getChildren().forEach(this::tree);
+                tree.getChildren().forEach(child -> tree(child, depth + 1));
                 json.close(']');
         }
         json.close('}');

@@ -145,7 +145,7 @@ class TestExpressionWriter
             node = call(new GenericUDFOPNot(), node);
         }
         JsonNode written = JSON.readTree(ExpressionWriter.document(Collections.singletonList(node))).get("expression");
-        for (int i = 0; i <= 190; i++) {
+        for (int i = 0; i <= ExpressionWriter.MAX_DEPTH; i++) {
             written = written.get("args").get(0);
         }
         assertTrue(written.has("opaque"), written.toString());

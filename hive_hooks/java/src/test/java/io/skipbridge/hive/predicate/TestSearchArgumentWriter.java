@@ -2,6 +2,8 @@ package io.skipbridge.hive.predicate;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.hive.ql.io.sarg.ExpressionTree;
+import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf.Type;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
@@ -9,6 +11,7 @@ import org.junit.jupiter.api.Test;
 
 import java.sql.Timestamp;
 import java.util.Collections;
+import java.util.List;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
@@ -42,5 +45,53 @@ class TestSearchArgumentWriter
         assertEquals("IS_NULL", leaves.get(2).get("operator").asText());
         // What its class means differs between versions.
         assertEquals("UNSUPPORTED", leaves.get(3).get("operator").asText());
+    }
+
+    @Test
+    void whatIsNestedTooDeeplySaysNothing()
+            throws Exception
+    {
+        ExpressionTree tree = new ExpressionTree(0);
+        for (int i = 0; i < 1000; i++) {
+            tree = new ExpressionTree(ExpressionTree.Operator.NOT, tree);
+        }
+        SearchArgument plain = SearchArgumentFactory.newBuilder().startAnd().isNull("d", Type.DATE).end().build();
+        JsonNode node = JSON.readTree(SearchArgumentWriter.document(new Nested(plain, tree), Collections.emptyMap())).get("search_argument").get("tree");
+        for (int i = 0; i <= ExpressionWriter.MAX_DEPTH; i++) {
+            assertEquals("NOT", node.get("op").asText());
+            node = node.get("children").get(0);
+        }
+        assertEquals("a part nested deeper than " + ExpressionWriter.MAX_DEPTH, node.get("op").asText());
+    }
+
+    private static final class Nested
+            implements SearchArgument
+    {
+        private final SearchArgument leaves;
+        private final ExpressionTree tree;
+
+        private Nested(SearchArgument leaves, ExpressionTree tree)
+        {
+            this.leaves = leaves;
+            this.tree = tree;
+        }
+
+        @Override
+        public List<PredicateLeaf> getLeaves()
+        {
+            return leaves.getLeaves();
+        }
+
+        @Override
+        public ExpressionTree getExpression()
+        {
+            return tree;
+        }
+
+        @Override
+        public TruthValue evaluate(TruthValue[] values)
+        {
+            return TruthValue.YES_NO_NULL;
+        }
     }
 }

@@ -22,6 +22,8 @@ import static io.trino.spi.expression.StandardFunctions.AND_FUNCTION_NAME;
  */
 public final class ExpressionWriter
 {
+    /** The planner takes a little more; what is nested deeper prunes nothing. */
+    static final int MAX_DEPTH = 140;
     private static final int MAX_TEXT = 1 << 20;
     private static final int MAX_OPAQUE = 200;
     private static final String JSON_PATH = "JsonPath";
@@ -37,27 +39,28 @@ public final class ExpressionWriter
     public static List<String> conjuncts(ConnectorExpression expression, Map<String, ColumnHandle> assignments)
     {
         List<String> texts = new ArrayList<>();
-        new ExpressionWriter(assignments).collect(expression, texts);
+        new ExpressionWriter(assignments).collect(expression, texts, 0);
         return texts;
     }
 
-    private void collect(ConnectorExpression expression, List<String> texts)
+    private void collect(ConnectorExpression expression, List<String> texts, int depth)
     {
-        if (expression instanceof Call call && call.getFunctionName().equals(AND_FUNCTION_NAME)) {
-            call.getArguments().forEach(argument -> collect(argument, texts));
+        if (depth <= MAX_DEPTH && expression instanceof Call call && call.getFunctionName().equals(AND_FUNCTION_NAME)) {
+            call.getArguments().forEach(argument -> collect(argument, texts, depth + 1));
         }
         else if (!expression.equals(Constant.TRUE)) {
             JsonText json = new JsonText();
-            write(json, expression);
+            write(json, expression, 0);
             String text = json.toString();
             texts.add(text.length() <= MAX_TEXT ? text : opaque(new JsonText(), "expression of " + text.length() + " characters").toString());
         }
     }
 
-    private void write(JsonText json, ConnectorExpression expression)
+    private void write(JsonText json, ConnectorExpression expression, int depth)
     {
         switch (expression) {
-            case Call call -> call(json, call);
+            case Call _ when depth > MAX_DEPTH -> opaque(json, "a part nested deeper than " + MAX_DEPTH);
+            case Call call -> call(json, call, depth);
             case Constant constant -> constant(json, constant);
             case Variable variable -> column(json, variable, List.of(), variable);
             case FieldDereference field -> dereference(json, field);
@@ -65,14 +68,14 @@ public final class ExpressionWriter
         }
     }
 
-    private void call(JsonText json, Call call)
+    private void call(JsonText json, Call call, int depth)
     {
         if (call.getFunctionName().getCatalogSchema().isPresent()) {
             opaque(json, call.getFunctionName().toString());
             return;
         }
         json.open('{').field("call", call.getFunctionName().getName()).field("type", call.getType().getDisplayName()).name("args").open('[');
-        call.getArguments().forEach(argument -> write(json, argument));
+        call.getArguments().forEach(argument -> write(json, argument, depth + 1));
         json.close(']').close('}');
     }
 
