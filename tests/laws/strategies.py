@@ -144,7 +144,8 @@ def value(rng: random.Random, type: Type) -> Value:
 
 def _integer(rng: random.Random, least: int, greatest: int) -> int:
     near = rng.randint(-5, 5)
-    edge = rng.choice((least, least + 1, greatest - 1, greatest, 2**24 + 1, 2**53 + 1, near))
+    edges = (0, 0, 0, least, least + 1, greatest - 1, greatest, 2**24 + 1, 2**53 + 1, near)
+    edge = rng.choice(edges)
     found = near if rng.random() < 0.6 else edge
     return max(least, min(greatest, found))
 

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, cast
 
+from hive_casts import CASTS, cast_value, some_type
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, literal, single, table
+from strategies import Case, Statistics, Table, cases, literal, single, table, value
 
 from bridge.engines.hive.translate import translate
 from bridge.expression.bind import bind
@@ -25,7 +26,7 @@ from bridge.expression.evaluate import Row
 from bridge.expression.format import format_decimal
 from bridge.expression.nodes import Literal
 from bridge.expression.prune import prune
-from bridge.types import BOOLEAN, HIVE, INTEGER_RANGE, Kind, Type, Value
+from bridge.types import BOOLEAN, DOUBLE, HIVE, INTEGER_RANGE, Kind, Type, Value
 
 Node = dict[str, Any]
 Truth = bool | None
@@ -68,6 +69,7 @@ class Filter:
         self._data = data
         self.constants: dict[int, Literal] = {}
         self.columns: dict[int, tuple[str, ...]] = {}
+        self.casts: dict[int, tuple[Type, Type]] = {}
         self._alive: list[Node] = []  # identities stay apart only as long as nodes live
 
     def condition(self, depth: int) -> Node:
@@ -86,10 +88,19 @@ class Filter:
         rng = self._rng
         path = rng.choice(list(self._data.paths))
         type = self._data.paths[path]
-        column = self._column(path, type)
+        column, pool = self._column(path, type), self._data.pools[path]
+        for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+            target = some_type(rng, type)
+            if target is None:
+                break
+            made = [cast_value(v, type, target) for v in pool]
+            pool = [v for v in made if v is not None] or [value(rng, target)]
+            column, type = self._cast(column, type, target), target
 
         def constant() -> Node:
-            return self._constant(literal(rng, type, self._data.pools[path]))
+            if rng.random() < 0.2 and (type.is_integer or type.is_floating):
+                return self._constant(Literal(rng.choice((0.0, -0.0)), DOUBLE))
+            return self._constant(literal(rng, type, pool))
 
         kind = rng.random()
         if kind < 0.08:
@@ -100,7 +111,7 @@ class Filter:
             inverted = self._constant(Literal(rng.random() < 0.4, BOOLEAN))
             return _call("GenericUDFBetween", inverted, column, constant(), constant())
         if kind < 0.4 and type.is_text:
-            return _call("UDFLike", column, self._pattern(path, type))
+            return _call("UDFLike", column, self._pattern(pool))
         if kind < 0.5 and type == BOOLEAN:
             names = ("Bare", "OPTrue", "OPFalse", "OPNotTrue", "OPNotFalse")
             name = rng.choice(names)
@@ -118,9 +129,9 @@ class Filter:
             sides.reverse()
         return _call(rng.choice(list(_COMPARISONS)), *sides)
 
-    def _pattern(self, path: tuple[str, ...], type: Type) -> Node:
+    def _pattern(self, pool: list[Value]) -> Node:
         rng = self._rng
-        text = cast(bytes, rng.choice(self._data.pools[path])).decode()
+        text = cast(bytes, rng.choice(pool)).decode()
         cut = text[: rng.randint(0, min(len(text), 4))]
         tail = rng.choice(("", "%", "%%", "_", "\\%", "\\\\%", "%x", "_%"))
         return self._constant(Literal((cut + tail).encode(), Type(Kind.STRING)))
@@ -133,6 +144,12 @@ class Filter:
         self._alive.append(node)
         self.columns[id(node)] = path
         return node
+
+    def _cast(self, node: Node, source: Type, target: Type) -> Node:
+        made = _call(CASTS[target.kind], node, type=str(target))
+        self._alive.append(made)
+        self.casts[id(made)] = source, target
+        return made
 
     def _constant(self, found: Literal) -> Node:
         node = {"constant": encoded(found.value, found.type), "type": str(found.type)}
@@ -223,7 +240,7 @@ class Judge:
             v if isinstance(v, float) and math.isinf(v) else Fraction(v) / 10**t.scale
             for v, t in ((a, of_a), (b, of_b))
         )
-        if x == y == 0 and not self._vectorised and of_a.is_floating and of_b.is_floating:
+        if x == y == 0 and not self._vectorised and (of_a.is_floating or of_b.is_floating):
             return int(math.copysign(1, a) > math.copysign(1, b)) - int(
                 math.copysign(1, a) < math.copysign(1, b)
             )
@@ -252,6 +269,10 @@ class Judge:
         if node.get("call") == "GenericUDFToDate":
             micros, _ = self._value(node["args"][0], row)
             return None if micros is None else micros // _DAY, Type(Kind.DATE)
+        if id(node) in self._of.casts:
+            source, target = self._of.casts[id(node)]
+            inner, _ = self._value(node["args"][0], row)
+            return cast_value(inner, source, target), target
         path = self._of.columns[id(node)]
         value, type = row[path], self._data.paths[path]
         if type.kind is Kind.VARCHAR and isinstance(value, bytes):

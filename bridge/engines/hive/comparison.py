@@ -9,6 +9,7 @@ applied, so that widening stays sound (M2).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -82,7 +83,7 @@ def compare(op: Op, operand: Operand, literals: Sequence[Literal], *, negated: b
             return Compared(AlwaysFalse())
     for literal in known:
         _refuse(op, operand, literal)
-    if operand.column_type.is_floating:
+    if operand.column_type.is_floating or any(map(_negative_zero, known)):
         return _floating(op, operand, known, negated)
     if any(is_nan(v) for v in known):
         raise NotComparable
@@ -125,6 +126,12 @@ def _numeric(type: Type) -> bool:
 def _text(literal: Literal) -> str:
     assert isinstance(literal.value, bytes)
     return literal.value.decode()
+
+
+def _negative_zero(literal: Literal) -> bool:
+    """Row by row it is less than the 0.0 that a whole number becomes (rule 26)."""
+    value = literal.value
+    return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
 
 def _floating(op: Op, operand: Operand, literals: tuple[Literal, ...], negated: bool) -> Compared:

@@ -68,3 +68,14 @@ def test_a_constant_that_no_file_can_hold_is_dropped() -> None:
     half = {"constant": "\ud800", "type": "string"}
     found = translate(document(equal({"column": "s", "type": "string"}, half)))
     assert not found.exact and len(found.dropped) == 1
+
+
+@pytest.mark.parametrize("name", ["NotEqual", "GreaterThan"])
+def test_26_row_by_row_minus_zero_is_less_than_a_whole_zero(name: str) -> None:
+    constant = {"constant": "-0.0", "type": "double"}
+    widened = {"call": "UDFToDouble", "type": "double", "args": [K]}
+    for operand in (K, widened):
+        node = {"call": f"GenericUDFOP{name}", "type": "boolean", "args": [operand, constant]}
+        found = translate(document(node))
+        assert not found.exact
+        assert format(found.expression) != f'"k" {"<>" if name == "NotEqual" else ">"} -0.0E0'

@@ -3,15 +3,16 @@ package io.skipbridge.hive.predicate;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.hive.ql.io.sarg.ExpressionTree;
-import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf.Type;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument.TruthValue;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
 import org.junit.jupiter.api.Test;
 
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Proxy;
 import java.sql.Timestamp;
 import java.util.Collections;
-import java.util.List;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
@@ -51,47 +52,25 @@ class TestSearchArgumentWriter
     void whatIsNestedTooDeeplySaysNothing()
             throws Exception
     {
-        ExpressionTree tree = new ExpressionTree(0);
+        // Hive's builder would push the NOTs down; its trees can be made by nobody else.
+        Constructor<ExpressionTree> constant = ExpressionTree.class.getDeclaredConstructor(TruthValue.class);
+        Constructor<ExpressionTree> branch = ExpressionTree.class.getDeclaredConstructor(ExpressionTree.Operator.class, ExpressionTree[].class);
+        constant.setAccessible(true);
+        branch.setAccessible(true);
+        ExpressionTree tree = constant.newInstance(TruthValue.YES);
         for (int i = 0; i < 1000; i++) {
-            tree = new ExpressionTree(ExpressionTree.Operator.NOT, tree);
+            tree = branch.newInstance(ExpressionTree.Operator.NOT, new ExpressionTree[] {tree});
         }
-        SearchArgument plain = SearchArgumentFactory.newBuilder().startAnd().isNull("d", Type.DATE).end().build();
-        JsonNode node = JSON.readTree(SearchArgumentWriter.document(new Nested(plain, tree), Collections.emptyMap())).get("search_argument").get("tree");
+        ExpressionTree root = tree;
+        SearchArgument argument = (SearchArgument) Proxy.newProxyInstance(
+                getClass().getClassLoader(),
+                new Class<?>[] {SearchArgument.class},
+                (proxy, method, arguments) -> method.getName().equals("getExpression") ? root : Collections.emptyList());
+        JsonNode node = JSON.readTree(SearchArgumentWriter.document(argument, Collections.emptyMap())).get("search_argument").get("tree");
         for (int i = 0; i <= ExpressionWriter.MAX_DEPTH; i++) {
             assertEquals("NOT", node.get("op").asText());
             node = node.get("children").get(0);
         }
         assertEquals("a part nested deeper than " + ExpressionWriter.MAX_DEPTH, node.get("op").asText());
-    }
-
-    private static final class Nested
-            implements SearchArgument
-    {
-        private final SearchArgument leaves;
-        private final ExpressionTree tree;
-
-        private Nested(SearchArgument leaves, ExpressionTree tree)
-        {
-            this.leaves = leaves;
-            this.tree = tree;
-        }
-
-        @Override
-        public List<PredicateLeaf> getLeaves()
-        {
-            return leaves.getLeaves();
-        }
-
-        @Override
-        public ExpressionTree getExpression()
-        {
-            return tree;
-        }
-
-        @Override
-        public TruthValue evaluate(TruthValue[] values)
-        {
-            return TruthValue.YES_NO_NULL;
-        }
     }
 }
