@@ -67,10 +67,20 @@ def bind(
 
 
 def bind_in(
-    scope: Scope, expression: Expression, semantics: Semantics, *, strict: bool = False
+    scope: Scope,
+    expression: Expression,
+    semantics: Semantics,
+    *,
+    strict: bool = False,
+    dropped: list[Predicate] | None = None,
 ) -> BoundExpression:
-    """`bind` in a scope that serves many expressions."""
-    return _Binder(scope, semantics, strict).bind(normalise(expression, semantics))
+    """`bind` in a scope that serves many expressions.
+
+    Args:
+        dropped: gets the comparisons that say nothing, since engines differ about them.
+    """
+    lost: list[Predicate] = [] if dropped is None else dropped
+    return _Binder(scope, semantics, strict, lost).bind(normalise(expression, semantics))
 
 
 class Scope:
@@ -138,6 +148,7 @@ class _Binder:
     scope: Scope
     semantics: Semantics
     strict: bool
+    dropped: list[Predicate]
 
     def bind(self, expression: Expression) -> BoundExpression:
         match expression:
@@ -149,11 +160,13 @@ class _Binder:
                 return conjunction([self.bind(c) for c in children])
             case Or(children):
                 return disjunction([self.bind(c) for c in children])
-            case Predicate(op, Call() as call, literals):
-                found = self._call(call)
-                return KEPT if found is None else self._predicate(op, found, literals)
             case Predicate(op, reference, literals):
-                return self._predicate(op, self.scope.resolve(reference), literals)
+                is_call = isinstance(reference, Call)
+                column = self._call(reference) if is_call else self.scope.resolve(reference)
+                found = KEPT if column is None else self._predicate(op, column, literals)
+                if found == KEPT:
+                    self.dropped.append(expression)
+                return found
         return KEPT  # Unknown; NOT has gone to the leaves
 
     def _call(self, call: Call) -> BoundCall | None:

@@ -63,6 +63,12 @@ def format(expression: Expression) -> str:
     raise AssertionError(expression)
 
 
+def brief(predicate: Predicate) -> str:
+    """A comparison for a report: of many literals the first, and 200 characters at most."""
+    shown = Predicate(predicate.op, predicate.reference, predicate.literals[:5])
+    return _cut(format(shown), 200)
+
+
 def _grouped(child: Expression) -> str:
     text = format(child)
     return f"({text})" if isinstance(child, And | Or | Not) else text

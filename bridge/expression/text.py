@@ -21,7 +21,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from bridge.errors import InvalidPredicate, UnsupportedType
 from bridge.expression.calendar import parse_date, parse_instant, parse_timestamp
-from bridge.expression.format import format, format_bound
+from bridge.expression.format import brief, format, format_bound
 from bridge.expression.like import matches, parse_like
 from bridge.expression.literals import (
     around,
@@ -63,7 +63,7 @@ from bridge.types import (
     parse_hive_type,
 )
 
-__all__ = ["DIALECTS", "format", "format_bound", "parse_where"]
+__all__ = ["DIALECTS", "brief", "format", "format_bound", "parse_where"]
 
 DIALECTS = ("trino", "hive", "spark")
 MAX_LENGTH = 1_000_000
@@ -307,6 +307,8 @@ class _Parser:
         elif isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
             unit = node.args["unit"]
             parts = [exp.Literal.string(unit.name), node.this]
+        elif self._is_day(node):
+            name, parts = "date_trunc", [exp.Literal.string("day"), node.this]
         elif isinstance(node, exp.JSONExtractScalar):
             parts = [node.this, _path_text(node.expression)]
         elif isinstance(node, exp.Year | exp.Month | exp.Day | exp.DayOfMonth):
@@ -322,6 +324,13 @@ class _Parser:
         arguments = [self._literal(p) or self._reference(p) for p in parts]
         known = [a for a in arguments if a is not None]
         return call(name, known) if len(known) == len(arguments) else None
+
+    def _is_day(self, node: exp.Expression) -> bool:
+        """Trino's ``date(x)`` and ``CAST(x AS DATE)``: of a time its midnight, of a date itself."""
+        if self.dialect != "trino":
+            return False
+        to_date = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE
+        return isinstance(node, exp.Date) or (to_date and type(node) is exp.Cast)
 
     def _literal(self, node: exp.Expression) -> Literal | None:
         if not _understood(node):

@@ -25,11 +25,13 @@ from bridge.expression.nodes import (
     BoundReference,
     BoundTrue,
     Expression,
+    Predicate,
     Reference,
 )
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
-from bridge.expression.text import format_bound
+from bridge.expression.text import brief, format_bound
+from bridge.expression.unwrap import unwrap
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.batch_statistics import BatchStatistics, exact_statistics
 from bridge.planner.definitions import Definitions
@@ -97,7 +99,9 @@ class ScanPlan:
         self._complete = False
         self._values: dict[str, Typed] = {}
         asked = request.pruning or request.enforced  # what nobody else filters by is never dropped
-        self.predicate = self._bind(request.predicate if asked else AlwaysTrue())
+        lost: list[Predicate] = []
+        self.predicate = self._bind(request.predicate if asked else AlwaysTrue(), lost)
+        self._dropped = tuple(dict.fromkeys((*request.dropped, *map(brief, lost))))
         self._narrowed: tuple[BoundExpression, ...] = ()
         self._pruner = FilePruner(self.table, self.view, request.semantics)
         self._exact = exact_statistics(self.table, self.view, request.semantics)
@@ -111,11 +115,13 @@ class ScanPlan:
         self._unknown = UnknownFiles(self.view)
         self._files_kept = 0
 
-    def _bind(self, predicate: Expression) -> BoundExpression:
+    def _bind(self, predicate: Expression, lost: list[Predicate] | None = None) -> BoundExpression:
         if isinstance(predicate, AlwaysTrue):
             return BoundTrue()
-        scope = self._planner.scope(self.table)
-        return bind_in(scope, predicate, self.request.semantics, strict=self.request.strict)
+        scope, request = self._planner.scope(self.table), self.request
+        if request.strict and request.engine == "trino":  # typed: Trino's planner never saw it
+            predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
+        return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
 
     def narrow(self, predicate: Expression) -> None:
         """Conjoins a predicate for every batch not yet handed out.
@@ -301,7 +307,7 @@ class ScanPlan:
             generation=self.view.generation,
             freshness=str(self.freshness),
             predicate=format_bound(self.predicate),
-            dropped=self.request.dropped,
+            dropped=self._dropped,
             stages=tuple(stages),
             files_total=self._listing_stage.total,
             # Each is counted by a thread of its own: what was listed, and what was handed out.
