@@ -161,13 +161,17 @@ class _Binder:
             case Or(children):
                 return disjunction([self.bind(c) for c in children])
             case Predicate(op, reference, literals):
-                is_call = isinstance(reference, Call)
-                column = self._call(reference) if is_call else self.scope.resolve(reference)
+                column = self._column(reference)
                 found = KEPT if column is None else self._predicate(op, column, literals)
                 if found == KEPT:
                     self.dropped.append(expression)
                 return found
         return KEPT  # Unknown; NOT has gone to the leaves
+
+    def _column(self, reference: Reference) -> BoundReference | None:
+        if isinstance(reference, Call):
+            return self._call(reference)
+        return self.scope.resolve(reference)
 
     def _call(self, call: Call) -> BoundCall | None:
         arguments: list[BoundReference | Literal] = []
