@@ -32,6 +32,7 @@ lint: setup
 
 unit: setup
 	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin
+	$(BIN)/pytest -q --doctest-modules bridge
 
 laws: setup
 	$(BIN)/pytest -q tests/laws tests/rules

@@ -105,7 +105,7 @@ class _Never:
             case BoundOr(children):
                 return self._or(children)
             case BoundPredicate():
-                return self._predicate(expression)
+                return self._by_statistics(expression)
         return None
 
     def _and(self, children: tuple[BoundExpression, ...]) -> Mask | None:
@@ -141,7 +141,7 @@ class _Never:
             column = self.statistics.column(child.reference)
             never = None if column is None else self._by_cells(child, column, left)
             if never is not None:
-                return self._without_any(child, never, left)
+                return never
         return _Never(taken(self.statistics, left), self.semantics).of(child)
 
     def _or(self, children: tuple[BoundExpression, ...]) -> Mask | None:
@@ -152,21 +152,6 @@ class _Never:
                 return None  # OR needs both sides (M4)
             result = mask if result is None else np.logical_and(result, mask, out=result)
         return result
-
-    def _predicate(self, predicate: BoundPredicate) -> Mask | None:
-        return self._without_any(predicate, self._by_statistics(predicate), None)
-
-    def _without_any(
-        self, predicate: BoundPredicate, never: Mask | None, at: Places | None
-    ) -> Mask | None:
-        """With the files, of all or of some, that are known to hold none of the values."""
-        if predicate.op not in (Op.EQ, Op.IN, Op.NULL_SAFE_EQ):
-            return never
-        contained = self.statistics.may_contain(predicate.reference, predicate.values)
-        if contained is None:
-            return never
-        absent = np.logical_not(contained if at is None else contained[at])
-        return absent if never is None else np.logical_or(never, absent)
 
     def _by_statistics(self, predicate: BoundPredicate) -> Mask | None:
         column = self.statistics.column(predicate.reference)

@@ -92,10 +92,3 @@ class PruningStatistics(Protocol):
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         """Bounds and counts of a column, None where the index holds nothing about it."""
         ...
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        """Files that may hold one of ``values``; None where nothing is known about any.
-
-        False only where the file certainly holds none of them (bloom filter, value list).
-        """
-        ...

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
+from bridge.expression.statistics import ColumnStatistics, Places, PruningStatistics
 from bridge.storage import ahead
-from bridge.types import Value
 
 
 def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
@@ -66,10 +65,6 @@ class _Taken:
             all_null=_some(found.all_null, self.places),
             ascending=found.ascending,  # places ascend
         )
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        found = self.whole.may_contain(reference, values)
-        return None if found is None else found[self.places]
 
 
 def _some(array: Any, places: Places) -> Any:

@@ -29,7 +29,7 @@ from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, Compil
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.pack import Loaded
 from bridge.index.stored import INT_MAX, INT_MIN
-from bridge.types import Field, Kind, Semantics, Type, Value
+from bridge.types import Field, Kind, Semantics, Type
 
 _TRY_AGAIN = 5.0
 _Key = tuple[tuple[str, ...], Type, bool, int | None]
@@ -380,9 +380,6 @@ class _Statistics:
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         place = self.places.get(reference.path[0].lower())
         return self.view.column(reference, self.semantics, place)
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
 
 def _searchable(found: ColumnStatistics, ascending: bool) -> ColumnStatistics:

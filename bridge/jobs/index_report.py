@@ -103,7 +103,7 @@ def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:
 
 
 def _indexes(manifest: Manifest, scans: list[Logged]) -> tuple[IndexEffect, ...]:
-    files = max(sum(shard.num_files for shard in manifest.shards), 1)
+    files = max(manifest.num_files, 1)
     settings = manifest.settings
     size = sum(shard.files.size + shard.columns.size for shard in manifest.shards)
     found = [index_effect(MINMAX, 1.0, size, settings.minmax_visible, scans)]
@@ -112,7 +112,7 @@ def _indexes(manifest: Manifest, scans: list[Logged]) -> tuple[IndexEffect, ...]
         for shard in manifest.shards:
             payload = shard.payload(definition.signature)
             if payload is not None:
-                known += shard.num_files
+                known += shard.num_files - shard.dead  # what was read again is no file more
                 size += payload.header.size + (payload.body.size if payload.body else 0)
         found.append(index_effect(definition.name, known / files, size, definition.visible, scans))
     return tuple(found)

@@ -22,7 +22,7 @@ from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
 from bridge.planner.visibility import uses_minmax
 from bridge.table.model import Column, FileList, Table
-from bridge.types import Field, Semantics, Value
+from bridge.types import Field, Semantics
 
 _HIDDEN = frozenset(c.name for c in HIDDEN_COLUMNS)
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -94,9 +94,6 @@ class BatchStatistics:
         if reference not in self._cache:
             self._cache[reference] = self._column(reference)
         return self._cache[reference]
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
     def _column(self, reference: BoundReference) -> ColumnStatistics | None:
         name = reference.path[0]

@@ -40,7 +40,7 @@ from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.planner.visibility import uses_minmax
 from bridge.storage import ahead
 from bridge.table.model import FileList, Table
-from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics, Value
+from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics
 
 PATH_COLUMN = "$path"
 SIZE_COLUMN = "$file_size"
@@ -122,9 +122,6 @@ class FileAttributes:
             row_count=np.ones(n, np.int64),
             all_null=None,
         )
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
 
 class FilePruner:

@@ -23,7 +23,7 @@ _CACHED = re.compile(r"cached\(([^)]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """``mode`` is live, cached or snapshot; ``ttl`` seconds, of cached."""
+    """``mode`` is live, cached or snapshot; ``ttl`` seconds, of cached. Compared by value."""
 
     mode: str
     ttl: float = 0.0

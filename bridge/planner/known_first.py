@@ -42,7 +42,7 @@ def known_first(plan: ScanPlan) -> FileBatch | None:
     if (
         serving is None
         or serving.num_files < _FILES
-        or plan.freshness is not LIVE
+        or plan.freshness != LIVE
         or plan.table.partition_keys
         or plan.request.enforced
         or (plan.request.limit is not None and not plan.request.order)

@@ -51,7 +51,7 @@ class FileSource:
         Errors:
             StorageFailure, FileUnreadable: nothing is taken as empty that could not be listed.
         """
-        if self._freshness is SNAPSHOT:
+        if self._freshness == SNAPSHOT:
             yield self.indexed(partitions)
             return
         listed = self._list(partitions)

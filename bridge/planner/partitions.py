@@ -16,7 +16,7 @@ import pyarrow as pa
 from bridge.expression.nodes import BoundExpression, BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.residual import references, residual
-from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.statistics import ColumnStatistics
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, Unparsable, typed_values
 from bridge.types import Kind, Semantics, Type, Value
@@ -50,9 +50,6 @@ class PartitionStatistics:
         if name not in self._built:
             self._built[name] = self._build(name)
         return self._built[name]
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
     def _build(self, name: str) -> ColumnStatistics | None:
         if name == PARTITION_COLUMN:

@@ -92,7 +92,7 @@ class ScanPlan:
         self._pin = pin
         self._files = FileSource(planner.listings, pin, mode)
         # Neither the metastore nor storage is asked: the file set is the index's own.
-        self.prompt = mode is SNAPSHOT and not pin.table.partition_keys
+        self.prompt = mode == SNAPSHOT and not pin.table.partition_keys
         self._lock = threading.Lock()
         self._fetch: PartitionFetch | None = None
         self._closed = False

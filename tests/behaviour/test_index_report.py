@@ -17,8 +17,9 @@ from bridge.cli.main import cli
 from bridge.config import Config, Setting
 from bridge.expression.text import parse_where
 from bridge.index.kinds.request import Asked
+from bridge.index.registry import kind
 from bridge.jobs.compose import planner_of
-from bridge.jobs.index_report import report_index
+from bridge.jobs.index_report import _indexes, report_index
 from bridge.jobs.index_table import index_table, show_index_to_planners
 from bridge.planner.predicate_log import PredicateLog, read_log
 from bridge.planner.request import ScanRequest
@@ -202,3 +203,16 @@ def test_the_command(directory: Path, tmp_path: Path) -> None:
     assert body["scans"] == 1 and {c["name"] for c in body["columns"]} >= {"day", "id", "half"}
     missing = CliRunner().invoke(cli, ["index", "report", str(tmp_path)])
     assert missing.exit_code != 0
+
+
+def test_what_was_read_again_counts_once(tmp_path: Path) -> None:
+    """A file that could not be trusted stays in the first build's shard, the others move."""
+    lake = Lake(tmp_path, (Column("x", BIGINT),))
+    for n in range(4):
+        path = lake.write((), f"f{n}", pa.table({"x": [n]}))
+    age(path, -3600)
+    lake.build()
+    lake.build(settings=lambda held: held.adding([kind("bloom").define("x")]))
+    manifest = lake.store().latest()
+    assert manifest is not None and len(manifest.shards) == 2
+    assert [each.coverage for each in _indexes(manifest, [])] == [1.0, 0.75]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lake import NAME, Lake, age
 
 from bridge.expression.text import parse_where
+from bridge.planner.freshness import parse_freshness
 from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
@@ -60,7 +61,13 @@ def write(lake: Lake, n: int, x: int | None = None) -> Path:
 
 
 def opened(lake: Lake, storage: Storage, where: str, **options: Any) -> ScanPlan:
-    planner = Planner(lake, lake.planner().views, Listings(storage, 4), metadata_ttl=0.0)  # type: ignore[arg-type]
+    planner = Planner(
+        lake,
+        lake.planner().views,
+        Listings(storage, 4),  # type: ignore[arg-type]
+        freshness=parse_freshness("live"),  # as the settings of a server spell it
+        metadata_ttl=0.0,
+    )
     predicate, _ = parse_where(where)
     return planner.plan(ScanRequest(NAME, predicate, **options))
 

@@ -33,7 +33,7 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.statistics import ColumnStatistics
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -275,18 +275,6 @@ class Statistics:
             forget = self._weaken is not None and self._weaken.random() < 0.1
             self._columns[reference.path] = None if forget else self._build(reference)
         return self._columns[reference.path]
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        if self._weaken is None or self._weaken.random() < 0.5:
-            return None
-        sought = set(values)
-        return np.array(
-            [
-                any(row[reference.path] in sought for row in rows) or self._weaken.random() < 0.3
-                for rows in self._table.files
-            ],
-            dtype=np.bool_,
-        )
 
     def _build(self, reference: BoundReference) -> ColumnStatistics:
         type = reference.type

@@ -44,9 +44,6 @@ class Files:
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         return self._inner.column(reference)
 
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
-
 
 def question(rng: random.Random, data: Table) -> Expression:
     return AlwaysTrue() if rng.random() < 0.5 else expression(rng, data, rng.choice((0, 1, 2)))

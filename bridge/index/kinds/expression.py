@@ -42,7 +42,7 @@ from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, pred
 from bridge.index.kinds.payload import Payload
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, parse_key
 from bridge.types import Kind as TypeKind
-from bridge.types import Semantics, Type, Value
+from bridge.types import Semantics, Type
 
 
 class ExpressionBounds(Kind):
@@ -232,9 +232,6 @@ class _Statistics:
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         return self.known if reference == self.reference else None
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
 
 KIND = ExpressionBounds()

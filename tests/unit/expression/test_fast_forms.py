@@ -11,9 +11,9 @@ from bridge.expression import bounds, intervals, prune
 from bridge.expression.bind import bind
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.statistics import ColumnStatistics
 from bridge.expression.text import parse_where
-from bridge.types import BIGINT, TRINO, Field, Value
+from bridge.types import BIGINT, TRINO, Field
 
 COUNT = 400
 INFINITE = (-(2**63), 2**63 - 1)
@@ -26,9 +26,6 @@ class Held:
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         return self.columns.get(reference.path[0])
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None
 
 
 def made(rng: np.random.Generator, *, ascending: bool, unknown: bool) -> ColumnStatistics:

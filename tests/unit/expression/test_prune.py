@@ -32,7 +32,7 @@ from bridge.expression.builders import (
 )
 from bridge.expression.nodes import BoundReference, Expression
 from bridge.expression.prune import Answers, prune
-from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.statistics import ColumnStatistics
 from bridge.types import (
     BINARY,
     BOOLEAN,
@@ -44,7 +44,6 @@ from bridge.types import (
     Field,
     Semantics,
     Type,
-    Value,
     char,
     decimal,
 )
@@ -64,7 +63,6 @@ class Files:
         nans: Sequence[int] | int = 0,
         rows: int = 10,
         exact: bool = True,
-        contains: Sequence[bool] | None = None,
     ) -> None:
         count = self.num_files = len(bounds)
         self.type = type
@@ -83,7 +81,6 @@ class Files:
             np.full(count, rows, np.int64),
             null_count == rows if (null_count == rows).any() else None,
         )
-        self._contains = contains
 
     def _array(self, values: list[Any], sign: int) -> Any:
         if self.type.is_bytes:
@@ -95,9 +92,6 @@ class Files:
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
         return self._statistics if reference.path == ("x",) else None
-
-    def may_contain(self, reference: BoundReference, values: tuple[Value, ...]) -> Mask | None:
-        return None if self._contains is None else np.array(self._contains)
 
     def ask(self, expression: Expression, semantics: Semantics = TRINO) -> Answers:
         fields = [Field("x", self.type), Field("other", INTEGER)]
@@ -305,15 +299,6 @@ def test_rule_16_a_float_column_knows_no_0_1() -> None:
     assert files.kept(eq("x", 0.1, FLOAT) if near == 0.1 else eq("x", near, FLOAT)) == [0]
     assert files.kept(gt("x", 0.1)) == [0, 1]
     assert files.always(gt("x", 0.1)) == []  # the comparison was rounded outward
-
-
-def test_rule_17_membership_answers_equality_only() -> None:
-    files = Files(INTEGER, [(0, 9), (0, 9)], contains=[True, False])
-    assert files.kept(eq("x", 5)) == [0]
-    assert files.kept(in_("x", [5, 6])) == [0]
-    for expression in (ne("x", 5), not_in("x", [5, 6]), le("x", 5), is_not_null("x")):
-        assert files.kept(expression) == [0, 1]
-    assert files.kept(or_(eq("x", 5), is_null("x"))) == [0]
 
 
 def test_a_file_without_rows_may_be_never_and_always() -> None:
