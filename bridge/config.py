@@ -123,7 +123,8 @@ OPTIONS: tuple[Option, ...] = (
         "planner.freshness",
         "live",
         "text",
-        "live, cached(60s), snapshot or fresh; a table property skipbridge.freshness wins",
+        "how new the file set is: live, cached(60s), snapshot or fresh; "
+        "a table property skipbridge.freshness wins",
     ),
     Option("planner.listing_threads", "16", "int", "directories listed at once"),
     Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),

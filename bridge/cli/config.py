@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, say
 from bridge.config import OPTIONS, config_file, load
 
 
-@click.group("config")
+@click.group("config", cls=Verbs)
 def config_group() -> None:
     """Show settings. A flag wins over the environment, which wins over the file."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.hive import hook_table, unhook_table
@@ -18,7 +19,7 @@ _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default=
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be altered, do nothing.")
 
 
-@click.group()
+@click.group(cls=Verbs)
 def hive() -> None:
     """Let Hive skip files: build the jar, hook tables, undo it.
 

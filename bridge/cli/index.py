@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from bridge.cli.kinds import kind_options
-from bridge.cli.lazy import INTERRUPTED
+from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
@@ -35,7 +35,7 @@ _SETTINGS = ("metastore.uri", "index.root")
 _BUILD_SETTINGS = (*_SETTINGS, "index.files_per_commit")
 
 
-@click.group()
+@click.group(cls=Verbs)
 def index() -> None:
     """File-level indexes: min, max, null and NaN counts of every column of every file."""
 

@@ -21,6 +21,19 @@ INTERRUPTED = 130
 log = logging.getLogger("bridge")
 
 
+class Verbs(click.Group):
+    """A group whose help shows the first sentence of each verb whole, where click would cut it."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [
+            (name, command.get_short_help_str(limit=1000))
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) is not None
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 class LazyGroup(click.Group):
     """The top of the command line.
 

@@ -70,8 +70,9 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     )
     for noisy in ("py4j", "sqlglot"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    # Thrift logs each refused connection as an error; ours name the address and the mend.
-    logging.getLogger("thrift").setLevel(logging.CRITICAL)
+    # They log each refused connection; our errors name the address and the mend.
+    for own in ("thrift", "trino"):
+        logging.getLogger(own).setLevel(logging.CRITICAL)
     for name, near in unknown_variables():
         hint = f"did you mean {near}?" if near else "see skipbridge config show"
         click.echo(f"warning: {name} is no setting and is ignored; {hint}", err=True)

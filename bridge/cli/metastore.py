@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, say
 from bridge.config import cache_dir
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
@@ -18,7 +19,7 @@ def _directory(data_dir: Path | None) -> Path:
     return data_dir or cache_dir() / "metastore"
 
 
-@click.group()
+@click.group(cls=Verbs)
 def metastore() -> None:
     """Start and stop the Hive Metastore that lies inside PySpark's jars (for trials, not
     production).

@@ -126,10 +126,15 @@ def _point_at_directory(error: BridgeError, table: object) -> None:
     if (
         isinstance(table, str)
         and error.code in _NOT_A_TABLE_HERE
+        and table
         and "/" not in table
-        and Path(table).is_dir()
+        and Path(table).exists()
     ):
-        meant = f"if the directory here is meant, write ./{table}"
+        meant = (
+            f"if the directory here is meant, write ./{table}"
+            if Path(table).is_dir()
+            else f"{table} here is a file: give the directory that holds the files, such as ./"
+        )
         error.hint = f"{error.hint}; {meant}" if error.hint else meant
 
 

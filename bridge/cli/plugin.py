@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, say
 from bridge.jobs.plugin import build_plugin, supported_versions
 
 
-@click.group()
+@click.group(cls=Verbs)
 def plugin() -> None:
     """Build the Trino connector that reads what the planner keeps."""
 

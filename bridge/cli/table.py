@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, first_lines, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.create_table import create_table, describe_table
 
 
-@click.group()
+@click.group(cls=Verbs)
 def table() -> None:
     """Tables in the metastore."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import stat
 from pathlib import Path
 
 from bridge.config import Config, cache_dir
-from bridge.errors import InvalidConfiguration, InvalidRequest
+from bridge.errors import InvalidConfiguration, InvalidRequest, TableNotFound
 from bridge.index.compiled import Limits
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
@@ -111,10 +113,13 @@ def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, Tabl
     directory.
 
     Errors:
-        InvalidRequest: it is neither.
+        InvalidRequest: it is neither, or a file.
+        TableNotFound: there is no such directory.
     """
     if is_location(table):
-        directory = DirectoryCatalog(storage, canonical(_absolute(table)))
+        location = canonical(absolute_location(table))
+        check_directory(location)
+        directory = DirectoryCatalog(storage, location)
         return directory, directory.name
     schema, dot, name = table.rpartition(".")
     if not name or (dot and not schema) or "." in schema:
@@ -124,8 +129,48 @@ def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, Tabl
     return hive_catalog_of(config), TableName((schema or "default").lower(), name.lower())
 
 
-def _absolute(location: str) -> str:
-    return location if ":" in location.split("/")[0] else str(Path(location).absolute())
+def absolute_location(text: str) -> str:
+    """A location as a user writes it: a URI, or a path that may be relative to where we are."""
+    if ":" in text.split("/")[0]:
+        return text
+    path = Path(text)
+    return str(path.resolve() if ".." in path.parts else path.absolute())
+
+
+def check_directory(location: str) -> None:
+    """Refuses a local path that is not there, or is a file: storage would only call it empty.
+
+    Args:
+        location: canonical.
+
+    Errors:
+        TableNotFound, InvalidRequest.
+    """
+    if not location.startswith("file:///"):
+        return
+    path = Path(location.removeprefix("file://"))
+    try:
+        directory = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        near = difflib.get_close_matches(path.name, _directories(path.parent), n=1)
+        raise TableNotFound(
+            f"there is no directory {path}",
+            f"did you mean {path.parent / near[0]}?" if near else "check the path",
+        ) from None
+    except OSError:
+        return  # whoever lists it says what is wrong
+    if not directory:
+        raise InvalidRequest(
+            f"{path} is a file, not a directory",
+            f"give the directory that holds the table's files: {path.parent}",
+        )
+
+
+def _directories(parent: Path) -> list[str]:
+    try:
+        return [p.name for p in parent.iterdir() if p.is_dir()]
+    except OSError:
+        return []
 
 
 def index_root(config: Config, table: Table) -> str:
@@ -135,7 +180,7 @@ def index_root(config: Config, table: Table) -> str:
         return canonical(recorded)
     configured = config.text("index.root")
     if configured:
-        return f"{canonical(_absolute(configured))}/{table.name.schema}/{table.name.table}"
+        return f"{canonical(absolute_location(configured))}/{table.name.schema}/{table.name.table}"
     return f"{table.location}/.skipbridge"
 
 

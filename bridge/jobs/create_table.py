@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from bridge.config import Config
 from bridge.errors import InvalidRequest, TableExists, TableNotFound
-from bridge.jobs.compose import hive_catalog_of, metastore_of, storage_of
+from bridge.jobs.compose import (
+    absolute_location,
+    check_directory,
+    hive_catalog_of,
+    metastore_of,
+    storage_of,
+)
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
@@ -47,10 +52,10 @@ def create_table(
         SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
     """
     target = table_name(name)
-    if ":" not in location.split("/")[0]:
-        location = str(Path(location).absolute())
+    location = canonical(absolute_location(location))
+    check_directory(location)
     storage = storage_of(config)
-    catalog = DirectoryCatalog(storage, canonical(location))
+    catalog = DirectoryCatalog(storage, location)
     found = catalog.table(catalog.name)
     partitions = list(_all_partitions(catalog, found))
     unreadable = [c.name for c in found.columns if c.type is UNKNOWN]

@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from bridge import __version__
 from bridge.config import Config
+from bridge.errors import ExternalError, InvalidRequest
 from bridge.expression.nodes import AlwaysTrue
 from bridge.jobs.compose import (
     is_location,
@@ -27,6 +29,13 @@ from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
+
+log = logging.getLogger(__name__)
+
+
+class TrinoUnavailable(ExternalError):
+    code = "TRINO_UNAVAILABLE"
+    retryable = True
 
 
 def examine(
@@ -52,7 +61,8 @@ def examine(
         )
     else:
         yield Finding("Maven", "ok", "found")
-    yield guarded("metastore", lambda: _metastore(config), "error" if table else "warning")
+    needed = table is not None and not is_location(table)
+    yield guarded("metastore", lambda: _metastore(config), "error" if needed else "warning")
     yield guarded("planner", lambda: _planner(config))
     if trino is not None:
         yield guarded("Trino", lambda: _trino(trino), "error")
@@ -100,9 +110,17 @@ def _trino(address: str) -> Finding:
     import trino
 
     host, _, port = address.rpartition(":")
-    connection = trino.dbapi.connect(host=host or "127.0.0.1", port=int(port), user="skipbridge")
+    if not host or not port.isdigit():
+        raise InvalidRequest(f"not an address: {address!r}", "give host:port, mostly port 8080")
+    connection = trino.dbapi.connect(host=host, port=int(port), user="skipbridge")
     cursor = connection.cursor()
-    cursor.execute("SELECT node_version FROM system.runtime.nodes WHERE coordinator")
+    try:
+        cursor.execute("SELECT node_version FROM system.runtime.nodes WHERE coordinator")
+    except trino.exceptions.TrinoConnectionError as e:
+        log.debug("no Trino", exc_info=True)
+        raise TrinoUnavailable(
+            f"no Trino answers at {address}", "start it, or check host and port"
+        ) from e
     running = str(cursor.fetchall()[0][0])
     if running not in supported_versions():
         return Finding(

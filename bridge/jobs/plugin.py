@@ -79,5 +79,15 @@ def build_plugin(version: str, to: Path, from_server: Path | None, name: str, sa
             progress=say,
         )
     except (generate.InvalidName, build.BuildFailed) as e:
-        raise PluginBuildFailed(str(e), "see the message above") from e
+        raise PluginBuildFailed(str(e), _mend(e, from_server)) from e
     return made
+
+
+def _mend(error: Exception, from_server: Path | None) -> str:
+    if type(error).__name__ == "InvalidName":
+        return "give another --name"
+    if from_server is not None:
+        return (
+            "give the directory of an installed Trino of that version, or leave --from-server out"
+        )
+    return "look at what Maven says; it needs a JDK, and the network the first time"

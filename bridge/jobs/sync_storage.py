@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from bridge.errors import InvalidRequest, StorageFailure
+from bridge.jobs.compose import absolute_location
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import canonical
 from bridge.sync.listing import Directories, list_directories
@@ -54,8 +54,7 @@ def place_of(name: str, given: str | None, registered: str | None) -> Place:
                 "add --location with the directory that holds its files",
             )
         given = registered
-    if ":" not in given.split("/")[0]:
-        given = str(Path(given).absolute())
+    given = absolute_location(given)
     root = canonical(given)
     scheme = root.partition(":")[0]
     for spelled in (registered, given):

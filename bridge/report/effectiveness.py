@@ -7,6 +7,7 @@ table; as many as there are files is a column in random order, which min/max can
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -297,7 +298,7 @@ def _blooms(found: Effectiveness, command: str) -> list[Advice]:
             column.name,
             f"{column.uses(_EQUAL)} logged scans ask it for values, and min/max keeps "
             f"{100 * column.keeps[0]:.0f} % of the files",
-            f"skipbridge index build {command} --bloom {column.name}",
+            f"skipbridge index build {command} --bloom {shlex.quote(column.name)}",
         )
         for column in found.columns
         if column.uses(_EQUAL) and column.overlap >= _MIXED and not column.constant
@@ -316,7 +317,7 @@ def _dead(found: Effectiveness, command: str) -> list[Advice]:
                     "reveal",
                     index.name,
                     f"it takes {index.size} bytes and planners pass it over",
-                    f"skipbridge index reveal {command} '{index.name}'",
+                    f"skipbridge index reveal {command} {shlex.quote(index.name)}",
                 )
             )
         elif found.scans >= _ENOUGH and not index.skipped:
@@ -330,7 +331,7 @@ def _dead(found: Effectiveness, command: str) -> list[Advice]:
                     "dead",
                     index.name,
                     f"it takes {index.size} bytes and {why}",
-                    f"skipbridge index drop {command} '{index.name}'",
+                    f"skipbridge index drop {command} {shlex.quote(index.name)}",
                 )
             )
     for column in found.columns:
@@ -342,7 +343,8 @@ def _dead(found: Effectiveness, command: str) -> list[Advice]:
                     "counts",
                     column.name,
                     f"its bounds skip nothing and take {column.size} bytes",
-                    f"skipbridge index build {command} --mode {column.name}=counts",
+                    f"skipbridge index build {command} --mode "
+                    f"{shlex.quote(column.name + '=counts')}",
                 )
             )
     return advice

@@ -145,8 +145,11 @@ class PlannerClient:
             raise error_of(e) from e
         except (TException, OSError, EOFError) as e:
             self._transport.close()
+            # Thrift says only where it could not connect to, which our own sentence does.
+            cause = getattr(e, "inner", None) or e
             raise PlannerUnavailable(
-                f"no answer from the planner at {self.endpoint}: {e}",
+                f"no answer from the planner at {self.endpoint}: "
+                f"{getattr(cause, 'strerror', None) or cause}",
                 "start it with `skipbridge serve`",
             ) from e
 

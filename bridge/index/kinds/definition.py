@@ -134,7 +134,7 @@ class IndexSettings:
         for definition in self.definitions:
             if _same(definition.name, name):
                 return definition
-        known = ", ".join(d.name for d in self.definitions) or "there is none"
+        known = ", ".join(d.name for d in self.definitions) or "minmax alone"
         raise InvalidConfiguration(f"no index {name!r}", f"of this table: {known}")
 
 

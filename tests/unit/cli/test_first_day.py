@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -227,3 +228,79 @@ def test_tab_completion_as_the_documentation_says(shell: str) -> None:
     assert done.returncode == 0 and "_SKIPBRIDGE_COMPLETE" in done.stdout
     root = Path(plugin_build.__file__).parents[1]
     assert f"_SKIPBRIDGE_COMPLETE={shell}_source" in (root / "docs" / "operations.md").read_text()
+
+
+def test_a_path_that_is_not_there_or_is_a_file_is_told(run: Run) -> None:
+    write(Path("flights") / "0.parquet", pa.table({"x": [1]}))
+    for words in (
+        ("explain", "./flihgts"),
+        ("index", "build", "./flihgts", "--local"),
+        ("table", "create", "a.b", "--location", "flihgts"),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2 and "error TABLE_NOT_FOUND: there is no" in done.stderr
+        assert f"did you mean {Path.cwd() / 'flights'}?" in done.stderr
+    for words in (
+        ("explain", "./flights/0.parquet"),
+        ("index", "build", "./flights/0.parquet", "--local"),
+        ("table", "create", "a.b", "--location", "flights/0.parquet"),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2 and "error INVALID_REQUEST: " in done.stderr
+        assert "0.parquet is a file, not a directory" in done.stderr
+        assert f"-> give the directory that holds the table's files: {Path.cwd()}" in done.stderr
+    Path("void").mkdir()
+    assert "no data files below" in run("explain", "./void").stderr
+    Path("f.parquet").write_bytes(b"")
+    assert "f.parquet here is a file" in run("explain", "f.parquet").stderr
+    assert "directory here" not in run("explain", "").stderr
+
+
+def test_a_path_may_go_up(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "lake" / "0.parquet", pa.table({"x": [1]}))
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    Path("link").symlink_to(tmp_path / "elsewhere" / "deep")
+    for path in ("../lake", "./../here/../lake", "link/../../lake"):
+        done = run("explain", path)
+        assert done.exit_code == 0 and "1 -> 1" in done.stdout, done.output
+
+
+@pytest.mark.parametrize("group", ["index", "table", "metastore", "plugin", "hive", "config"])
+def test_a_group_shows_whole_sentences(run: Run, group: str) -> None:
+    listed = run(group, "--help").stdout.partition("Commands:")[2]
+    assert listed.strip() and "..." not in listed
+
+
+def test_the_doctor_names_what_does_not_answer(run: Run) -> None:
+    write(Path("t") / "0.parquet", pa.table({"x": [1]}))
+    assert run("index", "build", "./t", "--local").exit_code == 0
+    done = run("doctor", "./t", "--port", "1")
+    # A directory needs no metastore: that none answers is no error.
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.stdout.split())
+    assert "warning planner: no answer from the planner at 127.0.0.1:1: " in told
+    assert "refused" in told.partition("planner at 127.0.0.1:1")[2][:60] and "[(" not in told
+    told = " ".join(run("doctor", "--trino", "localhost").stdout.split())
+    assert "error Trino: not an address: 'localhost' -> give host:port" in told
+    done = run("doctor", "--trino", "127.0.0.1:1")
+    told = " ".join(done.stdout.split())
+    assert "error Trino: no Trino answers at 127.0.0.1:1 -> start it" in told
+    assert done.exit_code == 1
+
+
+def test_a_directory_that_is_no_trino(run: Run, tmp_path: Path) -> None:
+    done = run("plugin", "build", "--from-server", tmp_path)
+    assert "is not a Trino 476 server" in done.stderr and "installed Trino of that" in done.stderr
+
+
+def test_commands_that_a_report_advises_can_be_pasted(run: Run) -> None:
+    for i in range(3):
+        data = pa.table({"dep delay": pa.array([0.5, 1.5, i / 8]), "x": [i, i + 1, i + 2]})
+        write(Path("my lake") / f"{i}.parquet", data)
+    assert run("index", "build", "./my lake", "--local").exit_code == 0
+    text = run("index", "report", "./my lake").stdout
+    commands = re.findall(r"-> (skipbridge .*)", text)
+    assert any("dep delay" in c for c in commands), text
+    for command in commands:
+        done = run(*shlex.split(command)[1:], "--local")
+        assert done.exit_code == 0, (command, done.output)
