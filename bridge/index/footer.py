@@ -90,6 +90,7 @@ class _Leaf:
     nans: int | None
     unpack: Callable[[bytes], Any]  # a bound of its physical type
     order: Callable[[Any], Any] | None  # by what bounds compare, where not by themselves
+    twice: bool  # the deprecated bounds, if there are any, are the same
 
 
 class FooterReader:
@@ -237,11 +238,20 @@ def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
         lower, upper = leaf.unpack(lower), leaf.unpack(upper)
     except struct.error:  # of no width, or of another one
         return None, None
-    if lower is None or upper is None:
+    if lower is None or upper is None or (leaf.twice and _disagree(chunk)):
         return None, None
     if leaf.order is None:
         return (None, None) if lower > upper else (lower, upper)
     return (None, None) if leaf.order(lower) > leaf.order(upper) else (lower, upper)
+
+
+def _disagree(chunk: Chunk) -> bool:
+    """Whether the deprecated bounds, which many writers repeat, are others: one is damaged."""
+    return (
+        chunk.old_lower is not None and chunk.old_lower != chunk.lower and chunk.lower is not None
+    ) or (
+        chunk.old_upper is not None and chunk.old_upper != chunk.upper and chunk.upper is not None
+    )
 
 
 def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
@@ -323,14 +333,17 @@ def _describe(leaf: Leaf, stored: StoredType) -> _Leaf:
         nans=None if stored.is_floating or stored.logical == "repeated" else 0,
         unpack=_unpacker(leaf),
         order=_order(stored),
+        twice=stored.physical in _NUMBERS and stored.logical != "uint",
     )
 
 
+_NUMBERS = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
+
+
 def _unpacker(leaf: Leaf) -> Callable[[bytes], Any]:
-    layout = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
     physical = PHYSICAL[leaf.physical]
-    if physical in layout:
-        unpack = struct.Struct(layout[physical]).unpack
+    if physical in _NUMBERS:
+        unpack = struct.Struct(_NUMBERS[physical]).unpack
         return lambda raw: unpack(raw)[0]
     if physical == "BOOLEAN":
         return {b"\0": False, b"\1": True}.get
