@@ -52,6 +52,7 @@ class World:
 
     Attributes:
         rows: by partition and URI, one variant for each reading of the keys.
+        mixed: its files are not all as the table says, see `arrow_table`.
     """
 
     case: Case
@@ -59,11 +60,13 @@ class World:
     lake: Lake
     data: Table
     rows: dict[tuple[str, str], list[Row]]
+    mixed: bool
 
     @classmethod
     def make(cls, case: Case, root: Path) -> World:
         rng = case.rng()
-        data = table(rng, case.types, FILES)
+        mixed = rng.random() < 0.5
+        data = table(rng, case.types, FILES, alike=mixed)
         columns = tuple(Column(c.name, c.type) for c in data.columns)
         lake = Lake(root, columns, (Column("p", INTEGER), Column("q", STRING)))
         texts, numbers = rng.sample(TEXTS, 2), rng.sample(list(KEYS), 3)
@@ -74,7 +77,7 @@ class World:
             lake.locations[lake.name_of(values)] = rng.choice(
                 (lake.directory(values), lake.directory(values), other, other / "below")
             )
-        world = cls(case, rng, lake, data, {})
+        world = cls(case, rng, lake, data, {}, mixed)
         for i in range(FILES):
             world.write(rng.choice(lake.partition_values), f"f{i}.parquet", data.files[i])
         data.paths.update(
@@ -93,7 +96,7 @@ class World:
     def write(self, values: tuple[str | None, ...], name: str, rows: list[Row]) -> None:
         """Writes a file and notes its rows, with all that hidden columns say of them."""
         rng = self.rng
-        content = arrow_table(self.data, rows)
+        content = arrow_table(self.data, rows, rng if self.mixed else None)
         path = self.lake.write(values, name, content, row_group_size=rng.choice((1, 2, 100)))
         age(path, rng.choice((0, 60, 3600, 86400)))
         uri = f"file://{path}"
@@ -176,9 +179,13 @@ def test_live_loses_nothing_while_files_change(
 ) -> None:
     world = World.make(case, tmp_path_factory.mktemp("change"))
     lake, rng = world.lake, world.rng
+    paths = [p for p in world.data.paths if p[0] in {c.name for c in world.data.columns}]
     planner = lake.planner()
     lake.build()
-    fresh = table(case.rng(), case.types, 4).files
+    fresh = [
+        [{path: rng.choice([None, *world.data.pools[path]]) for path in paths} for _ in range(3)]
+        for _ in range(4)
+    ]
     for step in range(4):
         uris = [uri for _, uri in world.rows]
         match step % 4 if step < 3 else rng.randrange(3):

@@ -136,6 +136,53 @@ def test_differences_are_pruned_too(stack: Stack, evolved: Made) -> None:
 
 
 @pytest.fixture(scope="module")
+def structs(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Structs whose fields are alike: in another order, missing, in another case (rule 23)."""
+    directory = tmp_path_factory.mktemp("structs")
+
+    def write(number: int, id: int, **columns: dict[str, object]) -> None:
+        held = {name: pa.array([value]) for name, value in columns.items()}
+        pq.write_table(pa.table({"id": [id], **held}), directory / f"f{number}.parquet")
+
+    write(0, 1, home={"city": "A1"}, work={"city": "B1"})
+    write(1, 2, work={"city": "B2"}, home={"city": "A2"})
+    write(2, 3, pickup={"lat": 1.5, "lon": 2.5})
+    write(3, 4, dropoff={"lat": 3.5, "lon": 4.5})
+    write(4, 5, Pickup={"LAT": 5.5, "lon": 6.5})
+    city, point = parse_hive_type("struct<city:string>"), "struct<lat:double,lon:double>"
+    columns = (
+        Column("id", BIGINT),
+        Column("home", city),
+        Column("work", city),
+        Column("pickup", parse_hive_type(point)),
+        Column("dropoff", parse_hive_type(point)),
+    )
+    _register(stack, "structs", directory, columns)
+    return Made(directory, 5)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "files"),
+    [
+        ("home.city = 'A2'", [2], 1),
+        ("work.city = 'B1'", [1], 1),
+        ("home.city = 'B2'", [], 0),
+        ("pickup.lat IS NOT NULL", [3, 5], 2),
+        ("dropoff.lat IS NOT NULL", [4], 1),
+        ("pickup.lat IS NULL", [1, 2, 4], 3),
+        ("pickup.lat > 3", [5], 1),
+        ("dropoff.lon = 4.5", [4], 1),
+    ],
+)
+def test_23_structs_that_are_alike(
+    stack: Stack, structs: Made, where: str, expected: list[int], files: int
+) -> None:
+    sql = f"SELECT id FROM laws.structs WHERE {where} ORDER BY id"
+    assert [row[0] for row in stack.query(sql)] == expected
+    assert stack.kept_files(sql) == files
+
+
+@pytest.fixture(scope="module")
 def ranges(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Three files of about 2 MB with many row groups: the planner cuts them (see Stack)."""
     directory = tmp_path_factory.mktemp("ranges")

@@ -169,16 +169,26 @@ class Table:
     files: list[list[Row]]
 
 
-def table(rng: random.Random, types: tuple[Type, ...], files: int) -> Table:
+def table(rng: random.Random, types: tuple[Type, ...], files: int, *, alike: bool = False) -> Table:
     """A table with a column per type, the last one within a struct.
 
     Each file draws from a few values of each column's pool, so that files differ and prune.
+
+    Args:
+        alike: columns may be easy to mistake: structs of the same type, names with dots.
     """
     names = [f"c{i}" for i in range(len(types))]
+    nested = len(types) - 1
+    if alike:
+        nested = rng.choice((0, nested))
+        types = (types[0],) * len(types) if rng.random() < 0.5 else types
+        if nested and rng.random() < 0.4:
+            names[0] = f"{names[-1]}.leaf"
     columns = [Field(n, t) for n, t in zip(names, types, strict=True)]
-    paths: dict[tuple[str, ...], Type] = {(c.name,): c.type for c in columns[:-1]}
-    columns[-1] = Field(names[-1], struct(Field("leaf", types[-1])))
-    paths[(names[-1], "leaf")] = types[-1]
+    paths: dict[tuple[str, ...], Type] = {(c.name,): c.type for c in columns[:nested]}
+    for i in range(nested, len(types)):
+        columns[i] = Field(names[i], struct(Field("leaf", types[i])))
+        paths[(names[i], "leaf")] = types[i]
     pools = {path: [value(rng, type) for _ in range(6)] for path, type in paths.items()}
     for path, type in paths.items():
         if type.is_floating and rng.random() < 0.7:
