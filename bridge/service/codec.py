@@ -15,6 +15,7 @@ from bridge.splits.split import SplitBatch
 from bridge.table.model import Partition
 
 PROTOCOL = 1
+_RESERVED = b"\xff\xff\xff\xff"  # a slot of each split that readers pass over
 _EMPTY = struct.pack("<ii", 0, 0)
 
 
@@ -73,7 +74,7 @@ def _payload(splits: SplitBatch) -> bytes:
         (
             splits.first.astype("<i4").tobytes(),
             splits.weight.astype("<i4").tobytes(),
-            splits.affinity.astype("<i4").tobytes(),
+            _RESERVED * splits.num_splits,
             splits.start.astype("<i8").tobytes(),
             splits.length.astype("<i8").tobytes(),
             splits.size.astype("<i8").tobytes(),
@@ -110,7 +111,7 @@ def _splits(batch: ttypes.SplitBatch) -> SplitBatch:
         at += array.nbytes
         return array
 
-    first, weight, affinity = column("<i4", s + 1), column("<i4", s), column("<i4", s)
+    first, weight, _ = column("<i4", s + 1), column("<i4", s), column("<i4", s)
     start, length, size, modified = (column("<i8", f) for _ in range(4))
     partition, offsets = column("<i4", f), column("<i4", f + 1)
     paths = pa.LargeStringArray.from_buffers(
@@ -119,7 +120,6 @@ def _splits(batch: ttypes.SplitBatch) -> SplitBatch:
     return SplitBatch(
         first.astype(np.int32),
         weight.astype(np.int32),
-        affinity.astype(np.int32),
         paths,
         start,
         length,

@@ -75,7 +75,6 @@ def coalesce(
     return SplitBatch(
         first=first.astype(np.int32),
         weight=weight.astype(np.int32),
-        affinity=np.full(len(first) - 1, -1, np.int32),
         paths=files.paths if index is None else files.paths.take(index),
         start=ranges.start,
         length=ranges.length,

@@ -21,7 +21,6 @@ class SplitBatch:
     Attributes:
         first: int32[S + 1], the first range of each split.
         weight: int32[S], thousandths of a full split, 50 to 1000.
-        affinity: int32[S], bucket of the node that may have the files cached; -1 none.
         paths: large_string[F], canonical URIs.
         start, length, size: int64[F], bytes.
         modified: int64[F], milliseconds since the epoch.
@@ -30,7 +29,6 @@ class SplitBatch:
 
     first: npt.NDArray[np.int32]
     weight: npt.NDArray[np.int32]
-    affinity: npt.NDArray[np.int32]
     paths: pa.Array
     start: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
@@ -58,7 +56,6 @@ class SplitBatch:
         return SplitBatch(
             first=self.first[begin : end + 1] - np.int32(low),
             weight=self.weight[begin:end],
-            affinity=self.affinity[begin:end],
             paths=self.paths.slice(low, high - low),
             start=self.start[low:high],
             length=self.length[low:high],

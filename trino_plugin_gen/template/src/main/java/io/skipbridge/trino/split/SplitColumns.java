@@ -21,7 +21,6 @@ public final class SplitColumns
     private final List<PartitionEntry> partitions;
     private final ByteBuffer payload;
     private final int weights;
-    private final int buckets;
     private final int starts;
     private final int lengths;
     private final int sizes;
@@ -39,8 +38,7 @@ public final class SplitColumns
         long position = 4L * (splits + 1);
         this.weights = (int) position;
         position += 4L * splits;
-        this.buckets = (int) position;
-        position += 4L * splits;
+        position += 4L * splits; // reserved
         this.starts = (int) position;
         position += 8L * files;
         this.lengths = (int) position;
@@ -87,11 +85,6 @@ public final class SplitColumns
     int weightThousandths(int split)
     {
         return payload.getInt(weights + 4 * split);
-    }
-
-    int affinityBucket(int split)
-    {
-        return payload.getInt(buckets + 4 * split);
     }
 
     long start(int file)

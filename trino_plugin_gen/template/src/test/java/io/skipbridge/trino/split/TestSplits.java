@@ -33,7 +33,6 @@ class TestSplits
         assertEquals(2, columns.splits());
         assertEquals(List.of(A.path(), B.path(), C.path()), List.of(columns.pathText(0), columns.pathText(1), columns.pathText(2)));
         assertEquals(501, columns.weightThousandths(1));
-        assertEquals(-1, columns.affinityBucket(0));
     }
 
     @Test
