@@ -127,6 +127,12 @@ OPTIONS: tuple[Option, ...] = (
         "a table property skipbridge.freshness wins",
     ),
     Option("planner.listing_threads", "16", "int", "directories listed at once"),
+    Option(
+        "planner.ignore_absent_partitions",
+        "false",
+        "bool",
+        "take a registered partition whose directory is gone as empty; Hive always does",
+    ),
     Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),
     Option(
         "planner.cache_dir",

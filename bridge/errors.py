@@ -128,6 +128,12 @@ class PortInUse(UserError):
     code = "PORT_IN_USE"
 
 
+class PartitionAbsent(ExternalError):
+    """The directory of a registered partition, or of a table, is not there."""
+
+    code = "PARTITION_ABSENT"
+
+
 class FileUnreadable(ExternalError):
     code = "FILE_UNREADABLE"
 

@@ -86,6 +86,7 @@ def explain(
         predicate=predicate,
         dropped=dropped,
         semantics=_SEMANTICS[dialect],
+        absent_is_empty=dialect != "trino",
         engine=dialect,
         pruning=not no_pruning,
         strict=not wire,

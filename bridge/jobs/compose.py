@@ -209,6 +209,7 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         storage,
         config.integer("planner.listing_threads"),
         recursive=config.flag("planner.recursive"),
+        ignore_absent=config.flag("planner.ignore_absent_partitions"),
     )
     return Planner(
         catalog,

@@ -39,7 +39,15 @@ class FileBatch:
 class FileSource:
     """Lists for one scan; what was listed is pinned for the other scans of its query."""
 
-    def __init__(self, listings: Listings, pin: Pin, freshness: Freshness) -> None:
+    def __init__(
+        self,
+        listings: Listings,
+        pin: Pin,
+        freshness: Freshness,
+        *,
+        absent_is_empty: bool = False,
+    ) -> None:
+        self._absent_is_empty = absent_is_empty
         self._listings = listings
         self._pin = pin
         self._view: IndexView = pin.view
@@ -83,7 +91,13 @@ class FileSource:
         )
         with self._pin.listing:
             missing = [p for p in partitions if _absent(pinned.get(p.location))]
-            found = self._listings.each(missing, self._freshness, hints) if missing else []
+            found = (
+                self._listings.each(
+                    missing, self._freshness, hints, absent_is_empty=self._absent_is_empty
+                )
+                if missing
+                else []
+            )
             for partition, listing in zip(missing, found, strict=True):
                 pinned[partition.location] = listing
             return [pinned[p.location] for p in partitions]

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from bridge.errors import PartitionAbsent
 from bridge.planner.freshness import Freshness
 from bridge.storage.port import FileListing, FileStat, Storage, data_files
 from bridge.table.model import FileList, Partition
@@ -89,8 +90,16 @@ class Listings:
     Memory is bounded by the number of files remembered; the least recently used go first.
     """
 
-    def __init__(self, storage: Storage, threads: int = 16, *, recursive: bool = False) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        threads: int = 16,
+        *,
+        recursive: bool = False,
+        ignore_absent: bool = False,
+    ) -> None:
         self._storage = storage
+        self._ignore_absent = ignore_absent
         self._recursive = recursive
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-list")
         self._cache: OrderedDict[str, tuple[float, FileList]] = OrderedDict()
@@ -102,20 +111,25 @@ class Listings:
         partitions: Sequence[Partition],
         freshness: Freshness,
         hints: pa.Array | None = None,
+        *,
+        absent_is_empty: bool = False,
     ) -> list[SharedListing]:
         """The data files of each partition: one as it is listed, several listed in parallel.
 
         Args:
             hints: paths known from the index; a store that pages is listed in parallel between
                 them.
+            absent_is_empty: a directory that does not exist is one without files.
 
         Errors:
             StorageFailure, FileUnreadable: a directory that cannot be listed fails the scan: taking
-            it as empty would lose rows. A directory that does not exist is empty, as in Hive.
+                it as empty would lose rows.
+            PartitionAbsent: it does not exist, where that can be told: object stores have none.
         """
+        check = not (absent_is_empty or self._ignore_absent)
         if len(partitions) == 1 and freshness.mode != "cached":
-            return [SharedListing(self._stream(partitions[0].location, hints))]
-        futures = [self._pool.submit(self._one, p.location, freshness) for p in partitions]
+            return [SharedListing(self._stream(partitions[0], hints, check))]
+        futures = [self._pool.submit(self._one, p, freshness, check) for p in partitions]
         try:
             return [SharedListing(iter([f.result()])) for f in futures]
         except BaseException:
@@ -137,19 +151,38 @@ class Listings:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _stream(self, location: str, hints: pa.Array | None) -> Iterator[FileList]:
+    def _stream(
+        self, partition: Partition, hints: pa.Array | None, check: bool
+    ) -> Iterator[FileList]:
+        location = partition.location
         size = _FIRST_CHUNK
+        empty = True
         pages = self._storage.pages(location, recursive=self._recursive, hints=hints)
         for page in pages:
             begin, n = 0, len(page)
             if n <= _CHUNK:
                 size = _CHUNK
+            empty = empty and n == 0
             while begin < n:
                 yield _files(page.slice(begin, begin + size), location)
                 begin += size
                 size = _CHUNK
+        if empty and check:
+            self._require(partition)
 
-    def _one(self, location: str, freshness: Freshness) -> FileList:
+    def _require(self, partition: Partition) -> None:
+        """Told only of a directory without any file: no other is looked at."""
+        if self._storage.directory_exists(partition.location):
+            return
+        whose = f"partition {partition.name}" if partition.name else "the table"
+        raise PartitionAbsent(
+            f"the directory of {whose} does not exist: {partition.location}",
+            "bring it back, or drop what is registered there; planner.ignore_absent_partitions "
+            "takes such partitions as empty",
+        )
+
+    def _one(self, partition: Partition, freshness: Freshness, check: bool) -> FileList:
+        location = partition.location
         if freshness.mode == "cached":
             with self._lock:
                 held = self._cache.get(location)
@@ -157,8 +190,11 @@ class Listings:
                     self._cache.move_to_end(location)
                     return held[1]
         started = time.monotonic()
-        files = _files(self._storage.list_all(location, recursive=self._recursive), location)
-        if freshness.mode == "cached":
+        found = self._storage.list_all(location, recursive=self._recursive)
+        if check and not len(found):
+            self._require(partition)
+        files = _files(found, location)
+        if freshness.mode == "cached" and (check or len(found)):
             self._remember(location, started, files)
         return files
 

@@ -90,7 +90,9 @@ class ScanPlan:
         self.view = pin.view
         self._planner = planner
         self._pin = pin
-        self._files = FileSource(planner.listings, pin, mode)
+        self._files = FileSource(
+            planner.listings, pin, mode, absent_is_empty=request.absent_is_empty
+        )
         # Neither the metastore nor storage is asked: the file set is the index's own.
         self.prompt = mode == SNAPSHOT and not pin.table.partition_keys
         self._lock = threading.Lock()

@@ -39,6 +39,8 @@ class ScanRequest:
             engine must apply no other filter before its own limit.
         order: with a limit, the first rows in this order are wanted.
         enforced: the engine dropped its own filter, since every file matched as a whole.
+        absent_is_empty: the engine takes a partition whose directory is gone as empty, as Hive
+            does; elsewhere it is an error, as in Trino.
     """
 
     table: TableName
@@ -54,3 +56,4 @@ class ScanRequest:
     limit: int | None = None
     order: tuple[SortKey, ...] = ()
     enforced: bool = False
+    absent_is_empty: bool = False

@@ -115,6 +115,11 @@ class HdfsStorage:
             f"{prefix}: directories vanish while it is listed", "try again when it is quiet"
         )
 
+    def directory_exists(self, uri: str) -> bool:
+        with _translated(uri):
+            found = self._status(_path(uri))
+        return found is not None and found.isdir
+
     def stat(self, uri: str) -> FileStat | None:
         with _translated(uri):
             found = self._status(_path(uri))

@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 import pyarrow as pa
 
@@ -47,6 +47,14 @@ class LocalStorage:
 
     def list_directories(self, prefix: str) -> list[str]:
         return [_ROOT + path for path in local_listing.list_directories(_path(prefix))]
+
+    def directory_exists(self, uri: str) -> bool:
+        try:
+            return S_ISDIR(Path(_path(uri)).stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise failure(error, uri) from error
 
     def stat(self, uri: str) -> FileStat | None:
         try:

@@ -229,6 +229,9 @@ class ObjectStorage:
             raise self._failure(error, prefix) from error
         return sorted(self._base + path for path in found["common_prefixes"])
 
+    def directory_exists(self, uri: str) -> bool:
+        return True
+
     def stat(self, uri: str) -> FileStat | None:
         try:
             found = obstore.head(self._store, self._key(uri))

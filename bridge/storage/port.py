@@ -155,6 +155,12 @@ class Storage(Protocol):
         """Directories right below a directory, sorted; empty if there is no such directory."""
         ...
 
+    def directory_exists(self, uri: str) -> bool:
+        """Whether there is a directory; always true of a store that has none of its own, where a
+        directory is no more than the beginning of names.
+        """
+        ...
+
     def stat(self, uri: str) -> FileStat | None:
         """A file as it is now, None if there is none."""
         ...

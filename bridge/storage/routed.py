@@ -71,6 +71,9 @@ class RoutedStorage:
     def list_directories(self, prefix: str) -> list[str]:
         return self.store(prefix).list_directories(prefix)
 
+    def directory_exists(self, uri: str) -> bool:
+        return self.store(uri).directory_exists(uri)
+
     def stat(self, uri: str) -> FileStat | None:
         return self.store(uri).stat(uri)
 

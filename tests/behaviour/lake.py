@@ -22,7 +22,7 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName
+from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName, View
 from bridge.table.partition import partition_name
 
 NAME = TableName("db", "t")
@@ -59,6 +59,12 @@ class Lake:
 
     def tables(self, schema: str) -> list[str]:
         return ["t"]
+
+    def views(self, schema: str) -> list[str]:
+        return []
+
+    def view(self, name: TableName) -> View | None:
+        return None
 
     def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
         return Table(name, self.columns, self.keys, self._uri(self.root / "t"))
@@ -184,5 +190,5 @@ def owned(plan: ScanPlan, narrow: Expression | None = None) -> set[tuple[str, st
     return set(found)
 
 
-def everything(planner: Planner) -> set[str]:
-    return kept(planner, AlwaysTrue())
+def everything(planner: Planner, **request: Any) -> set[str]:
+    return kept(planner, AlwaysTrue(), **request)

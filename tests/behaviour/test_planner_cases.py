@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from lake import NAME, Lake, age, drained, everything, kept
 
-from bridge.errors import ColumnNotFound
+from bridge.errors import ColumnNotFound, PartitionAbsent
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
+from bridge.planner.listing import Listings
+from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
@@ -210,3 +212,34 @@ def test_27_a_file_that_failed_is_told_as_such(lake: Lake) -> None:
     plan = lake.planner().plan(ScanRequest(NAME, where("x = 10")))
     drained(plan)
     assert [n.reason for n in plan.report().not_used] == ["STALE"]
+
+
+@pytest.mark.parametrize("freshness", ["live", "cached(60s)"])
+def test_a_partition_whose_directory_is_gone_is_an_error(lake: Lake, freshness: str) -> None:
+    lake.partition_values.append(("8", "gone"))
+    planner = lake.planner()
+    with pytest.raises(PartitionAbsent, match=r"p=8/q=gone does not exist.*p=8/q=gone"):
+        everything(planner, freshness=freshness)
+    # partitions that the predicate leaves out are not looked at
+    assert len(kept(planner, where("q = 'b'"), freshness=freshness)) == 2
+    # Hive takes it as empty, and what was found for Hive is no answer for Trino
+    assert len(everything(planner, freshness=freshness, absent_is_empty=True)) == 6
+    with pytest.raises(PartitionAbsent):
+        everything(planner, freshness=freshness)
+    lake.directory(("8", "gone")).mkdir(parents=True)
+    assert len(everything(planner, freshness=freshness)) == 6
+
+
+def test_absent_partitions_may_be_ignored(lake: Lake) -> None:
+    lake.partition_values.append(("8", "gone"))
+    views = lake.planner().views
+    listings = Listings(lake.storage, 4, ignore_absent=True)
+    assert len(everything(Planner(lake, views, listings, metadata_ttl=0.0))) == 6
+
+
+def test_the_directory_of_a_table_may_be_gone_too(tmp_path: Path) -> None:
+    made = Lake(tmp_path, (Column("x", INTEGER),))
+    assert everything(made.planner()) == set()
+    made.directory(()).rmdir()
+    with pytest.raises(PartitionAbsent, match="the directory of the table does not exist"):
+        everything(made.planner())
