@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.notifications import EventLog
-from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table, TableName, View
 from bridge.telemetry import METASTORE_CACHE
 
 T = TypeVar("T")
@@ -92,6 +92,12 @@ class CachedCatalog:
 
     def tables(self, schema: str) -> list[str]:
         return self._catalog.tables(schema)
+
+    def views(self, schema: str) -> list[str]:
+        return self._catalog.views(schema)
+
+    def view(self, name: TableName) -> View | None:
+        return self._catalog.view(name)
 
     def table(self, name: TableName, age: float = 0.0) -> Table:
         return self._remembered(name, _TABLE, age, lambda: self._catalog.table(name))

@@ -8,13 +8,21 @@ from types import TracebackType
 from bridge.errors import MetastoreFailure, UnsupportedTable
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings, BatchStream
-from bridge.metastore.classify import refuse_unsupported, storage_format
+from bridge.metastore.classify import refuse_unsupported, storage_format, trino_view
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 from bridge.metastore.pace import Pace
 from bridge.storage.uri import canonical
 from bridge.table.formats import INDEXED
-from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.table.model import (
+    Column,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    Table,
+    TableName,
+    View,
+)
 from bridge.table.partition import NULL_MARKER
 from bridge.types import parse_hive_type
 
@@ -58,6 +66,19 @@ class HiveCatalog:
     def tables(self, schema: str) -> list[str]:
         """Errors: SchemaNotFound."""
         return self.client.get_all_tables(schema)
+
+    def views(self, schema: str) -> list[str]:
+        """Errors: SchemaNotFound."""
+        return self.client.get_views(schema)
+
+    def view(self, name: TableName) -> View | None:
+        """Errors: SchemaNotFound, TableNotFound."""
+        found = self.client.get_table(name.schema, name.table)
+        definition = trino_view(found)
+        if definition is None:
+            return None
+        comment = (found.parameters or {}).get("comment")
+        return View(name, definition, found.owner or None, comment)
 
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""

@@ -7,6 +7,7 @@ names what gave it away.
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 
 from bridge.errors import UnsupportedTable
@@ -36,6 +37,7 @@ _OURS = {
     "JsonSerDe": "json",
 }
 
+_VIEW_PREFIX, _VIEW_SUFFIX = "/* Presto View: ", " */"
 _USE_HIVE = "query it with its own connector"
 
 
@@ -83,10 +85,26 @@ def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
     return _FORMATS.get(short, f"{descriptor.inputFormat} with {serde}")
 
 
+def trino_view(table: ttypes.Table) -> str | None:
+    """The JSON in which Trino (Presto before) describes a view that it made; None for all else."""
+    made = (table.parameters or {}).get("presto_view", "").lower() == "true"
+    text = (table.viewOriginalText or "").strip()
+    if table.tableType != "VIRTUAL_VIEW" or not made:
+        return None
+    if not text.startswith(_VIEW_PREFIX) or not text.endswith(_VIEW_SUFFIX):
+        return None
+    try:
+        encoded = text[len(_VIEW_PREFIX) : -len(_VIEW_SUFFIX)]
+        return base64.b64decode(encoded, validate=True).decode()
+    except ValueError:
+        return None
+
+
 def _view(table: ttypes.Table) -> Refusal | None:
-    if table.tableType in ("VIRTUAL_VIEW", "MATERIALIZED_VIEW") or table.viewOriginalText:
-        return Refusal("a view", f"table type {table.tableType}", "name the tables it selects from")
-    return None
+    if table.tableType not in ("VIRTUAL_VIEW", "MATERIALIZED_VIEW") and not table.viewOriginalText:
+        return None
+    kind = "a view of Trino" if trino_view(table) is not None else "a view of Hive"
+    return Refusal(kind, f"table type {table.tableType}", "name the tables it selects from")
 
 
 def _iceberg(table: ttypes.Table) -> Refusal | None:

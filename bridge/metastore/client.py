@@ -132,6 +132,19 @@ class MetastoreClient(Caller):
         """
         return self._tables_of(database, self.call("get_tables", database, pattern))
 
+    def get_views(self, database: str) -> list[str]:
+        """Views of a database, whoever made them; none where the metastore cannot tell (before
+        2.3).
+
+        Errors:
+            SchemaNotFound: the database is unknown.
+        """
+        try:
+            names = self.call("get_tables_by_type", database, "*", "VIRTUAL_VIEW")
+        except MethodUnknown:
+            names = []
+        return self._tables_of(database, names)
+
     def get_table(self, database: str, table: str) -> ttypes.Table:
         """Errors: SchemaNotFound, TableNotFound."""
         request = ttypes.GetTableRequest(dbName=database, tblName=table, capabilities=_CAPABILITIES)

@@ -184,6 +184,7 @@ service ThriftHiveMetastore {
   void alter_database(1: string dbname, 2: Database db) throws (1: MetaException o1, 2: NoSuchObjectException o2),
 
   list<string> get_tables(1: string db_name, 2: string pattern) throws (1: MetaException o1),
+  list<string> get_tables_by_type(1: string db_name, 2: string pattern, 3: string tableType) throws (1: MetaException o1),
   list<string> get_all_tables(1: string db_name) throws (1: MetaException o1),
   GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2),
   void create_table_with_environment_context(1: Table tbl, 2: EnvironmentContext environment_context)

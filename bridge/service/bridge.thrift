@@ -39,7 +39,10 @@ struct Table {
   3: list<Column> columns,    // data columns, then partition keys
   4: optional double row_count,
   5: string location,
-  6: string format            // "parquet"
+  6: string format,           // "parquet"; "view": view is told and nothing else is
+  7: optional string comment,
+  8: optional string view,    // the JSON with which Trino describes a view of its own
+  9: optional string owner
 }
 
 /* One key of an ORDER BY. */
@@ -107,7 +110,7 @@ struct PartitionEntry {
 }
 
 /* payload, little-endian, S = split_count, F = file_count:
- *   i32[S+1] first file of each split     i32[S] weight in thousandths (50..1000)   i32[S] affinity bucket, -1 none
+ *   i32[S+1] first file of each split     i32[S] weight in thousandths (50..1000)   i32[S] reserved, -1
  *   i64[F] start   i64[F] length   i64[F] file size   i64[F] modified, ms since the epoch (-1 unknown)
  *   i32[F] index into partitions
  *   i32[F+1] path offsets, then the UTF-8 bytes of the paths (canonical URIs)
@@ -142,6 +145,8 @@ service Planner {
   Health health(),
   list<string> list_schemas() throws (1: BridgeFailure failure),
   list<string> list_tables(1: string schema_name) throws (1: BridgeFailure failure),
+  /* those among the tables that are views, whoever's */
+  list<string> list_views(1: string schema_name) throws (1: BridgeFailure failure),
   /* with a query_id the table's listing begins: its scans come soon */
   Table get_table(1: string schema_name, 2: string table_name, 3: string engine, 4: string query_id) throws (1: BridgeFailure failure),
   Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),

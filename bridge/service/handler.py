@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from bridge import __version__, telemetry
 from bridge.engines.hive.translate import translate as translate_hive
 from bridge.engines.translation import Translation
 from bridge.engines.trino.translate import translate as translate_trino
-from bridge.errors import BridgeError, InvalidRequest
+from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.estimates import Estimate, row_estimate
 from bridge.planner.planner import Planner, ScanPlan
@@ -31,7 +32,7 @@ from bridge.service.plans import OpenPlans
 from bridge.service.selection import encode_selection
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
-from bridge.service.tables import describe_table
+from bridge.service.tables import describe_table, describe_view
 from bridge.service.turns import Turns
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
@@ -54,6 +55,7 @@ _OPTIONS = frozenset(
         "target_split_bytes",
         "max_files_per_split",
         "freshness",
+        "timestamp_zone",
     }
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -125,11 +127,21 @@ class PlannerHandler:
         return self._planner.catalog.tables(schema_name)
 
     @_answers_failures
+    def list_views(self, schema_name: str) -> list[str]:
+        return self._planner.catalog.views(schema_name)
+
+    @_answers_failures
     def get_table(
         self, schema_name: str, table_name: str, engine: str, query_id: str | None
     ) -> ttypes.Table:
         name = _name(schema_name, table_name)
-        table = self._planner.table(name)
+        try:
+            table = self._planner.table(name)
+        except UnsupportedTable:
+            view = self._planner.catalog.view(name) if engine == "trino" else None
+            if view is None:
+                raise
+            return describe_view(view)
         if query_id:
             self._planner.look_ahead(query_id, name)
         rows = row_estimate(self._planner.views.view(table))
@@ -245,7 +257,7 @@ class PlannerHandler:
             table=_name(request.schema_name, request.table_name),
             predicate=translation.expression,
             dropped=translation.dropped,
-            semantics=_ENGINES[request.engine][0],
+            semantics=_semantics(request.engine, options),
             engine=request.engine,
             query_id=request.query_id or "",
             pruning=_flag(options, "pruning_enabled", True),
@@ -256,6 +268,7 @@ class PlannerHandler:
                 for key in request.order or ()
             ),
             enforced=bool(request.enforced),
+            absent_is_empty=request.engine == "hive",
         )
 
     def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:
@@ -279,6 +292,14 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
     if batch.finished:
         report = json.dumps(plan_ended(source, "done").to_dict())
     return encode_batch(batch, report)
+
+
+def _semantics(engine: str, options: Mapping[str, str]) -> Semantics:
+    """Of the engine; in a zone other than UTC it does not read timestamps as they lie."""
+    semantics = _ENGINES[engine][0]
+    if options.get("timestamp_zone", "UTC") == "UTC":
+        return semantics
+    return replace(semantics, raw_timestamps=False)
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.engines.trino.types import to_trino
 from bridge.planner.estimates import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
-from bridge.table.model import Table
+from bridge.table.model import Table, View
 
 _UNKNOWN = ColumnEstimate()
 
@@ -40,4 +40,19 @@ def describe_table(table: Table, estimate: Estimate, engine: str) -> ttypes.Tabl
         row_count=estimate.rows,
         location=table.location,
         format=table.format,
+        comment=table.properties.get("comment"),
+    )
+
+
+def describe_view(view: View) -> ttypes.Table:
+    """A view that Trino made; its columns are in its definition."""
+    return ttypes.Table(
+        schema_name=view.name.schema,
+        table_name=view.name.table,
+        columns=[],
+        location="",
+        format="view",
+        comment=view.comment,
+        view=view.definition,
+        owner=view.owner,
     )

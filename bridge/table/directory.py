@@ -15,7 +15,15 @@ import numpy as np
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
 from bridge.storage.port import FileListing, Storage, data_files
 from bridge.table.infer import format_of, infer_columns
-from bridge.table.model import Column, Partition, PartitionBatch, PartitionFetch, Table, TableName
+from bridge.table.model import (
+    Column,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    Table,
+    TableName,
+    View,
+)
 from bridge.table.partition import parse_partition_name, unescape
 from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
 
@@ -48,6 +56,12 @@ class DirectoryCatalog:
 
     def tables(self, schema: str) -> list[str]:
         return [self.name.table] if schema == SCHEMA else []
+
+    def views(self, schema: str) -> list[str]:
+        return []
+
+    def view(self, name: TableName) -> View | None:
+        return None
 
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """The directory's table, looked at once.

@@ -58,6 +58,21 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A view that Trino made; every Trino that reads the catalogue reads it.
+
+    Attributes:
+        definition: JSON in Trino's own words.
+        owner: who made it; None where the catalogue does not tell.
+    """
+
+    name: TableName
+    definition: str
+    owner: str | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition.
 
@@ -114,7 +129,21 @@ class Catalog(Protocol):
 
     def schemas(self) -> list[str]: ...
 
-    def tables(self, schema: str) -> list[str]: ...
+    def tables(self, schema: str) -> list[str]:
+        """Names of tables and views. Errors: SchemaNotFound."""
+        ...
+
+    def views(self, schema: str) -> list[str]:
+        """Those among `tables` that are views. Errors: SchemaNotFound."""
+        ...
+
+    def view(self, name: TableName) -> View | None:
+        """A view that Trino made, None for whatever else bears the name.
+
+        Errors:
+            SchemaNotFound, TableNotFound.
+        """
+        ...
 
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable."""

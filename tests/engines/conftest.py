@@ -29,7 +29,7 @@ from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.table.model import TableName
 from tests.engines.everything import Everything, write_everything
-from tests.engines.stack import Stack
+from tests.engines.stack import ZONE, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,7 @@ def stack(
         "fs.hadoop.enabled": "true",
         # By default it cuts timestamps to milliseconds.
         "hive.timestamp-precision": "MICROSECONDS",
+        "hive.parquet.time-zone": "UTC",
     }
     directory = tmp_path_factory.mktemp("stack")
     plugins = {"skipbridge": plugin_476, **stock_plugins("hive")}
@@ -200,12 +201,15 @@ def _stack(
     tour = Path(__file__).parents[2] / "docker" / "trino" / "catalog" / "bridge.properties"
     catalog = dict(line.split("=", 1) for line in tour.read_text().split() if "=" in line)
     catalog["skipbridge.planner"] = f"{LOOPBACK}:{planner_port}"
+    # INT96 does not depend on where the tests run; a second catalog reads it in another zone.
+    catalog["hive.parquet.time-zone"] = "UTC"
+    zoned = {**catalog, "hive.parquet.time-zone": ZONE}
     running = Stack(directory, metastore.uri, planner_port, 0, everything)
     running.start_planner()
     try:
         spec = TrinoSpec(
             directory=directory / "trino",
-            catalogs={"bridge": catalog, **(catalogs or {})},
+            catalogs={"bridge": catalog, "zoned": zoned, **(catalogs or {})},
             plugins=plugins,
             version=version,
             port=0,

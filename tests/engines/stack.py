@@ -4,19 +4,29 @@ own.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import trino
 
+from bridge.config import Config, Setting
+from bridge.index.kinds.request import Asked
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
 from bridge.servers.planner import start_planner
 from bridge.servers.process import Server
+from bridge.table.model import Column, Table, TableName
 from tests.engines.everything import Everything
 
 # The compose tour's files are the ones that are tested.
+ZONE = "America/Los_Angeles"
+"""In which catalog ``zoned`` reads timestamps that are kept in UTC."""
 _TOUR = Path(__file__).parents[2] / "docker"
 
 
@@ -60,19 +70,21 @@ class Stack:
             self._planner = None
         self.start_planner()
 
-    def query(self, sql: str, session: Mapping[str, str] | None = None) -> list[Any]:
+    def query(
+        self, sql: str, session: Mapping[str, str] | None = None, catalog: str = "bridge"
+    ) -> list[Any]:
         connection = trino.dbapi.connect(
             host="127.0.0.1",
             port=self.trino_port,
             user="test",
-            catalog="bridge",
-            session_properties={f"bridge.{k}": v for k, v in (session or {}).items()},
+            catalog=catalog,
+            session_properties={f"{catalog}.{k}": v for k, v in (session or {}).items()},
         )
         cursor = connection.cursor()
         cursor.execute(sql)
         return [list(row) for row in cursor.fetchall()]
 
-    def kept_files(self, sql: str, *, answers: bool = False) -> int:
+    def kept_files(self, sql: str, *, answers: bool = False, catalog: str = "bridge") -> int:
         """Files that the planner kept for a query, as the engine's own metrics tell it.
 
         Args:
@@ -80,8 +92,36 @@ class Stack:
                 what statistics answer has no scan, hence no files.
         """
         scanned = None if answers else {"metadata_answers_enabled": "false"}
-        rows = self.query(f"EXPLAIN ANALYZE VERBOSE {sql}", scanned)
+        rows = self.query(f"EXPLAIN ANALYZE VERBOSE {sql}", scanned, catalog)
         text = "\n".join(row[0] for row in rows)
         found = re.findall(r"skipbridge[. ]files[. ]kept.*?(?:total=|count=|=\s*)(\d+)", text)
         assert found or "TableScan" not in text, text
         return min((int(n) for n in found), default=0)
+
+
+def register(
+    stack: Stack,
+    name: str,
+    directory: Path,
+    columns: tuple[Column, ...],
+    *,
+    index: bool = True,
+    kinds: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Makes a table in schema ``laws`` of a directory's Parquet files, and indexes it."""
+    past = time.time() - 60
+    for file in directory.glob("*.parquet"):
+        os.utime(file, (past, past))
+    table = Table(TableName("laws", name), columns, (), f"file://{directory}")
+    with MetastoreClient(stack.metastore_uri) as client:
+        register_table(client, table.name, table, [])
+    if index:
+        config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
+        index_table(
+            config,
+            f"laws.{name}",
+            local=True,
+            asked=Asked(tuple(kinds)),
+            progress=lambda d, t: None,
+            say=lambda text: None,
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import time
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,13 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import register_table
-from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
-from bridge.table.model import Column, Table, TableName
+from bridge.table.model import Column
 from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, TIMESTAMP, decimal, parse_hive_type
-from tests.engines.stack import Stack
+from tests.engines.stack import Stack, register
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +25,6 @@ class Made:
 
     directory: Path
     files: int
-
-
-def _register(
-    stack: Stack, name: str, directory: Path, columns: tuple[Column, ...], *, index: bool = True
-) -> None:
-    past = time.time() - 60
-    for file in directory.glob("*.parquet"):
-        os.utime(file, (past, past))
-    table = Table(TableName("laws", name), columns, (), f"file://{directory}")
-    with MetastoreClient(stack.metastore_uri) as client:
-        register_table(client, table.name, table, [])
-    if index:
-        config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
-        index_table(
-            config, f"laws.{name}", local=True, progress=lambda d, t: None, say=lambda text: None
-        )
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +76,7 @@ def evolved(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Made:
         Column("money", decimal(20, 2)),
         Column("st", parse_hive_type("struct<a:bigint,b:string>")),
     )
-    _register(stack, "evolved", directory, columns)
+    register(stack, "evolved", directory, columns)
     return Made(directory, 7)
 
 
@@ -191,7 +171,7 @@ def ranges(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Made:
         ids = pa.array(range(n * 100_000, (n + 1) * 100_000))
         table = pa.table({"id": ids, "noise": noise.integers(0, 2**62, 100_000)})
         pq.write_table(table, directory / f"f{n}.parquet", row_group_size=7_000)
-    _register(stack, "ranges", directory, (Column("id", BIGINT), Column("noise", BIGINT)))
+    register(stack, "ranges", directory, (Column("id", BIGINT), Column("noise", BIGINT)))
     return Made(directory, 3)
 
 
@@ -210,7 +190,7 @@ def test_file_that_changed_since_planning_is_an_error(
     directory = tmp_path_factory.mktemp("frozen")
     file = directory / "f.parquet"
     pq.write_table(pa.table({"id": list(range(10))}), file)
-    _register(stack, "frozen", directory, (Column("id", BIGINT),))
+    register(stack, "frozen", directory, (Column("id", BIGINT),))
     with MetastoreClient(stack.metastore_uri) as client:
         table = client.get_table("laws", "frozen")
         table.parameters["skipbridge.freshness"] = "snapshot"
@@ -234,7 +214,7 @@ def test_damaged_file_is_one_clear_error(
     whole = (directory / "good.parquet").read_bytes()
     bad = whole[: len(whole) // 2] if damage == "cut" else b"id,name\n1,x\n" * 20
     (directory / "bad.parquet").write_bytes(bad)
-    _register(stack, f"damaged_{damage}", directory, (Column("id", BIGINT),))
+    register(stack, f"damaged_{damage}", directory, (Column("id", BIGINT),))
     with pytest.raises(Exception, match=r"bad\.parquet"):
         stack.query(f"SELECT sum(id) FROM laws.damaged_{damage}")
 
@@ -255,6 +235,6 @@ def test_text_type_of_a_column_disagrees(
 ) -> None:
     directory = tmp_path_factory.mktemp("disagree")
     pq.write_table(pa.table({"id": ["a", "b"]}), directory / "f.parquet")
-    _register(stack, "disagree", directory, (Column("id", INTEGER), Column("s", STRING)))
+    register(stack, "disagree", directory, (Column("id", INTEGER), Column("s", STRING)))
     with pytest.raises(Exception, match="id"):
         stack.query("SELECT sum(id) FROM laws.disagree")

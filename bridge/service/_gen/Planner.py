@@ -34,6 +34,14 @@ class Iface(object):
         """
         pass
 
+    def list_views(self, schema_name):
+        """
+        Parameters:
+         - schema_name
+
+        """
+        pass
+
     def get_table(self, schema_name, table_name, engine, query_id):
         """
         Parameters:
@@ -228,6 +236,40 @@ class Client(Iface):
         if result.failure is not None:
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_tables failed: unknown result")
+
+    def list_views(self, schema_name):
+        """
+        Parameters:
+         - schema_name
+
+        """
+        self.send_list_views(schema_name)
+        return self.recv_list_views()
+
+    def send_list_views(self, schema_name):
+        self._oprot.writeMessageBegin('list_views', TMessageType.CALL, self._seqid)
+        args = list_views_args()
+        args.schema_name = schema_name
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_list_views(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = list_views_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.failure is not None:
+            raise result.failure
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "list_views failed: unknown result")
 
     def get_table(self, schema_name, table_name, engine, query_id):
         """
@@ -629,6 +671,7 @@ class Processor(Iface, TProcessor):
         self._processMap["health"] = Processor.process_health
         self._processMap["list_schemas"] = Processor.process_list_schemas
         self._processMap["list_tables"] = Processor.process_list_tables
+        self._processMap["list_views"] = Processor.process_list_views
         self._processMap["get_table"] = Processor.process_get_table
         self._processMap["plan"] = Processor.process_plan
         self._processMap["narrow"] = Processor.process_narrow
@@ -733,6 +776,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("list_tables", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_list_views(self, seqid, iprot, oprot):
+        args = list_views_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = list_views_result()
+        try:
+            result.success = self._handler.list_views(args.schema_name)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except BridgeFailure as failure:
+            msg_type = TMessageType.REPLY
+            result.failure = failure
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("list_views", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1461,6 +1530,173 @@ class list_tables_result(object):
         return not (self == other)
 all_structs.append(list_tables_result)
 list_tables_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
+)
+
+
+class list_views_args(object):
+    """
+    Attributes:
+     - schema_name
+
+    """
+
+    __slots__ = (
+        'schema_name',
+    )
+
+
+    def __init__(self, schema_name=None,):
+        self.schema_name = schema_name
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.schema_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('list_views_args')
+        if self.schema_name is not None:
+            oprot.writeFieldBegin('schema_name', TType.STRING, 1)
+            oprot.writeString(self.schema_name.encode('utf-8') if sys.version_info[0] == 2 else self.schema_name)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(list_views_args)
+list_views_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'schema_name', 'UTF8', None, ),  # 1
+)
+
+
+class list_views_result(object):
+    """
+    Attributes:
+     - success
+     - failure
+
+    """
+
+    __slots__ = (
+        'success',
+        'failure',
+    )
+
+
+    def __init__(self, success=None, failure=None,):
+        self.success = success
+        self.failure = failure
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.LIST:
+                    self.success = []
+                    (_etype110, _size107) = iprot.readListBegin()
+                    for _i111 in range(_size107):
+                        _elem112 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem112)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.failure = BridgeFailure()
+                    self.failure.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('list_views_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.LIST, 0)
+            oprot.writeListBegin(TType.STRING, len(self.success))
+            for iter113 in self.success:
+                oprot.writeString(iter113.encode('utf-8') if sys.version_info[0] == 2 else iter113)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.failure is not None:
+            oprot.writeFieldBegin('failure', TType.STRUCT, 1)
+            self.failure.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(list_views_result)
+list_views_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )

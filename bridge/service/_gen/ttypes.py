@@ -437,6 +437,9 @@ class Table(object):
      - row_count
      - location
      - format
+     - comment
+     - view
+     - owner
 
     """
 
@@ -447,16 +450,22 @@ class Table(object):
         'row_count',
         'location',
         'format',
+        'comment',
+        'view',
+        'owner',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None,):
+    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None, comment=None, view=None, owner=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.columns = columns
         self.row_count = row_count
         self.location = location
         self.format = format
+        self.comment = comment
+        self.view = view
+        self.owner = owner
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -503,6 +512,21 @@ class Table(object):
                     self.format = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRING:
+                    self.comment = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRING:
+                    self.view = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.STRING:
+                    self.owner = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -539,6 +563,18 @@ class Table(object):
         if self.format is not None:
             oprot.writeFieldBegin('format', TType.STRING, 6)
             oprot.writeString(self.format.encode('utf-8') if sys.version_info[0] == 2 else self.format)
+            oprot.writeFieldEnd()
+        if self.comment is not None:
+            oprot.writeFieldBegin('comment', TType.STRING, 7)
+            oprot.writeString(self.comment.encode('utf-8') if sys.version_info[0] == 2 else self.comment)
+            oprot.writeFieldEnd()
+        if self.view is not None:
+            oprot.writeFieldBegin('view', TType.STRING, 8)
+            oprot.writeString(self.view.encode('utf-8') if sys.version_info[0] == 2 else self.view)
+            oprot.writeFieldEnd()
+        if self.owner is not None:
+            oprot.writeFieldBegin('owner', TType.STRING, 9)
+            oprot.writeString(self.owner.encode('utf-8') if sys.version_info[0] == 2 else self.owner)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1901,6 +1937,9 @@ Table.thrift_spec = (
     (4, TType.DOUBLE, 'row_count', None, None, ),  # 4
     (5, TType.STRING, 'location', 'UTF8', None, ),  # 5
     (6, TType.STRING, 'format', 'UTF8', None, ),  # 6
+    (7, TType.STRING, 'comment', 'UTF8', None, ),  # 7
+    (8, TType.STRING, 'view', 'UTF8', None, ),  # 8
+    (9, TType.STRING, 'owner', 'UTF8', None, ),  # 9
 )
 all_structs.append(SortKey)
 SortKey.thrift_spec = (

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from bridge.errors import UnsupportedTable
 from bridge.metastore._gen import ttypes
-from bridge.metastore.classify import refusal, refuse_unsupported, storage_format
+from bridge.metastore.classify import refusal, refuse_unsupported, storage_format, trino_view
 from bridge.table.formats import INDEXED
 
 HIVE = "org.apache.hadoop.hive.ql.io."
@@ -108,3 +110,24 @@ def test_orc_is_for_those_who_ask_for_it() -> None:
         refuse_unsupported(table(classes=text), INDEXED)
     with pytest.raises(UnsupportedTable, match="ACID"):
         refuse_unsupported(table({"transactional": "true"}, classes=orc), INDEXED)
+
+
+def test_views_of_trino_are_told_from_those_of_hive() -> None:
+    definition = '{"originalSql": "SELECT 1 AS \u00e4"}'
+    encoded = base64.b64encode(definition.encode()).decode()
+    made = {"presto_view": "true", "comment": "Presto View"}
+    view = table(made, tableType="VIRTUAL_VIEW", viewOriginalText=f"/* Presto View: {encoded} */")
+    assert trino_view(view) == definition
+    for other in (
+        table({}, tableType="VIRTUAL_VIEW", viewOriginalText="SELECT 1"),
+        table(made, tableType="VIRTUAL_VIEW", viewOriginalText="SELECT 1"),
+        table(made, tableType="VIRTUAL_VIEW", viewOriginalText="/* Presto View: %% */"),
+        table(made, tableType="VIRTUAL_VIEW"),
+        table(made),
+    ):
+        assert trino_view(other) is None
+    with pytest.raises(UnsupportedTable, match="a view of Trino"):
+        refuse_unsupported(view)
+    hives = table({}, tableType="VIRTUAL_VIEW", viewOriginalText="SELECT 1")
+    with pytest.raises(UnsupportedTable, match=r"d\.t is a view of Hive"):
+        refuse_unsupported(hives)

@@ -32,7 +32,9 @@ from bridge.errors import (
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
+from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
+from bridge.types import TRINO
 
 
 def at_least(column: str, value: int) -> str:
@@ -120,6 +122,12 @@ def test_unknown_tables_engines_options_and_values(client: PlannerClient) -> Non
         with pytest.raises(InvalidRequest, match="not a table"):
             client.plan(schema, table)
     assert client.health().open_plans == 0
+
+
+def test_9_in_another_zone_timestamps_in_utc_are_not_read_as_they_lie() -> None:
+    zoned = _semantics("trino", {"timestamp_zone": "America/Los_Angeles"})
+    assert not zoned.raw_timestamps and zoned.nan is TRINO.nan
+    assert _semantics("trino", {}) == _semantics("trino", {"timestamp_zone": "UTC"}) == TRINO
 
 
 def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerClient) -> None:

@@ -3,9 +3,11 @@ package io.skipbridge.trino;
 import io.airlift.units.Duration;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
+import org.joda.time.DateTimeZone;
 
 import java.util.List;
 import java.util.Map;
+import java.util.TimeZone;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -17,13 +19,16 @@ public record BridgeConfig(
         java.time.Duration plannerTimeout,
         boolean pruningEnabled,
         Duration dynamicFilterWait,
+        String timeZone,
         Map<String, String> fileSystemProperties)
 {
     public static final String PLANNER = "skipbridge.planner";
     static final String PLANNER_TIMEOUT = "skipbridge.planner.timeout";
     static final String PRUNING_ENABLED = "skipbridge.pruning-enabled";
     static final String DYNAMIC_FILTER_WAIT = "skipbridge.dynamic-filter-wait";
-    private static final List<String> NAMES = List.of(PLANNER, PLANNER_TIMEOUT, PRUNING_ENABLED, DYNAMIC_FILTER_WAIT);
+    static final String TIME_ZONE = "skipbridge.parquet.time-zone";
+    static final String HIVE_TIME_ZONE = "hive.parquet.time-zone";
+    private static final List<String> NAMES = List.of(PLANNER, PLANNER_TIMEOUT, PRUNING_ENABLED, DYNAMIC_FILTER_WAIT, TIME_ZONE, HIVE_TIME_ZONE);
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
 
     static BridgeConfig parse(Map<String, String> properties)
@@ -42,6 +47,7 @@ public record BridgeConfig(
                 java.time.Duration.ofMillis(duration(PLANNER_TIMEOUT, properties.getOrDefault(PLANNER_TIMEOUT, "30s")).toMillis()),
                 bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
                 duration(DYNAMIC_FILTER_WAIT, properties.getOrDefault(DYNAMIC_FILTER_WAIT, "1s")),
+                timeZone(properties.get(TIME_ZONE), properties.get(HIVE_TIME_ZONE)),
                 Map.copyOf(fileSystem));
     }
 
@@ -49,8 +55,8 @@ public record BridgeConfig(
     @Override
     public String toString()
     {
-        return "BridgeConfig[planners=%s, plannerTimeout=%s, pruningEnabled=%s, dynamicFilterWait=%s, fileSystemProperties=%s]".formatted(
-                planners, plannerTimeout, pruningEnabled, dynamicFilterWait, new TreeSet<>(fileSystemProperties.keySet()));
+        return "BridgeConfig[planners=%s, plannerTimeout=%s, pruningEnabled=%s, dynamicFilterWait=%s, timeZone=%s, fileSystemProperties=%s]".formatted(
+                planners, plannerTimeout, pruningEnabled, dynamicFilterWait, timeZone, new TreeSet<>(fileSystemProperties.keySet()));
     }
 
     private static List<PlannerAddress> planners(String value)
@@ -70,6 +76,23 @@ public record BridgeConfig(
         }
         catch (IllegalArgumentException e) {
             throw invalid("%s: '%s' is not a duration such as 30s or 500ms".formatted(name, value));
+        }
+    }
+
+    /** The zone's id, UTC for whatever is the same; that of the JVM by default, as in Trino's hive connector. */
+    private static String timeZone(String own, String hives)
+    {
+        if (own != null && hives != null && !own.strip().equals(hives.strip())) {
+            throw invalid("%s is '%s' and %s is '%s': they mean the same, set one".formatted(TIME_ZONE, own, HIVE_TIME_ZONE, hives));
+        }
+        String name = own != null ? TIME_ZONE : HIVE_TIME_ZONE;
+        String value = own != null ? own : hives;
+        try {
+            DateTimeZone zone = value == null ? DateTimeZone.forTimeZone(TimeZone.getDefault()) : DateTimeZone.forID(value.strip());
+            return zone.isFixed() && zone.getOffset(0) == 0 ? DateTimeZone.UTC.getID() : zone.getID();
+        }
+        catch (IllegalArgumentException e) {
+            throw invalid("%s: '%s' is not a time zone such as UTC or America/New_York".formatted(name, value == null ? TimeZone.getDefault().getID() : value));
         }
     }
 

@@ -29,6 +29,7 @@ public class BridgeConnector
     private final Planners planners;
     private final BridgeSplitManager splitManager;
     private final FileOpener files;
+    private final String timeZone;
     private final BridgePageSourceProviderFactory pageSources;
     private final List<PropertyMetadata<?>> sessionProperties;
     private final Map<ConnectorTransactionHandle, BridgeMetadata> transactions = new ConcurrentHashMap<>();
@@ -36,6 +37,7 @@ public class BridgeConnector
     BridgeConnector(BridgeConfig config, ConnectorContext context)
     {
         this.context = context;
+        this.timeZone = config.timeZone();
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
         this.files = FileOpener.create(config.fileSystemProperties(), context);
@@ -48,7 +50,7 @@ public class BridgeConnector
     {
         checkConnectorSupports(READ_UNCOMMITTED, isolationLevel);
         BridgeTransaction transaction = new BridgeTransaction(UUID.randomUUID());
-        transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager()));
+        transactions.put(transaction, new BridgeMetadata(planners, context.getTypeManager(), timeZone));
         return transaction;
     }
 

@@ -2,10 +2,12 @@ package io.skipbridge.trino;
 
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
+import org.joda.time.DateTimeZone;
 import org.junit.jupiter.api.Test;
 
 import java.util.List;
 import java.util.Map;
+import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -38,6 +40,18 @@ class TestBridgeConfig
         assertFalse(config.pruningEnabled());
         assertEquals(0, config.dynamicFilterWait().getValue(TimeUnit.SECONDS));
         assertEquals(Map.of("s3.region", "eu-west-1"), config.fileSystemProperties());
+    }
+
+    @Test
+    void zoneIsTrinosOwnProperty()
+    {
+        assertEquals(DateTimeZone.forTimeZone(TimeZone.getDefault()).getOffset(0), DateTimeZone.forID(BridgeConfig.parse(Map.of()).timeZone()).getOffset(0));
+        assertEquals("America/New_York", BridgeConfig.parse(Map.of("hive.parquet.time-zone", "America/New_York")).timeZone());
+        assertEquals("UTC", BridgeConfig.parse(Map.of("skipbridge.parquet.time-zone", "Etc/UTC")).timeZone());
+        assertEquals("UTC", BridgeConfig.parse(Map.of("hive.parquet.time-zone", "UTC", "skipbridge.parquet.time-zone", "UTC")).timeZone());
+        assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("hive.parquet.time-zone", "UTC", "skipbridge.parquet.time-zone", "Asia/Tokyo")));
+        TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("hive.parquet.time-zone", "Mars/Olympus")));
+        assertTrue(failure.getMessage().contains("Mars/Olympus"), failure.getMessage());
     }
 
     @Test

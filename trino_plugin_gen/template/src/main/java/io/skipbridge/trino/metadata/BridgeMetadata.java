@@ -2,6 +2,8 @@ package io.skipbridge.trino.metadata;
 
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.wire.BridgeFailure;
+import io.skipbridge.trino.wire.PlannerClient;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.AggregateFunction;
 import io.trino.spi.connector.AggregationApplicationResult;
@@ -12,6 +14,7 @@ import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTableMetadata;
 import io.trino.spi.connector.ConnectorTableVersion;
+import io.trino.spi.connector.ConnectorViewDefinition;
 import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.ConstraintApplicationResult;
 import io.trino.spi.connector.LimitApplicationResult;
@@ -25,6 +28,7 @@ import io.trino.spi.statistics.Estimate;
 import io.trino.spi.statistics.TableStatistics;
 import io.trino.spi.type.TypeManager;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -43,15 +47,18 @@ public class BridgeMetadata
 {
     private final Planners planners;
     private final TypeManager types;
+    private final String timeZone;
     private final PlannerAnswers answers;
     private final Pushdown pushdown;
     private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
 
-    public BridgeMetadata(Planners planners, TypeManager types)
+    /** @param timeZone in which timestamps that are kept in UTC are read */
+    public BridgeMetadata(Planners planners, TypeManager types, String timeZone)
     {
         this.planners = planners;
         this.types = types;
-        this.answers = new PlannerAnswers(planners);
+        this.timeZone = timeZone;
+        this.answers = new PlannerAnswers(planners, timeZone);
         this.pushdown = new Pushdown(answers);
     }
 
@@ -64,19 +71,60 @@ public class BridgeMetadata
     @Override
     public List<SchemaTableName> listTables(ConnectorSession session, Optional<String> schemaName)
     {
+        return names(session, schemaName, PlannerClient::listTables);
+    }
+
+    @Override
+    public List<SchemaTableName> listViews(ConnectorSession session, Optional<String> schemaName)
+    {
+        return names(session, schemaName, PlannerClient::listViews);
+    }
+
+    @Override
+    public Map<SchemaTableName, ConnectorViewDefinition> getViews(ConnectorSession session, Optional<String> schemaName)
+    {
+        Map<SchemaTableName, ConnectorViewDefinition> views = new HashMap<>();
+        for (SchemaTableName name : listViews(session, schemaName)) {
+            try {
+                getView(session, name).ifPresent(view -> views.put(name, view));
+            }
+            catch (TrinoException e) {
+                // one that is refused, of Hive for instance, must not hide the others
+            }
+        }
+        return views;
+    }
+
+    @Override
+    public Optional<ConnectorViewDefinition> getView(ConnectorSession session, SchemaTableName name)
+    {
+        if (SystemTableKind.of(name).isPresent()) {
+            return Optional.empty();
+        }
+        return table(session, name).flatMap(TableColumns::view);
+    }
+
+    private interface Names
+    {
+        List<String> of(PlannerClient client, String schema)
+                throws IOException, BridgeFailure;
+    }
+
+    private List<SchemaTableName> names(ConnectorSession session, Optional<String> schemaName, Names source)
+    {
         List<SchemaTableName> names = new ArrayList<>();
         for (String schema : schemaName.map(List::of).orElseGet(() -> listSchemaNames(session))) {
-            for (String table : tableNames(session, schema)) {
+            for (String table : names(session, schema, source)) {
                 names.add(new SchemaTableName(schema, table));
             }
         }
         return names;
     }
 
-    private List<String> tableNames(ConnectorSession session, String schema)
+    private List<String> names(ConnectorSession session, String schema, Names source)
     {
         try {
-            return planners.call(session.getQueryId(), client -> client.listTables(schema));
+            return planners.call(session.getQueryId(), client -> source.of(client, schema));
         }
         catch (TrinoException e) {
             if (MissingEntity.schema(e)) {
@@ -89,16 +137,20 @@ public class BridgeMetadata
     @Override
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
-        if (start.isPresent() || end.isPresent()) {
-            throw new TrinoException(NOT_SUPPORTED, "Table %s: versioned reads (FOR VERSION AS OF) are not supported".formatted(name));
+        if (table(session, name).isEmpty()) {
+            return null;
         }
-        return table(session, name).map(table -> BridgeTableHandle.all(name)).orElse(null);
+        if (start.isPresent() || end.isPresent()) {
+            throw new TrinoException(NOT_SUPPORTED, "This connector does not support versioned tables");
+        }
+        return BridgeTableHandle.all(name, timeZone);
     }
 
     @Override
     public ConnectorTableMetadata getTableMetadata(ConnectorSession session, ConnectorTableHandle handle)
     {
-        return new ConnectorTableMetadata(((BridgeTableHandle) handle).name(), table(session, handle).metadata());
+        TableColumns table = table(session, handle);
+        return new ConnectorTableMetadata(((BridgeTableHandle) handle).name(), table.metadata(), Map.of(), table.description().comment());
     }
 
     @Override
@@ -110,12 +162,7 @@ public class BridgeMetadata
     @Override
     public ColumnMetadata getColumnMetadata(ConnectorSession session, ConnectorTableHandle handle, ColumnHandle column)
     {
-        BridgeColumnHandle bridgeColumn = (BridgeColumnHandle) column;
-        return ColumnMetadata.builder()
-                .setName(bridgeColumn.name())
-                .setType(bridgeColumn.type())
-                .setHidden(bridgeColumn.kind().hidden())
-                .build();
+        return table(session, handle).metadata((BridgeColumnHandle) column);
     }
 
     @Override
@@ -124,7 +171,10 @@ public class BridgeMetadata
         List<RelationColumnsMetadata> relations = new ArrayList<>();
         for (SchemaTableName name : relationFilter.apply(Set.copyOf(listTables(session, schemaName)))) {
             try {
-                table(session, name).ifPresent(table -> relations.add(RelationColumnsMetadata.forTable(name, table.metadata())));
+                table(session, name).map(table -> table.view()
+                                .map(view -> RelationColumnsMetadata.forView(name, view.getColumns()))
+                                .orElseGet(() -> RelationColumnsMetadata.forTable(name, table.metadata())))
+                        .ifPresent(relations::add);
             }
             catch (TrinoException e) {
                 // one table the planner refuses must not hide the others from information_schema

@@ -17,6 +17,7 @@ import static java.util.Objects.requireNonNull;
  * <p>{@code filter} is either a hint, with the whole predicate kept by the engine, or {@code enforced}: every row of every file planned
  * satisfies it, and the engine has dropped it. What comes after a filter was enforced is a hint again.
  *
+ * @param timeZone in which timestamps that are kept in UTC are read, INT96 among them
  * @param limit so many rows suffice, of a scan that nothing else filters; with {@code order} the first of them
  * @param planner the process that holds the file set the query was answered for
  * @param answer rows that need no file at all
@@ -24,6 +25,7 @@ import static java.util.Objects.requireNonNull;
 public record BridgeTableHandle(
         String schemaName,
         String tableName,
+        String timeZone,
         ScanFilter filter,
         boolean enforced,
         ScanFilter hint,
@@ -37,6 +39,7 @@ public record BridgeTableHandle(
     {
         requireNonNull(schemaName, "schemaName is null");
         requireNonNull(tableName, "tableName is null");
+        requireNonNull(timeZone, "timeZone is null");
         requireNonNull(filter, "filter is null");
         requireNonNull(hint, "hint is null");
         requireNonNull(limit, "limit is null");
@@ -45,10 +48,19 @@ public record BridgeTableHandle(
         requireNonNull(answer, "answer is null");
     }
 
-    static BridgeTableHandle all(SchemaTableName name)
+    static BridgeTableHandle all(SchemaTableName name, String timeZone)
     {
         return new BridgeTableHandle(
-                name.getSchemaName(), name.getTableName(), ScanFilter.ALL, false, ScanFilter.ALL, OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty());
+                name.getSchemaName(),
+                name.getTableName(),
+                timeZone,
+                ScanFilter.ALL,
+                false,
+                ScanFilter.ALL,
+                OptionalLong.empty(),
+                List.of(),
+                Optional.empty(),
+                Optional.empty());
     }
 
     SchemaTableName name()
@@ -76,22 +88,22 @@ public record BridgeTableHandle(
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, newFilter, newEnforced, hint, limit, order, newPlanner.or(() -> planner), answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, newFilter, newEnforced, hint, limit, order, newPlanner.or(() -> planner), answer);
     }
 
     BridgeTableHandle withHint(ScanFilter newHint)
     {
-        return new BridgeTableHandle(schemaName, tableName, filter, enforced, newHint, limit, order, planner, answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, newHint, limit, order, planner, answer);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, filter, enforced, hint, OptionalLong.of(newLimit), newOrder, planner, answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, hint, OptionalLong.of(newLimit), newOrder, planner, answer);
     }
 
     BridgeTableHandle withAnswer(KnownRows newAnswer)
     {
-        return new BridgeTableHandle(schemaName, tableName, filter, enforced, hint, limit, order, planner, Optional.of(newAnswer));
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, hint, limit, order, planner, Optional.of(newAnswer));
     }
 
     @Override

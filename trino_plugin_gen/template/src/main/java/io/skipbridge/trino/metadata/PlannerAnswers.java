@@ -32,13 +32,15 @@ final class PlannerAnswers
     private record Scanned(String queryId, SchemaTableName table) {}
 
     private final Planners planners;
+    private final String timeZone;
     private final Map<Asked, Answer> answers = new ConcurrentHashMap<>();
     private final Map<Estimated, Optional<TableDescription>> estimates = new ConcurrentHashMap<>();
     private final Map<Scanned, String> endpoints = new ConcurrentHashMap<>();
 
-    PlannerAnswers(Planners planners)
+    PlannerAnswers(Planners planners, String timeZone)
     {
         this.planners = planners;
+        this.timeZone = timeZone;
     }
 
     /** Whether every row of every file that the filter leaves satisfies it. */
@@ -83,8 +85,8 @@ final class PlannerAnswers
         return Optional.ofNullable(endpoints.get(new Scanned(session.getQueryId(), table))).filter(known -> !known.isEmpty());
     }
 
-    private static PlanRequest request(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    private PlanRequest request(ConnectorSession session, SchemaTableName table, ScanFilter filter)
     {
-        return new PlanRequest(table.getSchemaName(), table.getTableName(), session.getQueryId(), "", filter.written(), List.of(), OptionalLong.empty(), Map.of());
+        return new PlanRequest(table.getSchemaName(), table.getTableName(), session.getQueryId(), "", filter.written(), List.of(), OptionalLong.empty(), PlanRequest.zoneOption(timeZone));
     }
 }

@@ -3,6 +3,7 @@ package io.skipbridge.trino.metadata;
 import io.skipbridge.trino.wire.ColumnDescription;
 import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.connector.ColumnMetadata;
+import io.trino.spi.connector.ConnectorViewDefinition;
 import io.trino.spi.type.TypeManager;
 
 import java.util.ArrayList;
@@ -12,7 +13,7 @@ import java.util.Map;
 import java.util.Optional;
 
 /** A described table in the engine's words: its handles by name, the hidden columns last. */
-record TableColumns(TableDescription description, Map<String, BridgeColumnHandle> handles, List<ColumnMetadata> metadata)
+record TableColumns(TableDescription description, Map<String, BridgeColumnHandle> handles, List<ColumnMetadata> metadata, Optional<ConnectorViewDefinition> view)
 {
     private static final List<BridgeColumnHandle> HIDDEN = List.of(
             BridgeColumnHandle.PATH,
@@ -22,6 +23,9 @@ record TableColumns(TableDescription description, Map<String, BridgeColumnHandle
 
     static TableColumns of(TableDescription table, TypeManager types)
     {
+        if (table.view().isPresent()) {
+            return new TableColumns(table, Map.of(), List.of(), Optional.of(ViewReader.read(table)));
+        }
         Map<String, BridgeColumnHandle> handles = new LinkedHashMap<>();
         List<ColumnMetadata> metadata = new ArrayList<>();
         int keys = 0;
@@ -45,6 +49,14 @@ record TableColumns(TableDescription description, Map<String, BridgeColumnHandle
                 metadata.add(ColumnMetadata.builder().setName(hidden.name()).setType(hidden.type()).setHidden(true).build());
             }
         }
-        return new TableColumns(table, handles, List.copyOf(metadata));
+        return new TableColumns(table, handles, List.copyOf(metadata), Optional.empty());
+    }
+
+    ColumnMetadata metadata(BridgeColumnHandle column)
+    {
+        return metadata.stream()
+                .filter(known -> known.getName().equals(column.name()))
+                .findFirst()
+                .orElseGet(() -> ColumnMetadata.builder().setName(column.name()).setType(column.type()).setHidden(column.kind().hidden()).build());
     }
 }

@@ -79,7 +79,7 @@ final class BridgePageSource
             }
             int file = group.fileOfRow(reader.lastBatchStartRow());
             current = group.file(file).path();
-            SourcePage mapped = new MappedSourcePage(page, columnOfChannel, constants(file));
+            SourcePage mapped = new MappedSourcePage(page, columnOfChannel, constants(file), group.schema()::unsigned);
             if (joiner.isEmpty() && page.getPositionCount() >= LAZY_POSITIONS) {
                 return mapped;
             }
@@ -139,6 +139,7 @@ final class BridgePageSource
         ParquetReader closing = reader;
         reader = null;
         group = null;
+        counters.read(closing.getMetrics());
         closing.close();
     }
 

@@ -31,7 +31,7 @@ final class ChunkFooter
     private int offsetIndexLength;
     private long columnIndex = -1;
     private int columnIndexLength;
-    private long bloomFilter;
+    private boolean encrypted;
     private Set<Encoding> encodings = Set.of();
     private EncodingStats encodingStats;
     private Statistics statistics;
@@ -51,6 +51,10 @@ final class ChunkFooter
                 case 5 -> offsetIndexLength = reader.i32();
                 case 6 -> columnIndex = reader.i64();
                 case 7 -> columnIndexLength = reader.i32();
+                case 8 -> {
+                    encrypted = true;
+                    reader.skip();
+                }
                 default -> reader.skip();
             }
         }
@@ -86,7 +90,6 @@ final class ChunkFooter
                         reader.skip();
                     }
                 }
-                case 14 -> bloomFilter = reader.i64();
                 default -> reader.skip();
             }
         }
@@ -152,9 +155,25 @@ final class ChunkFooter
         encodingStats = builder.build();
     }
 
-    boolean present()
+    /** Whether the footer describes the chunk and its pages are not encrypted. */
+    boolean readable()
     {
-        return present;
+        return present && !encrypted;
+    }
+
+    boolean hasOffsetIndex()
+    {
+        return offsetIndex >= 0 && offsetIndexLength > 0;
+    }
+
+    /** The codec's name if the reader does not know it. */
+    Optional<String> unknownCodec()
+    {
+        CompressionCodec known = CompressionCodec.findByValue(codec);
+        if (known == null) {
+            return Optional.of("codec " + codec);
+        }
+        return known == CompressionCodec.LZ4_RAW || known == CompressionCodec.BROTLI ? Optional.of(known.name()) : Optional.empty();
     }
 
     boolean zstd()
@@ -172,7 +191,7 @@ final class ChunkFooter
         return uncompressed;
     }
 
-    /** The chunk as it was rewritten, beginning at {@code base}; without statistics, which are used before. */
+    /** The chunk as it was rewritten, beginning at {@code base}; without statistics and page index, which are of the bytes before. */
     ColumnChunkMetadata inflated(ColumnDescriptor descriptor, ChunkInflater.Inflated chunk, long base)
     {
         boolean dictionary = dictionaryPage > 0 && dictionaryPage < dataPage;
@@ -195,7 +214,10 @@ final class ChunkFooter
         return dictionaryPage > 0 && dictionaryPage < dataPage ? dictionaryPage : dataPage;
     }
 
-    /** The chunk in the reader's terms, with its pages moved by {@code base}; page indexes stay behind when they are moved. */
+    /**
+     * The chunk in the reader's terms, with its pages and page indexes moved by {@code base}. The offsets that an offset index itself holds are not moved:
+     * see {@link PageIndex}.
+     */
     ColumnChunkMetadata metadata(ColumnDescriptor descriptor, Optional<String> createdBy, long base)
     {
         ColumnChunkMetadata metadata = ColumnChunkMetadata.get(
@@ -210,14 +232,11 @@ final class ChunkFooter
                 values,
                 compressed,
                 uncompressed);
-        if (base == 0) {
-            if (columnIndex >= 0 && columnIndexLength > 0) {
-                metadata.setColumnIndexReference(new IndexReference(columnIndex, columnIndexLength));
-            }
-            if (offsetIndex >= 0 && offsetIndexLength > 0) {
-                metadata.setOffsetIndexReference(new IndexReference(offsetIndex, offsetIndexLength));
-            }
-            metadata.setBloomFilterOffset(bloomFilter);
+        if (columnIndex >= 0 && columnIndexLength > 0) {
+            metadata.setColumnIndexReference(new IndexReference(columnIndex + base, columnIndexLength));
+        }
+        if (hasOffsetIndex()) {
+            metadata.setOffsetIndexReference(new IndexReference(offsetIndex + base, offsetIndexLength));
         }
         return metadata;
     }

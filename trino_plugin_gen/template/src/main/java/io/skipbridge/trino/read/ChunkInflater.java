@@ -29,7 +29,13 @@ final class ChunkInflater
 
     static boolean worthwhile(ChunkFooter chunk)
     {
-        return chunk.zstd() && chunk.uncompressed() <= MAX_CHUNK;
+        return chunk.zstd() && small(chunk);
+    }
+
+    /** Whether a chunk is decoded whole in less time than looking at its page index takes. */
+    static boolean small(ChunkFooter chunk)
+    {
+        return chunk.uncompressed() <= MAX_CHUNK;
     }
 
     /** The chunk without compression, or null if it has pages this does not rewrite. */
@@ -59,7 +65,10 @@ final class ChunkInflater
         return new Inflated(Arrays.copyOf(output, length), firstPage);
     }
 
-    /** Copies a page's header with another compressed size, then its content; returns where the next page begins, -1 for a page of version 2. */
+    /**
+     * Copies a page's header with another compressed size and without the checksum, then its content; returns where the next page begins, -1 for a page of
+     * version 2.
+     */
     private int page(byte[] file, int start, int end)
     {
         CompactReader reader = new CompactReader(file, start, end);
@@ -68,6 +77,9 @@ final class ChunkInflater
         int compressed = -1;
         int sizeStart = -1;
         int sizeEnd = -1;
+        int checksumStart = -1;
+        int checksumEnd = -1;
+        int fieldStart = reader.position();
         for (int field = reader.next(); field != 0; field = reader.next()) {
             switch (field) {
                 case 1 -> type = reader.i32();
@@ -77,8 +89,14 @@ final class ChunkInflater
                     compressed = reader.i32();
                     sizeEnd = reader.position();
                 }
+                case 4 -> {
+                    checksumStart = fieldStart;
+                    reader.skip();
+                    checksumEnd = reader.position();
+                }
                 default -> reader.skip();
             }
+            fieldStart = reader.position();
         }
         int content = reader.position();
         if (type == DATA_PAGE_V2) {
@@ -90,7 +108,19 @@ final class ChunkInflater
         ensure(content - start + MAX_VARINT + uncompressed);
         append(file, start, sizeStart);
         appendZigZag(uncompressed);
-        append(file, sizeEnd, content);
+        if (checksumStart < 0) {
+            append(file, sizeEnd, content);
+        }
+        else {
+            append(file, sizeEnd, checksumStart);
+            int next = length;
+            append(file, checksumEnd, content);
+            // fields are numbered by their distance from the one before, which was the checksum
+            int distance = file[checksumEnd] >>> 4 & 0x0f;
+            if (file[checksumEnd] != 0 && distance != 0) {
+                output[next] = (byte) (distance + 1 << 4 | file[checksumEnd] & 0x0f);
+            }
+        }
         if (compressed > 0) {
             int decoded = decompressor.decompress(file, content, compressed, output, length, uncompressed);
             if (decoded != uncompressed) {

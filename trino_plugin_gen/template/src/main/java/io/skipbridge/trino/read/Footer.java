@@ -56,7 +56,7 @@ record Footer(List<RowGroup> rowGroups, Optional<String> createdBy)
         }
         reader.leave(outer);
         for (ChunkFooter chunk : chunks) {
-            if (chunk == null || !chunk.present()) {
+            if (chunk == null || !chunk.readable()) {
                 throw new ParquetCorruptionException(id, "a column chunk is missing or encrypted");
             }
         }

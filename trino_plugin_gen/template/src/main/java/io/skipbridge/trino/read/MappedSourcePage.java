@@ -5,7 +5,10 @@ import io.trino.spi.block.Block;
 import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.SourcePage;
 
+import java.util.function.IntPredicate;
 import java.util.function.ObjLongConsumer;
+
+import static io.trino.spi.type.BigintType.BIGINT;
 
 /** A reader's page with its columns in the scan's order and the constants beside them; columns are read when they are asked for. */
 final class MappedSourcePage
@@ -16,13 +19,19 @@ final class MappedSourcePage
     private final SourcePage source;
     private final int[] columnOfChannel;
     private final Block[] constants;
+    private final IntPredicate unsigned;
 
-    /** {@code columnOfChannel[i]} is a column of the page, or -1 where {@code constants[i]}, of one position, is repeated. */
-    MappedSourcePage(SourcePage source, int[] columnOfChannel, Block[] constants)
+    /**
+     * {@code columnOfChannel[i]} is a column of the page, or -1 where {@code constants[i]}, of one position, is repeated.
+     *
+     * @param unsigned channels of decimals whose column holds the bits of numbers without sign
+     */
+    MappedSourcePage(SourcePage source, int[] columnOfChannel, Block[] constants, IntPredicate unsigned)
     {
         this.source = source;
         this.columnOfChannel = columnOfChannel;
         this.constants = constants;
+        this.unsigned = unsigned;
     }
 
     @Override
@@ -59,7 +68,23 @@ final class MappedSourcePage
     public Block getBlock(int channel)
     {
         int column = columnOfChannel[channel];
-        return column >= 0 ? source.getBlock(column) : RunLengthEncodedBlock.create(constants[channel], source.getPositionCount());
+        if (column < 0) {
+            return RunLengthEncodedBlock.create(constants[channel], source.getPositionCount());
+        }
+        Block block = source.getBlock(column);
+        return unsigned.test(channel) ? withoutSign(block) : block;
+    }
+
+    private static Block withoutSign(Block block)
+    {
+        int positions = block.getPositionCount();
+        boolean[] nulls = new boolean[positions];
+        long[] values = new long[2 * positions];
+        for (int i = 0; i < positions; i++) {
+            nulls[i] = block.isNull(i);
+            values[2 * i + 1] = nulls[i] ? 0 : BIGINT.getLong(block, i);
+        }
+        return Blocks.int128s(positions, nulls, values);
     }
 
     @Override

@@ -15,7 +15,6 @@ import io.trino.parquet.reader.TrinoColumnIndexStore;
 import org.apache.parquet.format.FileMetaData;
 import org.apache.parquet.internal.filter2.columnindex.ColumnIndexStore;
 import org.apache.parquet.schema.MessageType;
-import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
 import java.util.Optional;
@@ -61,7 +60,7 @@ final class NativeReader
                 schema.parquetDomain(),
                 pageIndex,
                 Optional.empty(),
-                DateTimeZone.UTC,
+                schema.timeZone(),
                 DOMAIN_COMPACTION_THRESHOLD);
     }
 
@@ -80,7 +79,7 @@ final class NativeReader
                 false,
                 group.rowGroups(),
                 group.source(),
-                DateTimeZone.UTC,
+                group.schema().timeZone(),
                 memory,
                 options,
                 failure,

@@ -11,6 +11,7 @@ import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.EmptyPageSource;
 import io.trino.spi.predicate.TupleDomain;
+import org.joda.time.DateTimeZone;
 
 import java.util.List;
 import java.util.Map;
@@ -39,12 +40,13 @@ final class PageSources
         if (table.answer().isPresent()) {
             return AnswerPages.source(table.answer().get(), columns);
         }
+        DateTimeZone timeZone = DateTimeZone.forID(table.timeZone());
         List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
         Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), joinFilter);
         if (predicate.get().isNone()) {
             return new EmptyPageSource();
         }
-        ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, SchemaCache::new), channels, predicate, options);
+        ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone)), channels, predicate, options);
         List<PlannedFile> planned = split.files();
         return channels.stream().anyMatch(BridgeColumnHandle::isData)
                 ? new BridgePageSource(scan, planned)

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read;
 
+import io.trino.parquet.reader.ParquetReader;
 import io.trino.parquet.reader.RowGroupInfo;
 import io.trino.plugin.base.metrics.LongCount;
 import io.trino.spi.metrics.Metrics;
@@ -15,6 +16,7 @@ final class ReadCounters
     long bytes;
     long rowGroups;
     long rowGroupsRead;
+    long rowsSkipped;
 
     void opened(long bytesRead)
     {
@@ -28,12 +30,21 @@ final class ReadCounters
         rowGroupsRead += selected.size();
     }
 
+    /** To be called when a reader is done with its row groups. */
+    void read(Metrics reader)
+    {
+        if (reader.getMetrics().get(ParquetReader.COLUMN_INDEX_ROWS_FILTERED) instanceof LongCount filtered) {
+            rowsSkipped += filtered.getTotal();
+        }
+    }
+
     Metrics metrics()
     {
         return new Metrics(Map.of(
                 "skipbridge files opened", new LongCount(opened),
                 "skipbridge files skipped by join filter", new LongCount(skipped),
                 "skipbridge row groups in footers", new LongCount(rowGroups),
-                "skipbridge row groups read", new LongCount(rowGroupsRead)));
+                "skipbridge row groups read", new LongCount(rowGroupsRead),
+                "skipbridge rows skipped by page index", new LongCount(rowsSkipped)));
     }
 }

@@ -10,9 +10,13 @@ import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.TrinoException;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.type.DecimalType;
+import io.trino.spi.type.Type;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.io.MessageColumnIO;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
 import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.joda.time.DateTimeZone;
 
 import java.util.ArrayList;
@@ -27,6 +31,7 @@ import java.util.Set;
 import static io.trino.parquet.ParquetTypeUtils.constructField;
 import static io.trino.parquet.ParquetTypeUtils.getColumnIO;
 import static io.trino.parquet.ParquetTypeUtils.lookupColumnByName;
+import static io.trino.spi.type.BigintType.BIGINT;
 
 /**
  * How the files of one schema are read for one scan: the reader's columns, which output channel each fills, the physical leaves needed, and the
@@ -36,8 +41,10 @@ final class ReadSchema
 {
     private final FileSchema file;
     private final TupleDomain<BridgeColumnHandle> predicate;
+    private final DateTimeZone timeZone;
     private final List<Column> columns = new ArrayList<>();
     private final int[] columnOfChannel;
+    private final boolean[] unsigned;
     private final int[] leaves;
     private final boolean[] filtered;
     private final List<ColumnDescriptor> descriptors = new ArrayList<>();
@@ -46,11 +53,13 @@ final class ReadSchema
     private final TupleDomain<ColumnDescriptor> parquetDomain;
     private final TupleDomainParquetPredicate parquetPredicate;
 
-    private ReadSchema(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, String path)
+    private ReadSchema(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone, String path)
     {
         this.file = file;
         this.predicate = predicate;
+        this.timeZone = timeZone;
         this.columnOfChannel = new int[channels.size()];
+        this.unsigned = new boolean[channels.size()];
         Set<ColumnDescriptor> needed = new LinkedHashSet<>();
         constructColumns(channels, path, needed);
 
@@ -69,12 +78,13 @@ final class ReadSchema
             }
         }
         this.parquetDomain = TupleDomain.withColumnDomains(domains);
-        this.parquetPredicate = new TupleDomainParquetPredicate(parquetDomain, List.copyOf(domains.keySet()), DateTimeZone.UTC);
+        this.parquetPredicate = new TupleDomainParquetPredicate(parquetDomain, List.copyOf(domains.keySet()), timeZone);
     }
 
-    static ReadSchema of(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, String path)
+    /** @param timeZone in which timestamps that are kept in UTC are read */
+    static ReadSchema of(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone, String path)
     {
-        return new ReadSchema(file, channels, predicate, path);
+        return new ReadSchema(file, channels, predicate, timeZone, path);
     }
 
     private void constructColumns(List<BridgeColumnHandle> channels, String path, Set<ColumnDescriptor> needed)
@@ -97,7 +107,8 @@ final class ReadSchema
             if (!requested.containsField(handle.name())) {
                 continue;
             }
-            Optional<Field> field = constructField(handle.type(), lookupColumnByName(columnIo, handle.name()));
+            unsigned[channel] = unsigned(requested.getType(handle.name()), handle.type());
+            Optional<Field> field = constructField(unsigned[channel] ? BIGINT : handle.type(), lookupColumnByName(columnIo, handle.name()));
             if (field.isPresent()) {
                 columnOfChannel[channel] = columns.size();
                 columns.add(new Column(handle.name(), field.get()));
@@ -106,6 +117,18 @@ final class ReadSchema
                 }
             }
         }
+    }
+
+    /** Whether it is a number of 64 bits without sign, which fits a decimal(20,0): Trino's reader gives it as a bigint, with one. */
+    private static boolean unsigned(org.apache.parquet.schema.Type stored, Type type)
+    {
+        return type instanceof DecimalType decimal
+                && decimal.getScale() == 0
+                && decimal.getPrecision() >= 20
+                && stored.isPrimitive()
+                && stored.asPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.INT64
+                && stored.getLogicalTypeAnnotation() instanceof IntLogicalTypeAnnotation integer
+                && !integer.isSigned();
     }
 
     private Map<ColumnDescriptor, Domain> domains(String path)
@@ -117,7 +140,7 @@ final class ReadSchema
             }
             requireUnambiguous(handle.name(), path);
             ColumnDescriptor descriptor = file.message().getColumnDescription(new String[] {handle.name()});
-            if (StatisticsTrust.usable(domain, descriptor)) {
+            if (StatisticsTrust.usable(domain, descriptor, timeZone)) {
                 domains.put(descriptor, domain);
             }
         });
@@ -131,6 +154,11 @@ final class ReadSchema
                     BridgeErrorCode.AMBIGUOUS_COLUMN,
                     "%s has several columns that spell '%s' differing in case, none exactly so. Rewrite the file with distinct names".formatted(path, name));
         }
+    }
+
+    DateTimeZone timeZone()
+    {
+        return timeZone;
     }
 
     FileSchema file()
@@ -152,6 +180,12 @@ final class ReadSchema
     int columnOfChannel(int channel)
     {
         return columnOfChannel[channel];
+    }
+
+    /** Whether an output channel is a decimal that the reader gives as the bits of a number without sign. */
+    boolean unsigned(int channel)
+    {
+        return unsigned[channel];
     }
 
     /** Ordinals of the leaves to be read from a footer, ascending. */

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read;
 
+import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.parquet.ParquetDataSource;
 import io.trino.parquet.ParquetReaderOptions;
@@ -7,6 +8,8 @@ import io.trino.parquet.metadata.BlockMetadata;
 import io.trino.parquet.metadata.ColumnChunkMetadata;
 import io.trino.parquet.metadata.PrunedBlockMetadata;
 import io.trino.parquet.reader.RowGroupInfo;
+import io.trino.spi.TrinoException;
+import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.internal.filter2.columnindex.ColumnIndexStore;
 
 import java.io.IOException;
@@ -39,19 +42,32 @@ final class RowGroupSelection
             if (group.rows() > 0 && file.contains(group.startingPosition())) {
                 List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
                 for (int i = 0; i < group.chunks().length; i++) {
+                    requireCodec(file, group.chunks()[i], schema.descriptor(i));
                     chunks.add(group.chunks()[i].metadata(schema.descriptor(i), footer.createdBy(), base));
                 }
                 BlockMetadata block = new BlockMetadata(row, group.rows(), chunks);
-                Optional<ColumnIndexStore> pageIndex = NativeReader.pageIndex(source, block, schema, options);
+                Optional<ColumnIndexStore> pageIndex = PageIndex.of(group, source, block, schema, options, base);
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
                 if (schema.parquetDomain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
-                    PrunedBlockMetadata prepared = source instanceof MemorySource memory ? prepare(group, block, pruned, schema, memory) : pruned;
+                    // a page index is of the pages as they are: where there is one they are not rewritten
+                    boolean rewritten = pageIndex.isEmpty() && source instanceof MemorySource;
+                    PrunedBlockMetadata prepared = rewritten ? prepare(group, block, pruned, schema, (MemorySource) source) : pruned;
                     selected.add(new RowGroupInfo(prepared, row, pageIndex));
                 }
             }
             row += group.rows();
         }
         return selected;
+    }
+
+    private static void requireCodec(PlannedFile file, ChunkFooter chunk, ColumnDescriptor column)
+    {
+        chunk.unknownCodec().ifPresent(codec -> {
+            throw new TrinoException(
+                    BridgeErrorCode.UNSUPPORTED_FILE,
+                    "%s: column %s is compressed by %s, which Trino's reader does not know. Rewrite the file with zstd, snappy or gzip".formatted(
+                            file.path(), String.join(".", column.getPath()), codec));
+        });
     }
 
     /** The block as a reader gets it: small compressed chunks of a file in memory are rewritten, if the source has an inflater. */

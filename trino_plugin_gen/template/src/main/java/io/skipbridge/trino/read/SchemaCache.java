@@ -3,6 +3,7 @@ package io.skipbridge.trino.read;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.trino.parquet.ParquetDataSourceId;
 import io.trino.spi.predicate.TupleDomain;
+import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -14,11 +15,13 @@ final class SchemaCache
     private static final int CAPACITY = 16;
 
     private final List<BridgeColumnHandle> channels;
+    private final DateTimeZone timeZone;
     private volatile List<ReadSchema> schemas = List.of();
 
-    SchemaCache(List<BridgeColumnHandle> channels)
+    SchemaCache(List<BridgeColumnHandle> channels, DateTimeZone timeZone)
     {
         this.channels = channels;
+        this.timeZone = timeZone;
     }
 
     ReadSchema get(FooterBytes footer, TupleDomain<BridgeColumnHandle> predicate, ParquetDataSourceId id)
@@ -33,7 +36,7 @@ final class SchemaCache
                 file = schema.file();
             }
         }
-        ReadSchema added = ReadSchema.of(file == null ? FileSchema.read(footer, id) : file, channels, predicate, id.toString());
+        ReadSchema added = ReadSchema.of(file == null ? FileSchema.read(footer, id) : file, channels, predicate, timeZone, id.toString());
         add(added);
         return added;
     }

@@ -12,6 +12,7 @@ import org.apache.parquet.schema.LogicalTypeAnnotation.DecimalLogicalTypeAnnotat
 import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.StringLogicalTypeAnnotation;
 import org.apache.parquet.schema.LogicalTypeAnnotation.TimestampLogicalTypeAnnotation;
+import org.joda.time.DateTimeZone;
 
 import static io.trino.spi.type.BigintType.BIGINT;
 import static io.trino.spi.type.BooleanType.BOOLEAN;
@@ -26,14 +27,15 @@ import static io.trino.spi.type.VarcharType.VARCHAR;
 /**
  * Whether a row group may be skipped for its statistics: only where they are of the very values the engine will read.
  *
- * <p>So never for char and bounded varchar (values are cut and padded on reading), INT96, unsigned integers, rescaled decimals, or a column read as
+ * <p>So never for char and bounded varchar (values are cut and padded on reading), INT96, unsigned integers, rescaled decimals, timestamps of
+ * another zone, or a column read as
  * another kind of number; and not for a floating-point domain that reaches both infinities (x <> 5): NaN is in no statistics and satisfies it.
  */
 final class StatisticsTrust
 {
     private StatisticsTrust() {}
 
-    static boolean usable(Domain domain, ColumnDescriptor column)
+    static boolean usable(Domain domain, ColumnDescriptor column, DateTimeZone timeZone)
     {
         if (column.getPath().length != 1 || column.getMaxRepetitionLevel() > 0) {
             return false;
@@ -47,13 +49,19 @@ final class StatisticsTrust
                     || sameDecimal(type, annotation);
             case INT64 -> (type == BIGINT && integral(type, annotation))
                     || sameDecimal(type, annotation)
-                    || (type instanceof TimestampType timestamp && timestamp.isShort() && annotation instanceof TimestampLogicalTypeAnnotation);
+                    || (type instanceof TimestampType timestamp && timestamp.isShort() && unmoved(annotation, timeZone));
             case FLOAT -> type == REAL && !reachesBothInfinities(domain);
             case DOUBLE -> type == DOUBLE && !reachesBothInfinities(domain);
             case BINARY -> (type == VARCHAR && (annotation == null || annotation instanceof StringLogicalTypeAnnotation)) || sameDecimal(type, annotation);
             case FIXED_LEN_BYTE_ARRAY -> sameDecimal(type, annotation);
             case INT96 -> false;
         };
+    }
+
+    /** Whether timestamps are read as they are kept: those in UTC are moved to the reader's zone, their bounds are not. */
+    private static boolean unmoved(LogicalTypeAnnotation annotation, DateTimeZone timeZone)
+    {
+        return annotation instanceof TimestampLogicalTypeAnnotation timestamp && (!timestamp.isAdjustedToUTC() || timeZone.equals(DateTimeZone.UTC));
     }
 
     private static boolean integral(Type type, LogicalTypeAnnotation annotation)

@@ -7,6 +7,7 @@ import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.Constraint;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,6 +30,9 @@ record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
     {
         boolean ordered = table.whole() && !table.order().isEmpty();
         boolean stops = ordered || (table.whole() && !joined);
+        Map<String, String> options = new HashMap<>(PlanRequest.zoneOption(table.timeZone()));
+        options.put("pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)));
+        options.put("workers", Integer.toString(context.getNodeManager().getWorkerNodes().size()));
         PlanRequest plan = new PlanRequest(
                 table.schemaName(),
                 table.tableName(),
@@ -37,9 +41,7 @@ record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
                 (table.enforced() || ordered ? table.filter() : table.filter().and(constraint)).written(),
                 List.of(),
                 stops ? table.limit() : OptionalLong.empty(),
-                Map.of(
-                        "pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)),
-                        "workers", Integer.toString(context.getNodeManager().getWorkerNodes().size())),
+                options,
                 stops ? table.order() : List.of(),
                 table.enforced());
         return new ScanRequest(plan, table.enforced() ? table.hint().and(constraint).written() : "", table.planner());

@@ -22,6 +22,8 @@ public record PlanRequest(
         List<SortKey> order,
         boolean enforced)
 {
+    private static final String TIME_ZONE = "timestamp_zone";
+
     public PlanRequest(
             String schemaName,
             String tableName,
@@ -33,6 +35,12 @@ public record PlanRequest(
             Map<String, String> options)
     {
         this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false);
+    }
+
+    /** Options of a scan that reads timestamps kept in UTC in this zone; UTC itself is not told. */
+    public static Map<String, String> zoneOption(String timeZone)
+    {
+        return timeZone.equals("UTC") ? Map.of() : Map.of(TIME_ZONE, timeZone);
     }
 
     void write(BinaryWriter writer)

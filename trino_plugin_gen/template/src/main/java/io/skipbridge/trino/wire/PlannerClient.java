@@ -48,6 +48,13 @@ public final class PlannerClient
         return call("list_tables", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
     }
 
+    /** Those among the tables that are views. */
+    public List<String> listViews(String schemaName)
+            throws IOException, BridgeFailure
+    {
+        return call("list_views", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
+    }
+
     /** Describes a table; the planner begins to list it for the query's scans. */
     public TableDescription getTable(String queryId, String schemaName, String tableName)
             throws IOException, BridgeFailure

@@ -2,14 +2,28 @@ package io.skipbridge.trino.wire;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalDouble;
 
-/** One table as the planner describes it: data columns, then partition keys. */
-public record TableDescription(String schemaName, String tableName, List<ColumnDescription> columns, OptionalDouble rowCount, String location, String format)
+/**
+ * One table as the planner describes it: data columns, then partition keys.
+ *
+ * @param view the JSON of a view that Trino made; then nothing else but comment and owner is told
+ */
+public record TableDescription(
+        String schemaName,
+        String tableName,
+        List<ColumnDescription> columns,
+        OptionalDouble rowCount,
+        String location,
+        String format,
+        Optional<String> comment,
+        Optional<String> view,
+        Optional<String> owner)
 {
     static TableDescription read(BinaryReader reader)
     {
-        String[] texts = {"", "", "", "", "", "", ""};
+        String[] texts = {"", "", "", "", "", "", "", null, null, null};
         List<ColumnDescription> columns = new ArrayList<>();
         OptionalDouble rowCount = OptionalDouble.empty();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
@@ -33,6 +47,6 @@ public record TableDescription(String schemaName, String tableName, List<ColumnD
                 }
             }
         }
-        return new TableDescription(texts[1], texts[2], List.copyOf(columns), rowCount, texts[5], texts[6]);
+        return new TableDescription(texts[1], texts[2], List.copyOf(columns), rowCount, texts[5], texts[6], Optional.ofNullable(texts[7]), Optional.ofNullable(texts[8]), Optional.ofNullable(texts[9]));
     }
 }
