@@ -137,7 +137,7 @@ def structs(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Made:
         Column("pickup", parse_hive_type(point)),
         Column("dropoff", parse_hive_type(point)),
     )
-    _register(stack, "structs", directory, columns)
+    register(stack, "structs", directory, columns)
     return Made(directory, 5)
 
 
