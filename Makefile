@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SKIPPED := $(VENV)/skipped.txt
 JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
 JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
 
-.PHONY: demo test nightly setup lint unit laws engines java bench lock clean
+.PHONY: demo test forget-skipped nightly setup lint unit laws engines java bench lock clean
 
 setup: $(READY)
 
@@ -22,7 +23,13 @@ $(READY): constraints.txt pyproject.toml
 demo: setup
 	$(BIN)/skipbridge demo
 
-test: lint unit laws engines java
+# Its last line tells what was skipped, how often and why.
+test: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
+test: forget-skipped lint unit laws engines java
+	@echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"
+
+forget-skipped:
+	@rm -f $(SKIPPED)
 
 lint: setup
 	$(BIN)/ruff check bridge tests trino_plugin_gen hive_hooks
@@ -49,7 +56,7 @@ java: setup
 # What takes longer than `make test` may: each law and each differential test asked many times as often.
 nightly: export SKIPBRIDGE_LAWS = nightly
 nightly: setup
-	$(BIN)/pytest -q tests/laws tests/rules
+	$(BIN)/pytest -q tests/laws tests/rules tests/storage
 	$(BIN)/pytest -q tests/engines
 
 bench: setup

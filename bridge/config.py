@@ -180,6 +180,7 @@ _OTHER_VARIABLES = (
     "SKIPBRIDGE_CACHE",
     "SKIPBRIDGE_MAVEN_REPOSITORY",
     "SKIPBRIDGE_LAWS",
+    "SKIPBRIDGE_SKIPPED",
 )
 _OTHER_FAMILIES = re.compile(r"SKIPBRIDGE_(JDK\d+|BENCH_\w+)")
 _BY_KEY = {option.key: option for option in OPTIONS}

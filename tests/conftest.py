@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +26,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         found = rule_of(item.name)
         if found is not None:
             item.add_marker(pytest.mark.rule(found))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why tests were skipped, a line each, for the last line of ``make test``."""
+    file = os.environ.get("SKIPBRIDGE_SKIPPED")
+    if not file:
+        return
+    with Path(file).open("a") as lines:
+        for report in terminalreporter.stats.get("skipped", []):
+            why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            lines.write(str(why).removeprefix("Skipped: ").replace("\n", " ") + "\n")

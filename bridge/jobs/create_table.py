@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bridge.config import Config
-from bridge.errors import InvalidRequest, TableExists, TableNotFound
+from bridge.errors import InvalidRequest, MetastoreUnavailable, TableExists, TableNotFound
 from bridge.jobs.compose import (
     absolute_location,
     check_directory,
@@ -15,6 +16,7 @@ from bridge.jobs.compose import (
     metastore_of,
     storage_of,
 )
+from bridge.jobs.file_systems import require_file_system
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
@@ -49,11 +51,17 @@ def create_table(
 
     Errors:
         TableExists: at another place, with other columns, or lacking nothing.
-        SchemaConflict, InvalidRequest, FileCorrupt, MetastoreUnavailable.
+        SchemaConflict, InvalidRequest (also: the metastore has no file system for the location),
+        FileCorrupt, MetastoreUnavailable.
     """
     target = table_name(name)
     location = canonical(absolute_location(location))
     check_directory(location)
+    if not location.startswith("file:"):
+        # A dry run may do without a metastore.
+        unneeded = (MetastoreUnavailable,) if dry_run else ()
+        with contextlib.suppress(*unneeded), metastore_of(config) as client:
+            require_file_system(client, location)
     storage = storage_of(config)
     catalog = DirectoryCatalog(storage, location)
     found = catalog.table(catalog.name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from bridge.config import Config
 from bridge.errors import InvalidRequest, UnsupportedType
 from bridge.jobs.compose import metastore_of, storage_of, storage_options
+from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.quiet import quiet_spark
 from bridge.jobs.sync_metastore import read_table
 from bridge.jobs.sync_request import SyncRequest, SyncSettings
@@ -54,6 +55,8 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
     """
     started = time.perf_counter()
     with metastore_of(config, timeout=CALL_SECONDS) as client:
+        if job.request.location is not None:
+            require_file_system(client, job.request.location)
 
         def sync() -> SyncReport:
             return TableSync(

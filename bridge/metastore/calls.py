@@ -59,6 +59,9 @@ class _RolledBack(MetastoreFailure):
     """The metastore's database gave way to another transaction: the same call may succeed now."""
 
 
+_NO_FILE_SYSTEM = re.compile(
+    r"ClassNotFoundException: (Class )?[\w.]+FileSystem\b|No FileSystem for scheme"
+)
 # Of Derby, MySQL, PostgreSQL, SQL Server and Oracle; SQLSTATE 40xxx where it is told.
 _CONTENTION = re.compile(
     r"deadlock|selected victim|lock could not be obtained|lock wait timeout|could not serialize"
@@ -206,6 +209,10 @@ class Caller:
         sentence = f"the metastore could not carry out {method}: {_shortened(whole)}"
         if _CONTENTION.search(whole):
             return _RolledBack(sentence, "others hold its database's locks: try again")
+        if _NO_FILE_SYSTEM.search(whole):
+            return MetastoreFailure(
+                sentence, "give the metastore Hadoop's client of that store (docs/s3.md)"
+            )
         return MetastoreFailure(sentence, "its log says more")
 
     def _not_understood(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.process import Server, ServerSpec, choose_port, start_server
 
 NAME = "metastore"
+FILE_SYSTEMS = "hive.skipbridge.file.systems"
+"""The setting by which a metastore of ours tells the schemes that it has file systems for."""
+_FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs")
 _LAUNCHER = Path(__file__).with_name("LoopbackMetastore.java")
 LOGGING = """\
 rootLogger.level = {level}
@@ -129,6 +133,8 @@ def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) 
         **more,
         **(spec.properties or {}),
     }
+    given = [key.split(".")[1] for key in properties if re.fullmatch(r"fs\.\w+\.impl", key)]
+    properties.setdefault(FILE_SYSTEMS, ",".join(dict.fromkeys((*_FILE_SYSTEMS, *given))))
     for name in ("hive-site.xml", "metastore-site.xml"):
         (directory / name).write_text(site(properties), "utf-8")
     (directory / "log4j2.properties").write_text(LOGGING.format(level=spec.log_level), "utf-8")

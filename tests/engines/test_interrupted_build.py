@@ -25,6 +25,8 @@ def test_no_jvm_is_left_behind(tmp_path: Path, wait: float) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # A shell's background job ignores SIGINT, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     started = _jvms(process.pid)
     deadline = time.monotonic() + 60

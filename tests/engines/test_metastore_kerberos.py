@@ -1,13 +1,11 @@
 """Kerberos against a real key distribution centre and a real metastore 4.0.1.
 
-Needs MIT Kerberos' programs (Debian: krb5-kdc, krb5-admin-server, krb5-user) and the Python module
-``kerberos``, which compiles against libkrb5-dev and is not among the locked packages.
+Both the centre's programs and the module ``kerberos`` come from `tests.support.kerberos`.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,10 +20,10 @@ from bridge.metastore.security import KERBEROS, OPEN, Security
 from bridge.servers.embedded_metastore import MetastoreSpec, site
 from bridge.servers.metastore_401 import start_metastore_401
 from bridge.servers.process import LOOPBACK, ServerSpec, free_port, start_server
+from tests.support.kerberos import KerberosMissing, find_kerberos
 
 REALM = "SKIP.TEST"
 SECURITY = Security(mechanism=KERBEROS, principal=f"hive/_HOST@{REALM}")
-PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 CONFIGURATION = """\
 [libdefaults]
   default_realm = {realm}
@@ -50,10 +48,6 @@ PROFILE = """\
 """
 
 
-def program(name: str) -> str | None:
-    return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-
-
 @dataclass(frozen=True, slots=True)
 class Realm:
     """A realm with a metastore in it, and a ticket of the user ``planner``."""
@@ -65,15 +59,16 @@ class Realm:
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
-    pytest.importorskip("kerberos", reason="the module kerberos is not installed")
-    if not all(map(program, PROGRAMS)):
-        pytest.skip(f"not all of {', '.join(PROGRAMS)} are installed")
+    try:
+        kerberos = find_kerberos()
+    except KerberosMissing as error:
+        pytest.skip(f"no Kerberos: {error}")
     directory = tmp_path_factory.mktemp("realm")
     port = free_port()
     words = {"realm": REALM, "host": LOOPBACK, "port": port, "directory": directory}
     configuration, profile = directory / "krb5.conf", directory / "kdc.conf"
     configuration.write_text(CONFIGURATION.format(**words))
-    profile.write_text(PROFILE.format(**words))
+    profile.write_text(PROFILE.format(**words) + kerberos.profile)
     environment = {
         "KRB5_CONFIG": str(configuration),
         "KRB5_KDC_PROFILE": str(profile),
@@ -82,8 +77,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
     def run(*command: str, said: str = "") -> None:
         subprocess.run(
-            [program(command[0]) or command[0], *command[1:]],
-            env={**os.environ, **environment},
+            [kerberos.programs[command[0]], *command[1:]],
+            env={**os.environ, **environment, **kerberos.environment},
             input=said,
             text=True,
             check=True,
@@ -96,7 +91,11 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     run("kadmin.local", "-q", "addprinc -pw secret planner")
     run("kadmin.local", "-q", f"ktadd -k {keytab} hive/localhost")
     centre = ServerSpec(
-        "kdc", (program("krb5kdc") or "", "-n"), directory, port, environment=environment
+        "kdc",
+        (kerberos.programs["krb5kdc"], "-n"),
+        directory,
+        port,
+        environment={**environment, **kerberos.environment},
     )
     (directory / "core").mkdir()
     (directory / "core" / "core-site.xml").write_text(
@@ -115,6 +114,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         },
     )
     with pytest.MonkeyPatch.context() as patch, start_server(centre):
+        if kerberos.path is not None:
+            patch.syspath_prepend(kerberos.path)
         run("kinit", "planner", said="secret\n")
         for key, value in environment.items():
             patch.setenv(key, value)

@@ -1,0 +1,29 @@
+"""Whether a metastore can look at a location at all, asked before anything is read or written."""
+
+from __future__ import annotations
+
+from bridge.errors import InvalidRequest
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import FILE_SYSTEMS
+
+
+def require_file_system(client: MetastoreClient, location: str) -> None:
+    """Refuses a location whose file system the metastore that skipbridge brings does not have.
+
+    Another metastore does not tell which ones it has; it refuses by itself.
+
+    Errors:
+        InvalidRequest: it has none for this scheme.
+        MetastoreUnavailable.
+    """
+    scheme, colon, _ = location.partition(":")
+    if not colon or scheme == "file":
+        return
+    known = client.get_config_value(FILE_SYSTEMS, "")
+    if known and scheme not in known.split(","):
+        raise InvalidRequest(
+            f"the metastore cannot register {location}: this one, which skipbridge brings, has no "
+            f"file system for {scheme}:// (it has {known.replace(',', ', ')})",
+            "register it in a Hive metastore that has one (docs/s3.md), or work without: "
+            f"skipbridge index build {location}",
+        )

@@ -1,0 +1,79 @@
+"""A table on a real HDFS: indexed by Spark and without it, refreshed, explained, registered."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.storage.routed import open_storage
+from tests.support.hdfs import start_hdfs
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    cluster = start_hdfs(tmp_path_factory.mktemp("hdfs"))
+    with cluster.server:
+        yield cluster.uri
+
+
+def write(root: str, number: int) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"n": range(number * 10, number * 10 + 10)}), sink)
+    open_storage().put(f"{root}/day={number % 2}/{number}.parquet", sink.getvalue())
+
+
+def skipbridge(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge", *arguments, "--output", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+NIGHTLY = pytest.mark.skipif(
+    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="Spark on HDFS: nightly"
+)
+
+
+@pytest.mark.parametrize("how", [("--local",), pytest.param((), id="spark", marks=NIGHTLY)])
+def test_a_directory(hdfs: str, how: tuple[str, ...]) -> None:
+    root = f"{hdfs}/{'-'.join(('lake', *how))}/t"
+    for number in range(4):
+        write(root, number)
+    built = skipbridge("index", "build", root, "--values", "n", *how)
+    assert (built["generation"], built["files"], built["failed"]) == (1, 4, []), built
+    write(root, 4)
+    refreshed = skipbridge("index", "refresh", root)
+    assert (refreshed["generation"], refreshed["read"], refreshed["files"]) == (2, 1, 5), refreshed
+    plan = skipbridge("explain", root, "n = 43")
+    assert (plan["generation"], plan["files"]) == (2, {"total": 5, "kept": 1}), plan
+    assert skipbridge("explain", root, "n < 10 OR n > 39")["files"] == {"total": 5, "kept": 2}
+
+
+def test_a_table(hdfs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = f"{hdfs}/warehouse/t"
+    for number in range(4):
+        write(root, number)
+    with start_embedded_metastore(MetastoreSpec(tmp_path, port=0, in_memory=True)) as server:
+        monkeypatch.setenv("SKIPBRIDGE_METASTORE_URI", f"thrift://127.0.0.1:{server.port}")
+        assert skipbridge("table", "create", "demo.t", "--location", root)["partitions"] == 2
+        assert skipbridge("index", "build", "demo.t", "--local")["files"] == 4
+        plan = skipbridge("explain", "demo.t", "n = 23")
+    assert plan["files"] == {"total": 4, "kept": 1}, plan
