@@ -78,6 +78,7 @@ def create_table(
             if c.name not in unreadable
         ],
         "left_out": unreadable,
+        "strays": [{"file": s.uri, "is": s.what, "remedy": s.mend} for s in catalog.strays],
         "dry_run": dry_run,
     }
     if dry_run:

@@ -6,6 +6,7 @@ Partitions are what the directories say (``month=1/day=2``), columns what the fo
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -14,7 +15,7 @@ import numpy as np
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
 from bridge.storage.port import FileListing, Storage, data_files
-from bridge.table.infer import format_of, infer_columns
+from bridge.table.infer import format_of, infer_readable
 from bridge.table.model import (
     Column,
     Partition,
@@ -25,11 +26,14 @@ from bridge.table.model import (
     View,
 )
 from bridge.table.partition import parse_partition_name, unescape
+from bridge.table.stray import Stray, is_data, none_is_data, stray
 from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
 
 SCHEMA = "directory"
 _SAMPLE = 400
 _BATCH = 100
+_NAMED = 10
+_log = logging.getLogger(__name__)
 _FOREIGN = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})")
 
@@ -39,6 +43,9 @@ class DirectoryCatalog:
 
     Args:
         location: canonical URI.
+
+    Attributes:
+        strays: files that are not the table's, or cannot be read; as far as they were looked at.
     """
 
     def __init__(self, storage: Storage, location: str) -> None:
@@ -46,6 +53,7 @@ class DirectoryCatalog:
         self._location = location.rstrip("/")
         self._table: Table | None = None
         self._partitions: dict[str, Partition] = {}
+        self.strays: tuple[Stray, ...] = ()
 
     @property
     def name(self) -> TableName:
@@ -98,6 +106,7 @@ class DirectoryCatalog:
                 "give the directory that holds the files, or key=value directories",
             )
         paths: list[str] = listing.paths.to_pylist()
+        listing, paths, outside = self._inside(listing, paths)
         directories = self._directories(paths)
         keys = self._keys(directories)
         self._partitions = {
@@ -109,12 +118,35 @@ class DirectoryCatalog:
             for name in directories
         }
         sample = _sample(listing, paths)
-        format = format_of(self._storage, *sample[0])
-        columns = infer_columns(self._storage, sample, format)
+        first = next((f for f in sample if is_data(self._storage, *f)), sample[0])
+        format = format_of(self._storage, *first)
+        columns, damaged = infer_readable(self._storage, sample, format)
+        self.strays = (*outside, *damaged)
+        for each in self.strays[:_NAMED]:
+            _log.warning("%s", each)
+        if len(self.strays) > _NAMED:
+            _log.warning("and %d files more", len(self.strays) - _NAMED)
         names = {k.name for k in keys}
         # A column that files also hold is the partition's, as in Hive.
         columns = tuple(c for c in columns if c.name not in names)
         return Table(self.name, columns, keys, self._location, format)
+
+    def _inside(
+        self, listing: FileListing, paths: list[str]
+    ) -> tuple[FileListing, list[str], tuple[Stray, ...]]:
+        """Without a README beside key=value directories: no engine takes it for the table's."""
+        start = len(self._location) + 1
+        keyed = ["=" in path[start:].rpartition("/")[0] for path in paths]
+        if all(keyed) or not any(keyed):
+            return listing, paths, ()
+        others = [
+            (p, int(size)) for p, size, k in zip(paths, listing.sizes, keyed, strict=True) if not k
+        ]
+        if not none_is_data(self._storage, others):
+            return listing, paths, ()
+        kept = listing.filter(np.array(keyed, np.bool_))
+        outside = tuple(stray(self._storage, *file, read=False) for file in others)
+        return kept, kept.paths.to_pylist(), outside
 
     def _refuse_foreign(self) -> None:
         found = {

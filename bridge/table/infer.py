@@ -17,6 +17,7 @@ from bridge.storage.port import Storage
 from bridge.storage.source import open_source
 from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column
+from bridge.table.stray import Stray, is_data, stray
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -106,21 +107,38 @@ def format_of(storage: Storage, uri: str, size: int) -> str:
     return ORC if begin == b"ORC" and end[:3] == b"ORC" else PARQUET
 
 
-def infer_columns(
+def infer_readable(
     storage: Storage, files: Sequence[tuple[str, int]], format: str = PARQUET
-) -> tuple[Column, ...]:
-    """Columns that hold the values of all the given files (URI and size), in order of appearance.
+) -> tuple[tuple[Column, ...], tuple[Stray, ...]]:
+    """Columns that hold the values of the given files (URI and size) in order of appearance, and
+    those of the files that cannot be read.
 
     Errors:
         SchemaConflict: two files disagree, or one has two columns that differ only in case.
-        FileCorrupt, FileUnreadable.
+        FileCorrupt: none can be read.
+        FileUnreadable.
     """
     read = read_orc_schema if format == ORC else read_schema
-    return merge_schemas((uri, read(storage, uri, size)) for uri, size in files)
+    schemas: list[tuple[str, pa.Schema]] = []
+    strays: list[Stray] = []
+    first: FileCorrupt | None = None
+    for uri, size in files:
+        try:
+            schemas.append((uri, read(storage, uri, size)))
+        except FileCorrupt as error:
+            found = stray(storage, uri, size)
+            if is_data(storage, uri, size):  # of the format by its marks: the reader knows more
+                what = error.message.removeprefix(uri).lstrip(": ")
+                found = Stray(uri, f"damaged: {what}", "restore it or write it again")
+            strays.append(found)
+            first = first or FileCorrupt(f"{uri} is {found.what}", found.mend)
+    if not schemas and first is not None:
+        raise first
+    return merge_schemas(schemas), tuple(strays)
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:
-    """Like `infer_columns`, of schemas that have been read, each with its file's URI.
+    """Like `infer_readable`, of schemas that have been read, each with its file's URI.
 
     Errors:
         SchemaConflict.

@@ -1,0 +1,90 @@
+"""Files of a directory that are not of its table: what they are, by their first and last bytes.
+
+Nothing is skipped in silence that engines would read: what is left out lies outside of every
+partition, what lies in one stays in the file set, and both are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bridge.storage.port import Storage
+
+_MARKS = (
+    (b"PAR1", "a damaged Parquet file: it does not end as one"),
+    (b"PARE", "an encrypted Parquet file"),
+    (b"ORC", "a damaged ORC file: it does not end as one"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"PK\x03\x04", "a zip file"),
+    (b"SQLite", "an SQLite database"),
+)
+_HEAD = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A file that is no readable file of the table.
+
+    Attributes:
+        what: ends "<uri> is".
+        mend: what to do about it.
+        read: whether it lies in a partition, so that engines read it and fail.
+    """
+
+    uri: str
+    what: str
+    mend: str
+    read: bool = True
+
+    def __str__(self) -> str:
+        told = "queries that read it fail" if self.read else "left out: no partition holds it"
+        return f"{self.uri} is {self.what}; {told} -> {self.mend}"
+
+
+def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
+    """Looks at a file that cannot be read as one of the table. Errors: FileUnreadable."""
+    (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
+    what = what_is(head, uri)
+    if what.startswith("a damaged"):
+        return Stray(uri, what, "restore it or write it again", read)
+    mend = "move it to another directory; skipbridge indexes Parquet and ORC files"
+    return Stray(uri, what, mend, read)
+
+
+def what_is(head: bytes, uri: str) -> str:
+    """What a file is, by its first bytes.
+
+    >>> what_is(b"a,b,c", "file:///t/a.csv")
+    'CSV text'
+    >>> what_is(b"PAR1....", "file:///t/a.parquet")
+    'a damaged Parquet file: it does not end as one'
+    """
+    for mark, what in _MARKS:
+        if head.startswith(mark):
+            return what
+    try:
+        text = head.decode("utf-8", "strict" if len(head) < _HEAD else "ignore")
+    except UnicodeDecodeError:
+        return "of no format that is known here"
+    if "\0" in text:
+        return "of no format that is known here"
+    if text.lstrip()[:1] in ("{", "["):
+        return "JSON text"
+    if uri.lower().endswith((".csv", ".tsv")):
+        return "CSV text"
+    return "text"
+
+
+def is_data(storage: Storage, uri: str, size: int) -> bool:
+    """Whether a file bears the mark of Parquet or ORC at its end. Errors: FileUnreadable."""
+    (end,) = storage.read_ranges(uri, [(max(0, size - 4), size)])
+    return end in (b"PAR1", b"PARE") or end[:3] == b"ORC"
+
+
+def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:
+    """Whether some files, not too many to look at, are all of other formats."""
+    return len(files) <= most and not any(is_data(storage, uri, size) for uri, size in files)

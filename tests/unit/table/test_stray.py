@@ -1,0 +1,91 @@
+"""A directory with files that are not the table's: what can be read is, and the rest is named."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.errors import FileCorrupt, SchemaConflict
+from bridge.storage.routed import open_storage
+from bridge.table.directory import DirectoryCatalog
+
+
+def catalog(root: Path) -> DirectoryCatalog:
+    return DirectoryCatalog(open_storage(), f"file://{root}")
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"x": [1]}), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("README.txt", b"read me", "text"),
+        ("a.csv", b"a,b\n1,2\n", "CSV text"),
+        ("a.json", b'{"a": 1}', "JSON text"),
+        ("a.parquet", b"PAR1" + bytes(100), "a damaged Parquet file: it does not end as one"),
+        ("a.avro", b"Obj\x01" + bytes(100), "an Avro file"),
+        ("a.parquet", b"PAR1" + bytes(20) + b"\xff\xff\xff\x7fPAR1", "damaged: is cut short"),
+    ],
+)
+def test_27_one_file_blocks_nothing_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: bytes, what: str
+) -> None:
+    write(tmp_path / "b.parquet")
+    (tmp_path / name).write_bytes(content)
+    found = catalog(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        table = found.table(found.name)
+    assert [c.name for c in table.columns] == ["x"]
+    (told,) = found.strays
+    assert told.uri == f"file://{tmp_path}/{name}" and told.what.startswith(what) and told.read
+    assert name in caplog.text and "queries that read it fail" in caplog.text
+    assert "remove" not in told.mend
+
+
+def test_alone_it_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
+    found = catalog(tmp_path)
+    with pytest.raises(FileCorrupt, match=r"a\.csv is CSV text") as raised:
+        found.table(found.name)
+    assert "remove" not in raised.value.hint and "rewrite" not in raised.value.hint
+
+
+def test_beside_partitions_it_is_left_out_and_named(tmp_path: Path) -> None:
+    """No engine takes it for a file of the table: it lies in no partition."""
+    write(tmp_path / "p=1" / "a.parquet")
+    (tmp_path / "README.txt").write_text("read me")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "more.md").write_text("more")
+    found = catalog(tmp_path)
+    table = found.table(found.name)
+    assert [k.name for k in table.partition_keys] == ["p"]
+    assert found.partition_names(table) == ["p=1"]
+    assert [(s.uri.rpartition("/")[2], s.read) for s in found.strays] == [
+        ("README.txt", False),
+        ("more.md", False),
+    ]
+
+
+def test_data_beside_partitions_is_a_conflict_still(tmp_path: Path) -> None:
+    write(tmp_path / "p=1" / "a.parquet")
+    write(tmp_path / "b.parquet")
+    found = catalog(tmp_path)
+    with pytest.raises(SchemaConflict):
+        found.table(found.name)
+
+
+def test_an_orc_table_whose_first_file_is_text(tmp_path: Path) -> None:
+    from pyarrow import orc
+
+    orc.write_table(pa.table({"x": [1]}), tmp_path / "b.orc")
+    (tmp_path / "README.txt").write_text("read me")
+    found = catalog(tmp_path)
+    assert found.table(found.name).format == "orc"
+    assert [s.what for s in found.strays] == ["text"]
