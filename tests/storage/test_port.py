@@ -84,6 +84,14 @@ def test_what_is_not_there(place: Place) -> None:
             read(missing)
 
 
+def test_a_directory_that_is_gone_is_told_where_there_are_directories(place: Place) -> None:
+    (file,) = fill(place, "a/x")
+    assert place.storage.directory_exists(join(place.root, "a"))
+    flat = place.root.startswith("s3:")  # no directories, so none that is gone
+    assert place.storage.directory_exists(join(place.root, "none")) == flat
+    assert place.storage.directory_exists(file) == flat
+
+
 def test_a_directory_is_no_file(place: Place) -> None:
     fill(place, "a/x")
     assert place.storage.stat(join(place.root, "a")) is None
