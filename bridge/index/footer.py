@@ -259,7 +259,10 @@ def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
     nulls = chunk.nulls
     if nulls is None or not 0 <= nulls <= chunk.values:
         return None
-    return None if leaf.column.type.logical == "repeated" else nulls
+    logical = leaf.column.type.logical
+    if logical == "null" and nulls != chunk.values:
+        return None
+    return None if logical == "repeated" else nulls
 
 
 def _single(leaf: _Leaf, chunk: Chunk, order: int) -> _Merged:
@@ -384,5 +387,11 @@ def _stored_type(column: Any) -> StoredType:
             return StoredType(
                 physical, "timestamp", 64, unit=unit, utc=annotation["isAdjustedToUTC"]
             )
-    simple = {"String": "string", "Enum": "string", "JSON": "string", "Date": "date"}
+    simple = {
+        "String": "string",
+        "Enum": "string",
+        "JSON": "string",
+        "Date": "date",
+        "Null": "null",
+    }
     return StoredType(physical, simple.get(kind, "other"))

@@ -445,7 +445,7 @@ def _second(width: int | None) -> re.Pattern[bytes]:
         rb"\x15%(V)b\x16(%(V)b)\x16%(V)b\x16(%(V)b)\x26(%(V)b)(?:\x26(%(V)b))?"
         # statistics: the count of NULL, perhaps with deprecated bounds before it; bounds
         rb"(?:(?(4)\x1c|\x3c)(?:\x36(%(V)b)|\x18(%(text)b)\x18(%(text)b)\x16(%(V)b))"
-        rb"(?:(?:\x16%(V)b\x18|\x28)(%(text)b)\x18(%(text)b)([\x11\x12]{2})?)?\x00"
+        rb"(?:(?:\x16%(V)b\x18|\x28)(%(text)b)\x18(%(text)b)(?:([\x11\x12]{2})(?:\x16%(V)b)?)?)?\x00"
         rb"(?:\x19(?:%(pages)b)|(?=\x00))|(?(4)\x29|\x49)(?:%(pages)b))"
         # bloom filter, sizes of values, the end of the chunk's metadata, page indexes
         rb"(?:\x16(%(V)b)\x15(%(V)b)(?:\x1c%(sizes)b)?|\x3c%(sizes)b)?\x00"

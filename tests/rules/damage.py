@@ -118,7 +118,8 @@ class Damaged:
     """A damaged file; ``told`` if a footer without it would tell the same of it.
 
     No footer has a checksum: bounds whose own bytes changed, or whose data did, are lies that
-    nobody can see, and that every engine believes.
+    nobody can see, and that every engine believes. So is a column that was said to be optional
+    and is said to be required: its data is decoded as something else.
     """
 
     raw: bytes
@@ -195,7 +196,15 @@ def damaged_parquet(rng: random.Random, *, data: bool) -> Damaged:
         begin >= _footer_at(raw) and not any(begin < b and end > a for a, b in _statistics_at(raw))
         for begin, end in changed
     )
-    return Damaged(bytes(whole), told)
+    return Damaged(bytes(whole), told and _required(bytes(whole)) == _required(raw))
+
+
+def _required(raw: bytes) -> list[bool]:
+    try:
+        schema = parquet_footer.Speller().read(raw[_footer_at(raw) : -8], "").schema
+    except FileCorrupt:
+        return []
+    return [leaf.required for leaf in schema.leaves]
 
 
 def damaged_orc(rng: random.Random) -> bytes:
