@@ -24,7 +24,7 @@ public class TestLakeConnectorTest
         Lake.moveKeys(this);
     }
 
-    // The partition key is the last column here.
+    // The partition key is the last column here, and said to be one.
     @Override
     protected MaterializedResult getDescribeOrdersResult()
     {
@@ -37,7 +37,7 @@ public class TestLakeConnectorTest
                 .row("clerk", "varchar(15)", "", "")
                 .row("shippriority", "integer", "", "")
                 .row("comment", "varchar(79)", "", "")
-                .row("orderstatus", "varchar(1)", "", "")
+                .row("orderstatus", "varchar(1)", "partition key", "")
                 .build();
     }
 
