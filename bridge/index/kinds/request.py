@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.errors import InvalidConfiguration
 from bridge.expression.bind import Scope
-from bridge.expression.nodes import Reference
+from bridge.expression.nodes import Call, Reference
+from bridge.expression.terms import FUNCTIONS
 from bridge.index import registry
-from bridge.index.kinds.definition import IndexSettings
+from bridge.index.kinds.definition import Definition, IndexSettings
+from bridge.index.kinds.functions import parsed
+from bridge.index.kinds.modes import parse_mode
 from bridge.table.model import Table
-from bridge.types import Field
+from bridge.types import Field, Type
 
+_COLUMN = re.compile(r"[\w.]+")
+_OF_SINGLE_VALUES = ("bloom", "values")
 PROPERTY = "skipbridge.index."
 """``skipbridge.index.bloom`` = ``id;name:fpp=0.001``, ``skipbridge.index.modes`` = ``raw=none``."""
 
@@ -39,18 +45,62 @@ class Asked:
         return held.adding(definitions).with_modes(dict(map(_mode, self.modes)))
 
     def check(self, table: Table) -> None:
-        """Errors: ColumnNotFound, AmbiguousColumn, InvalidConfiguration: not columns of a table."""
+        """What can be told before a file is read.
+
+        Errors:
+            ColumnNotFound, AmbiguousColumn: not columns of the table.
+            InvalidConfiguration: no mode, an index that could answer nothing, or one twice.
+        """
+        for _, mode in map(_mode, self.modes):
+            parse_mode(mode)
         columns = [Field(c.name, c.type) for c in table.columns]
         scope = Scope(columns, [Field(c.name, c.type) for c in table.partition_keys], False)
         wanted = [tuple(c.split(".")) for c, _ in map(_mode, self.modes) if c != "*"]
+        seen: dict[str, str] = {}
         for name, text in self.kinds:
             kind = registry.kind(name)
-            wanted += kind.columns(kind.define(text))
+            definition = kind.define(text)
+            _once(definition, seen)
+            paths = kind.columns(definition)
+            wanted += paths
+            for path in paths:
+                _useful(definition, ".".join(path), scope.resolve(Reference(path)).type)
         for path in wanted:
             if scope.resolve(Reference(path)).partition:
                 raise InvalidConfiguration(
                     f"{'.'.join(path)} is a partition key", "partitions are pruned by its value"
                 )
+
+
+def _once(definition: Definition, seen: dict[str, str]) -> None:
+    """Columns are the same in any case; a function's text may hold constants, which are not."""
+    name = definition.name
+    spelling = name.lower() if _COLUMN.fullmatch(definition.on) else name
+    if spelling in seen:
+        raise InvalidConfiguration(
+            f"{name} is asked for twice, first as {seen[spelling]}", "name each index once"
+        )
+    seen[spelling] = name
+
+
+def _useful(definition: Definition, column: str, type: Type) -> None:
+    """Errors: InvalidConfiguration: no predicate could be answered by the index."""
+    if definition.kind in _OF_SINGLE_VALUES and type.is_nested:
+        raise InvalidConfiguration(
+            f"{definition.name}: {column} is {type}, and no predicate on it is answered by one",
+            "name a column of single values, or a field of a struct as struct.field",
+        )
+    if definition.kind != "expression":
+        return
+    call = parsed(definition.on)
+    while isinstance(call.arguments[0], Call):
+        call = call.arguments[0]
+    takes = FUNCTIONS[call.function].takes
+    if takes and type.kind not in takes:
+        raise InvalidConfiguration(
+            f"{definition.name}: {column} is {type}, and {call.function} is not defined for it",
+            f"it takes {', '.join(kind.value for kind in takes)}",
+        )
 
 
 def _mode(text: str) -> tuple[str, str]:
