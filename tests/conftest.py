@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 NAMED = re.compile(r"^test_(?:rule_)?(m[1-4]|0?[1-9]|[12][0-9]|30)_")
-RULES = ("M1", "M2", "M3", "M4", *(str(n) for n in range(1, 23)), "24", "25", "26")
+RULES = ("M1", "M2", "M3", "M4", *(str(n) for n in range(1, 23)), "24", "25", "26", "30")
 
 
 def rule_of(name: str) -> str | None:
