@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from bridge.config import Config, Setting
+from bridge.config import Config, Setting, variable_of
 from bridge.demo.data import write_flights
 from bridge.errors import BridgeError, EnvironmentMissing
 from bridge.expression.text import parse_where
@@ -23,6 +24,7 @@ from bridge.jobs.index_table import index_table
 from bridge.jobs.plugin import build_plugin
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
+from bridge.report.comparison import Way, comparison
 from bridge.report.html import page
 from bridge.report.text import funnel
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
@@ -83,7 +85,7 @@ def run_demo(
     """Runs the story in ``out``; what it started is stopped at the end, whatever happens.
 
     Returns:
-        0 if every query gave the same rows both ways.
+        0 if every query gave the same rows in each way.
     """
     started = time.monotonic()
     with ExitStack() as stack:
@@ -116,6 +118,18 @@ def run_demo(
         say("5/7  starting the planner")
         planner = start_planner(out / "planner", config.text("metastore.uri"))
         stack.callback(planner.stop)
+        # To compare with: no index, and a split for each file, as engines do by themselves.
+        by_file = {
+            "metastore.uri": config.text("metastore.uri"),
+            "index.root": str(out / "no-index"),
+            "splits.max_files": "1",
+        }
+        second = start_planner(
+            out / "planner-file-by-file",
+            config.text("metastore.uri"),
+            environment={variable_of(key): value for key, value in by_file.items()},
+        )
+        stack.callback(second.stop)
 
         say(f"6/7  building the connector for Trino {trino_version}")
         plugin = build_plugin(trino_version, out / "plugin", plugin_from, "skipbridge", _quiet)
@@ -125,10 +139,14 @@ def run_demo(
             TrinoSpec(
                 directory=out / "trino",
                 catalogs={
-                    "bridge": {
+                    catalog: {
                         "connector.name": "skipbridge",
-                        "skipbridge.planner": f"127.0.0.1:{planner.port}",
+                        "skipbridge.planner": f"127.0.0.1:{port}",
                     }
+                    for catalog, port in (
+                        ("bridge", planner.port),
+                        ("file_by_file", second.port),
+                    )
                 },
                 plugins={"skipbridge": plugin},
                 version=trino_version,
@@ -136,7 +154,12 @@ def run_demo(
             )
         )
         stack.callback(trino.stop)
-        equal = _queries(out, config, trino.port, say)
+        sides = (
+            _Side("skipbridge", "bridge", True, config, 5),
+            _Side("pruning switched off", "bridge", False, config, 5),
+            _Side("no index, a split a file", "file_by_file", True, _config(by_file), 3),
+        )
+        equal = _queries(out, sides, trino.port, say)
         say(f"done in {time.monotonic() - started:.0f} s; stopping what was started")
     return 0 if equal else 1
 
@@ -149,44 +172,82 @@ def _quiet(_line: str) -> None:
     """The build's own lines are of no interest unless it fails."""
 
 
-def _queries(out: Path, config: Config, port: int, say: Say) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A way to read: a catalog with its switch, its planner's settings, how often it is run."""
+
+    title: str
+    catalog: str
+    pruning: bool
+    config: Config
+    runs: int
+
+
+def _queries(out: Path, sides: Sequence[_Side], port: int, say: Say) -> bool:
     try:
         import trino
     except ImportError as e:
         raise EnvironmentMissing("the trino client is missing", "pip install trino") from e
-    connection = trino.dbapi.connect(
-        host="127.0.0.1", port=port, user="demo", catalog="bridge", schema="demo"
-    )
-    cursor = connection.cursor()
-    for _ in range(2):  # the JVM compiles what the queries share; neither side pays for it alone
+    connections = [
+        trino.dbapi.connect(
+            host="127.0.0.1",
+            port=port,
+            user="demo",
+            catalog=side.catalog,
+            schema="demo",
+            session_properties={f"{side.catalog}.pruning_enabled": str(side.pruning).lower()},
+        )
+        for side in sides
+    ]
+    cursors = [connection.cursor() for connection in connections]
+    say("     warming up: the JVM compiles what the queries share, no side pays for it alone")
+    for _ in range(2):
         for query in QUERIES:
-            _run(cursor, query.sql, pruning=True)
-            _run(cursor, query.sql, pruning=False)
+            for cursor in cursors:
+                _run(cursor, query.sql)
     reports: list[PruneReport] = []
+    told: list[list[Way]] = []
     all_equal = True
     for number, query in enumerate(QUERIES, 1):
-        pruned, fast = _run(cursor, query.sql, pruning=True)
-        unpruned, slow = _run(cursor, query.sql, pruning=False)
-        report = explain_where(config, query.where)
-        reports.append(report)
+        funnels = [explain_where(s.config, query.where, pruning=s.pruning) for s in sides]
+        rows, ways = _measured(query, sides, cursors, funnels)
+        reports.append(funnels[0])
+        told.append(ways)
         say(f"\n--- query {number}: {query.title}\n{query.sql}\n")
-        say(funnel(report))
-        equal = pruned == unpruned
+        say(funnel(funnels[0]))
+        say("\n" + comparison(ways))
+        equal = all(found == rows[0] for found in rows)
         all_equal &= equal
-        verdict = "equal both ways" if equal else "DIFFERENT: this is a bug, please report it"
-        say(
-            f"pruning on {fast * 1000:.0f} ms, off {slow * 1000:.0f} ms; "
-            f"{len(pruned)} rows, {verdict}"
-        )
-        for row in pruned[:5]:
+        verdict = "the same in each way" if equal else "DIFFERENT: this is a bug, please report it"
+        say(f"{len(rows[0])} rows, {verdict}")
+        for row in rows[0][:5]:
             say("   " + "  ".join(str(value) for value in row))
     path = out / "explain.html"
-    path.write_text(page(*reports))
-    say(f"\nthe four funnels as a page: {path}")
+    path.write_text(page(*reports, ways=told), "utf-8")
+    say(f"\nthe four funnels and what they saved, as a page: {path}")
     return all_equal
 
 
-def explain_where(config: Config, where: str) -> PruneReport:
+def _measured(
+    query: Query, sides: Sequence[_Side], cursors: Sequence[Any], funnels: Sequence[PruneReport]
+) -> tuple[list[list[Any]], list[Way]]:
+    """Rows and figures of each side; the runs are interleaved, so that all see the same machine."""
+    seconds: list[list[float]] = [[] for _ in sides]
+    rows: list[list[Any]] = [[] for _ in sides]
+    sizes = [0 for _ in sides]
+    for turn in range(max(side.runs for side in sides)):
+        for i, (side, cursor) in enumerate(zip(sides, cursors, strict=True)):
+            if turn < side.runs:
+                rows[i], took, sizes[i] = _run(cursor, query.sql)
+                seconds[i].append(took)
+    ways = [
+        Way(side.title, 1000 * median(took), report.files_kept, size, report.splits.count)
+        for side, took, report, size in zip(sides, seconds, funnels, sizes, strict=True)
+    ]
+    return rows, ways
+
+
+def explain_where(config: Config, where: str, *, pruning: bool = True) -> PruneReport:
     """The funnel of a condition over the demo's table."""
     storage = storage_of(config)
     schema, _, table = TABLE.partition(".")
@@ -194,19 +255,21 @@ def explain_where(config: Config, where: str) -> PruneReport:
         planner = planner_of(config, catalog, storage)
         try:
             predicate, dropped = parse_where(where or "true", "trino")
-            request = ScanRequest(TableName(schema, table), predicate, dropped, engine="trino")
+            request = ScanRequest(
+                TableName(schema, table), predicate, dropped, engine="trino", pruning=pruning
+            )
             return explain(planner, request, split_settings(config))
         finally:
             planner.listings.close()
 
 
-def _run(cursor: Any, sql: str, *, pruning: bool) -> tuple[list[Any], float]:
-    cursor.execute(f"SET SESSION bridge.pruning_enabled = {str(pruning).lower()}")
-    cursor.fetchall()
+def _run(cursor: Any, sql: str) -> tuple[list[Any], float, int]:
+    """Rows, seconds, and the bytes that Trino read from storage."""
     started = time.perf_counter()
     cursor.execute(sql)
     rows = cursor.fetchall()
-    return rows, time.perf_counter() - started
+    took = time.perf_counter() - started
+    return rows, took, int((cursor.stats or {}).get("physicalInputBytes", 0))
 
 
 def missing_parts() -> list[BridgeError]:

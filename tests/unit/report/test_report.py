@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from bridge.cli.main import cli
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, Stage
+from bridge.report.comparison import Way, comparison, saving
 from bridge.report.html import page
 from bridge.report.text import funnel, human_bytes, human_millis
 
@@ -143,3 +144,24 @@ def test_json_has_what_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (stale,) = found["not_used"]
     assert {"index", "reason", "mend"} <= set(stale) and stale["reason"] == "STALE"
     assert stale["mend"] == f"skipbridge index refresh {table}"
+
+
+def test_ways_to_read_a_query_side_by_side() -> None:
+    ways = (
+        Way(EVIL, 38.4, 16, 117 << 10, 5),
+        Way("pruning switched off", 210.0, 5_000, 28 << 20, 41),
+        Way("a split a file", 12_640.0, 428, 3 << 20, 428),
+    )
+    text = comparison(ways).splitlines()
+    assert [line.split()[-1] for line in text[1:4]] == ["5", "41", "428"]
+    assert text[4] == (
+        "beside a split a file: 412 of 428 files not opened, 2.9 MiB not read, 423 splits fewer"
+    )
+    html = page(report(), report(), ways=[ways, ways])
+    assert html.count("<table") == 4 and EVIL not in html
+    assert "12.6 s" in Tags(html).text and "412 of 428 files" in Tags(html).text
+    assert page(report()).count("<table") == 1
+    # Nothing was saved: nothing is claimed.
+    same = Way("x", 0.0, 5, 7, 5)
+    assert saving([same, same]) == "beside x: 0 of 5 files not opened"
+    assert "<table" in page(report(), ways=[[same, same]])
