@@ -150,7 +150,7 @@ def _statistics_at(raw: bytes) -> list[tuple[int, int]]:
     longest = b"x" * 195  # long ones are not spelt as others are, nor found above
     at = raw.find(longest, start)
     while at >= 0:
-        found.append((at - 8, at + len(longest)))
+        found.append((at - 8, at + len(longest) + 8))
         at = raw.find(longest, at + 1)
     return found
 
