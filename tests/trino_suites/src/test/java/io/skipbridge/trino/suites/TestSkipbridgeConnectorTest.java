@@ -3,8 +3,6 @@ package io.skipbridge.trino.suites;
 import io.trino.testing.BaseConnectorTest;
 import io.trino.testing.QueryRunner;
 import io.trino.testing.TestingConnectorBehavior;
-import org.junit.jupiter.api.Disabled;
-import org.junit.jupiter.api.Test;
 
 public class TestSkipbridgeConnectorTest
         extends BaseConnectorTest
@@ -45,14 +43,4 @@ public class TestSkipbridgeConnectorTest
             default -> super.hasBehavior(behavior);
         };
     }
-
-    @Test
-    @Disabled("The connector refuses versioned reads in other words")
-    @Override
-    public void testTrySelectTableVersion() {}
-
-    @Test
-    @Disabled("The connector refuses versioned reads in other words")
-    @Override
-    public void testSelectVersionOfNonExistentTable() {}
 }
