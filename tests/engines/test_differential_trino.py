@@ -36,7 +36,8 @@ SAMPLE = 16
 
 
 def tables(root: Path, uri: str, seed: str) -> Iterator[Lake]:
-    taste = Taste(codecs=("none", "snappy", "gzip"))
+    # Chunks in zstd take a path of their own through the connector: all codecs at night.
+    taste = Taste() if NIGHTLY else Taste(codecs=("none", "snappy", "gzip"))
     yield build(root, uri, "live", seed, taste, files=20, partitions=7)
     yield build(root, uri, "still", seed, taste, files=24, partitions=7)
     yield build(root, uri, "flat", seed, taste, files=20)
@@ -72,13 +73,13 @@ def test_trino_tells_the_rows_of_the_stock_connector_and_of_no_pruning(
 
             differing = (d for d in compared(named, ours, oracles, THREADS) if d is not None)
             found += islice(differing, SHOWN - len(found))
+            if len(found) >= SHOWN:
+                break
             sample = [(lake, q) for lake, q in queries if q.where is not None][:SAMPLE]
             pruned += sum(prunes(stack, lake, query) for lake, query in sample)
             asked += len(sample)
         finally:
             forget(stack.metastore_uri, lakes)
-        if len(found) >= SHOWN:
-            break
     assert not found, "\n".join([f"DIFFERENTIAL_SEED={SEED}", *map(str, found)])
     assert pruned >= asked * 0.3, f"{pruned} of {asked} queries skipped files: seed {SEED}"
 

@@ -39,7 +39,7 @@ def build(
         report = index_table(
             lake.config(uri),
             str(lake.name),
-            nan=rng.choice(["scan", "footer"]),
+            nan=rng.choice(["scan", "scan", "footer"]),
             local=True,
             asked=_indexes(rng),
             progress=lambda done, total: None,

@@ -124,6 +124,9 @@ class Conditions:
         rng = self.rng
         number = rng.choice([1, 2, 2, 3, 5, 30])
         items = [self.literal(term.sort) for _ in range(number)]
+        if term.sort.name in ("float", "double") and rng.random() < 0.4:
+            zero = self.single if term.sort.name == "float" else self.double
+            items.append(zero(rng.choice([0.0, -0.0])))
         if rng.random() < 0.1:
             items.append("NULL")
         word = rng.choice(["IN", "NOT IN"])

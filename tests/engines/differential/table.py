@@ -94,7 +94,7 @@ KEY_TEXTS = ("a b", "x=y/z", "100%", "été", "😀", "a", "\\", "it's", "%", "a
 KEYS = (
     Spec("p", "string", Sort("text", tuple(sorted(KEY_TEXTS))), ()),
     Spec("q", "int", Sort("int", (-1, 0, 1, 2, 2147483647), 32), ()),
-    Spec("k", "decimal(38,0)", Sort("decimal", v.decimals(18, 0).pool[::3], 38), ()),
+    Spec("k", "decimal(38,0)", Sort("decimal", v.decimals(38, 0).pool[::3], 38), ()),
     Spec("dd", "date", Sort("date", v.DATES[5:12]), ()),
 )
 
@@ -123,6 +123,7 @@ class Taste:
         earliest: dates and timestamps start here.
         finite: no NaN.
         bare: whether files may have no bytes at all.
+        lacking: whether files may lack structs, or fields of structs.
         shared: how often a partition has the location of another.
     """
 
@@ -132,6 +133,7 @@ class Taste:
     finite: bool = False
     shared: float = 0.2
     bare: bool = True
+    lacking: bool = True
     codecs: tuple[str, ...] = ("none", "snappy", "gzip", "zstd", "zstd")
 
 
@@ -173,7 +175,8 @@ class Writer:
         layout = self._layout
         columns, structs = list(layout.columns), list(layout.structs)
         if rows > 100:
-            columns, structs = rng.sample(columns, min(len(columns), 4)), []
+            columns = rng.sample(columns, min(len(columns), 4))
+            structs = [] if self.taste.lacking else structs
         cells: list[tuple[str, pa.Array]] = [("id", self._ids(rows))]
         cells += [(n, self._array(s, t, rows, layout.int96)) for n, s, t in columns]
         # Of two structs with equal fields either comes first, or one alone.
@@ -181,6 +184,7 @@ class Writer:
             if rng.random() < 0.4:
                 structs = _exchanged(structs, one, other)
         gone = rng.choice(["", "", "home", "work", "pickup", "dropoff"])
+        gone = gone if self.taste.lacking else ""
         cells += [(name, self._struct(fields, rows)) for name, fields in structs if name != gone]
         if rng.random() < 0.2:
             rng.shuffle(cells)
@@ -192,10 +196,10 @@ class Writer:
         named = [s for s in SPECS if rng.random() > (0.9 if s.name == "rare" else 0.08)]
         structs = []
         for name, fields in STRUCTS.items():
-            kept = [f for f in fields if rng.random() > 0.03] or list(fields)
+            kept = [f for f in fields if rng.random() > 0.03 * self.taste.lacking] or list(fields)
             if rng.random() < 0.2:
                 rng.shuffle(kept)
-            if rng.random() < 0.95:
+            if rng.random() < 0.95 or not self.taste.lacking:
                 structs.append((name, tuple((f, self._stored(f)) for f in kept)))
         columns = [(self._cased(s.name), s, self._stored(s)) for s in named]
         if rng.random() < 0.4:
@@ -247,6 +251,8 @@ class Writer:
             width = rng.choice([1, 2, 3, 5, 9])
             start = rng.randrange(max(len(pool) - width + 1, 1))
             pool = pool[start : start + width]
+        if spec.sort.name in ("float", "double") and rng.random() < 0.1:
+            pool = rng.choice([[0.0], [-0.0], [0.0, 5.0], [-0.0, 0.0]])
         value_type = stored.value_type if pa.types.is_dictionary(stored) else stored
         exact = [_exactly(x, value_type) for x in pool]
         values = pa.array(exact, value_type)
