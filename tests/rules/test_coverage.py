@@ -28,9 +28,13 @@ def _numbers(folder: Path) -> Counter[str]:
     return found
 
 
+# Rules about an engine's reader and about real stores are proven where these run.
+_ELSEWHERE = {"29": "engines", "30": "storage"}
+
+
 @pytest.mark.parametrize("number", RULES)
 def test_every_rule_has_its_tests(number: str) -> None:
-    assert _numbers(TESTS / "rules")[number] >= 1
+    assert _numbers(TESTS / _ELSEWHERE.get(number, "rules"))[number] >= 1
     assert _numbers(TESTS)[number] >= 2
 
 
