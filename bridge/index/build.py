@@ -373,10 +373,12 @@ class _Build:
         if files.etags is not None:
             etags = files.etags.take(pa.array(numbers))
             settled |= etags.is_valid().to_numpy(zero_copy_only=False)
-        good = outcome["problem"].is_null().to_numpy()
+        good = outcome["rows"].to_numpy() >= 0  # else nothing was learned
         trusted = settled & good
         news = np.ones(len(numbers), np.bool_)
         told = outcome["problem"].to_pylist()
+        for i in np.flatnonzero(trusted & outcome["problem"].is_valid().to_numpy()).tolist():
+            work.failed.append((files.paths[int(numbers[i])].as_py(), told[i]))
         for i in np.flatnonzero(~trusted).tolist():
             number, problem = int(numbers[i]), told[i]
             if problem is not None:

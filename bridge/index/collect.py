@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from bridge.errors import BridgeError, FileCorrupt, FileUnreadable
+from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFull
 from bridge.index.footer import FileStatistics, Footer, FooterReader
 from bridge.index.formats.reader import READERS
 from bridge.index.kinds.definition import Definition
@@ -88,7 +88,10 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading)
     """Reads some files one after another.
 
     A file that is damaged, gone, or not the one that was listed has no entry but a reason; so has
-    one that raises anything else whatever: no file decides for the others (correctness 27).
+    one that raises anything else whatever: no file decides for the others (correctness 27). Only
+    damage is remembered of it: what nobody foresaw may be this machine's fault, or this program's,
+    and the file is tried again. One whose footer is whole and whose data is damaged keeps what the
+    footer says.
 
     Errors:
         StorageFailure: the storage cannot be reached; nothing is known about any file then.
@@ -114,15 +117,15 @@ class _Chunk:
 
     def read(self, task: FileTask) -> None:
         try:
-            footer, rows = self._read(task)
+            footer, rows, problem = self._read(task)
         except (FileCorrupt, FileUnreadable) as error:
             self._failed(task, f"{error.code}: {error.message}")
             return
-        except (BridgeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        except (StorageFailure, StorageFull, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # Rust's panics are no Exception; correctness 27
             what = f"{type(error).__name__}: {error}".partition("\n")[0]
-            self._failed(task, f"{FileCorrupt.code}: {task.uri}: cannot be read: {what}")
+            self._failed(task, f"{FileUnreadable.code}: {task.uri}: cannot be read: {what}")
             return
         # The listing is the look before, this one is the look after (correctness 19).
         after = self.storage.stat(task.uri)
@@ -132,15 +135,14 @@ class _Chunk:
         if self.modes:
             for leaf in footer.leaves:
                 self.modes.apply(leaf)
-        self.builder.add(task.file, footer)
+        self.builder.add(task.file, footer, problem and _legible(problem))
         for signature, found in rows.items():
             self.rows[signature] += found
 
     def _failed(self, task: FileTask, reason: str) -> None:
         after = self.storage.stat(task.uri)
         changed = after is not None and not _same(task, after)
-        text = reason.encode("utf-8", "backslashreplace").decode()  # errors quote what they found
-        self.builder.failed(task.file, CHANGED if changed else text)
+        self.builder.failed(task.file, CHANGED if changed else _legible(reason))
 
     def finish(self) -> Collected:
         collected = self.builder.finish()
@@ -152,23 +154,30 @@ class _Chunk:
             )
         return Collected(collected.files, collected.columns, tables)
 
-    def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]]]:
+    def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]], str | None]:
+        """What a file says for min/max and for the kinds, and why not for all of them."""
         if task.format in READERS:  # the kinds beside min/max are of Parquet files
-            return READERS[task.format](self.storage, task.uri, task.size), {}
+            return READERS[task.format](self.storage, task.uri, task.size), {}, None
         tail = read_tail(self.storage, task.uri, task.size)
         footer = self.reader.read(tail, task.size, task.uri)
         if self.reading.nan == "footer" and not self.reading.kinds:
-            return footer, {}
+            return footer, {}, None
         gatherings = self._gatherings(footer, task, tail)
         scans = leaf_scans(footer) if self.reading.nan == "scan" else []
         every: list[Gathering] = [*scans, *gatherings.values()]
-        scan(footer, every, self.storage, task.uri, task.size, tail)
-        for each in scans:
-            each.finish()
-        return footer, {
+        problem = None
+        try:
+            scan(footer, every, self.storage, task.uri, task.size, tail)
+            for each in scans:
+                each.finish()
+        except FileCorrupt as error:
+            problem = f"{error.code}: {error.message}"
+            gatherings = {s: g for s, g in gatherings.items() if not g.leaves}
+        found = {
             signature: [{"file": task.file, **row} for row in gathering.finish()]
             for signature, gathering in gatherings.items()
         }
+        return footer, found, problem
 
     def _gatherings(self, footer: Footer, task: FileTask, tail: bytes) -> dict[str, Gathering]:
         start = task.size - len(tail)
@@ -192,6 +201,11 @@ class _Chunk:
             if gathering is not None:
                 found[definition.signature] = gathering
         return found
+
+
+def _legible(reason: str) -> str:
+    """Errors quote what they found, which need not be text."""
+    return reason.encode("utf-8", "backslashreplace").decode()
 
 
 def _same(task: FileTask, after: FileStat) -> bool:

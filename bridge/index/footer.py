@@ -24,6 +24,7 @@ from bridge.errors import FileCorrupt
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
 from bridge.storage.parquet_tail import open_footer
+from bridge.storage.source import is_passing
 
 CUT_FROM = 32 * 1024 * 1024
 """Files larger than this are cut into splits at row groups, whose offsets are kept."""
@@ -158,6 +159,8 @@ def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Lea
             PHYSICAL[leaf.physical] for leaf in schema.leaves
         ]
     except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
+        if is_passing(error):
+            raise
         raise FileCorrupt(f"{uri}: the schema is damaged: {error}", "rewrite it") from error
     if not same:
         raise FileCorrupt(f"{uri}: the schema is damaged: its tree is not clear", "rewrite it")

@@ -19,7 +19,7 @@ from bridge.index.footer import Footer, LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering, Row
 from bridge.index.stored import StoredType
 from bridge.storage.port import Storage
-from bridge.storage.source import open_source
+from bridge.storage.source import is_passing, open_source
 
 _ROWS = 1_000_000
 """Rows of a file that are read at once; a larger file is read in batches."""
@@ -69,6 +69,8 @@ def scan(
                 if gathering.leaves:
                     gathering.update(arrays)
     except (pa.ArrowException, OSError, KeyError) as error:
+        if is_passing(error):
+            raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
 

@@ -58,7 +58,8 @@ class ServingIndex:
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
         self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
-        self._failed: npt.NDArray[np.bool_] = files.column("failed").to_numpy().view(np.bool_)
+        # What is known in part only is trusted as far as it goes.
+        self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
         self.num_failed = int(np.count_nonzero(self._failed)) if not compiled.all_trusted else 0
         self._row_groups: pa.Array = files.column("row_groups")
         self._all_trusted = compiled.all_trusted

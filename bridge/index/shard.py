@@ -36,7 +36,7 @@ FILES = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),  # -1: not known
         pa.field("trusted", pa.bool_(), nullable=False),
         pa.field("row_groups", pa.large_list(pa.int64())),  # offsets, of large files
-        pa.field("problem", pa.large_string()),  # why it could not be read, if it could not
+        pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
     ]
 )
 COLUMNS = pa.schema(
@@ -54,9 +54,9 @@ COLUMNS = pa.schema(
 OUTCOME = pa.schema(
     [
         pa.field("file", pa.int64(), nullable=False),  # the task's number
-        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),  # -1: nothing was learned of the file
         pa.field("row_groups", pa.large_list(pa.int64())),
-        pa.field("problem", pa.large_string()),  # why there is no entry, or null
+        pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
     ]
 )
 _GROUP_ROWS = 8192
@@ -124,8 +124,9 @@ class CollectedBuilder:
         self._files: list[tuple[int, int, list[int] | None, str | None]] = []
         self._columns: dict[str, tuple[list[Any], ...]] = {}
 
-    def add(self, file: int, footer: FileStatistics) -> None:
-        self._files.append((file, footer.rows, footer.row_groups, None))
+    def add(self, file: int, footer: FileStatistics, problem: str | None = None) -> None:
+        """Adds what a file says; ``problem``: why it does not say all."""
+        self._files.append((file, footer.rows, footer.row_groups, problem))
         for leaf in footer.leaves:
             lists = self._columns.get(leaf.key)
             if lists is None:

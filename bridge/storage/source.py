@@ -13,6 +13,16 @@ WHOLE = 8 * 1024 * 1024
 """Files up to this size are read in one request."""
 
 
+def is_passing(error: BaseException) -> bool:
+    """Whether an error that a reader raised tells of this machine and not of the file: no memory,
+    or a call of the operating system that failed.
+
+    >>> is_passing(MemoryError()), is_passing(OSError("Corrupt snappy compressed data"))
+    (True, False)
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.errno))
+
+
 def open_source(storage: Storage, uri: str, size: int) -> Any:
     """A file to hand to pyarrow's readers.
 

@@ -29,7 +29,7 @@ from bridge.index.kinds.kind import Arrays
 from bridge.index.scan import LeafScan
 from bridge.index.stored import StoredColumn, StoredType
 from bridge.storage.port import Storage
-from bridge.storage.source import open_source
+from bridge.storage.source import is_passing, open_source
 
 _NAMELESS = re.compile(r"_col\d+")
 _OTHER = StoredType("BYTE_ARRAY", "other")
@@ -77,6 +77,8 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
         leaves = [column.finish() for column in found]
         return FileStatistics(file.nrows, None, [*leaves, width_leaf(len(columns))])
     except (pa.ArrowException, OSError, ValueError) as error:
+        if is_passing(error):
+            raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: cannot be read as ORC: {first}", "rewrite the file") from error
 

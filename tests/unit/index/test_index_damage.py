@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from index_lake import Lake
 from test_index_build import fill, kept
 
-from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer
+from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
+from bridge.expression.bind import bind
+from bridge.expression.builders import eq
 from bridge.index.change import change_settings, drop_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
@@ -18,6 +23,7 @@ from bridge.index.manifest import _checksum
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage
+from bridge.types import BIGINT, TRINO, Field
 
 
 def files_of(lake: Lake) -> set[str]:
@@ -271,3 +277,95 @@ def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: La
     assert files_of(lake) > held
     lake.store().clean(keep=1, older_than=-10)
     assert files_of(lake) == held
+
+
+class _Raising:
+    """A storage whose reads of one file raise what no reader foresees."""
+
+    def __init__(self, storage: Storage, name: str, error: BaseException) -> None:
+        self._storage, self._name, self._error = storage, name, error
+
+    def __getattr__(self, method: str):  # type: ignore[no-untyped-def]
+        found = getattr(self._storage, method)
+        if not method.startswith("read"):
+            return found
+
+        def read(uri: str, *arguments: object) -> object:
+            if uri.endswith(self._name):
+                raise self._error
+            return found(uri, *arguments)
+
+        return read
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        pa.ArrowMemoryError("malloc failed"),
+        OSError(24, "Too many open files"),
+        TypeError("a bug"),
+        InvalidUri("a name that nothing can open", ""),
+    ],
+)
+def test_27_what_is_not_the_files_fault_is_tried_again_and_leaks_nothing(
+    lake: Lake, error: BaseException
+) -> None:
+    fill(lake, 2)
+    failing = _Raising(lake.storage, "f001", error)
+    assert len(lake.build(failing).failed) == 1  # type: ignore[arg-type]
+    assert problems(lake) == ["FILE_UNREADABLE"]
+    held = files_of(lake)
+    for _ in range(3):
+        again = lake.build(failing)  # type: ignore[arg-type]
+        assert (again.committed, again.read, len(again.failed)) == (False, 1, 1)
+    assert files_of(lake) == held
+    assert lake.build().committed
+    assert (problems(lake), kept(lake, 5)) == ([], ["f000"])
+
+
+@pytest.mark.parametrize("error", [MemoryError(), pa.ArrowMemoryError("malloc failed")])
+def test_27_no_memory_for_a_files_data_is_not_its_damage(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    fill(lake, 2)
+    lake.build()
+
+    def full(*_: object) -> object:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bridge.index.scan._tables", full)
+        lake.build(settings=lambda held: held.adding([bloom("s")]))
+        assert kept(lake, 5) == ["f000"]  # what was known before is not lost
+    assert lake.build().read == 2
+
+
+def test_27_damaged_data_leaves_what_the_footer_says(lake: Lake) -> None:
+    """Only the kinds read pages: min/max of the file is as good as without them."""
+    fill(lake, 2)
+    path = lake.path("f001")
+    raw = bytearray(path.read_bytes())
+    raw[4:40] = b"\xff" * 36
+    path.write_bytes(bytes(raw))
+    lake.age(path)
+    lake.build()
+    assert kept(lake, 5) == ["f000"]
+    settings = IndexSettings((kind("values").define("x"), bloom("x")))
+    report = lake.build(settings=lambda _: settings)
+    ((uri, reason),) = report.failed
+    assert uri.endswith("f001") and reason.startswith("FILE_CORRUPT")
+    assert (problems(lake), kept(lake, 5)) == (["FILE_CORRUPT"], ["f000"])
+    value = pq.read_metadata(path).row_group(0).column(0).statistics.min
+    assert kept(lake, value) == ["f001"]
+    held = files_of(lake)
+    again = lake.build()
+    assert (again.committed, again.read) == (False, 0)
+    assert files_of(lake) == held
+    serving = lake.serving()
+    names = [uri.rpartition("/")[2] for uri in serving.paths.to_pylist()]
+    for opened in serving.kinds:
+        asked = bind(eq("x", 777), (Field("x", BIGINT),), (), TRINO)
+        never = opened.never(asked, np.arange(len(names)), TRINO)
+        assert never is not None
+        assert [n for n, mask in zip(names, never, strict=True) if mask] == ["f000"]
