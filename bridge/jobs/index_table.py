@@ -24,7 +24,7 @@ from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.quiet import quiet_spark
 from bridge.storage.port import Storage
-from bridge.table.formats import INDEXED, PARQUET, spelled
+from bridge.table.formats import INDEXED, spelled
 from bridge.table.model import Catalog, Partition, Table
 
 Progress = Callable[[int, int], None]
@@ -71,14 +71,10 @@ def index_table(
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
     with opened(config, table) as (storage, catalog, found, store):
-        wanted = by_properties(found.properties)
-        for each in (wanted, asked):
-            each.check(found)
-            if found.format != PARQUET and each.kinds:
-                raise InvalidConfiguration(
-                    f"{found.name} is stored as {found.format}: of that only min/max are built",
-                    "ask for no other index of it",
-                )
+        asked.check(found)
+        wanted, useless = by_properties(found.properties).sifted(found)
+        for reason in useless:
+            say(f"a property of {found.name} asks for what cannot be built: {reason}")
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):
             partitions.extend(batch.partitions)
@@ -247,7 +243,7 @@ def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, 
             if not store.generations():  # a damaged one can be dropped
                 raise GenerationNotFound(f"{found.name} has no index below {store.root}", "")
             return {"table": str(found.name), "files": drop_index(store)}
-        asked = by_properties(found.properties).change(IndexSettings())
+        asked = by_properties(found.properties).sifted(found)[0].change(IndexSettings())
         if any(d.name.lower() == index.lower() for d in asked.definitions):
             raise InvalidConfiguration(
                 f"a property of {found.name} asks for {index}",

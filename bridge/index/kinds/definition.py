@@ -15,6 +15,7 @@ from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.modes import parse_mode
 
 MINMAX = "minmax"
+_COLUMNS = re.compile(r"[\w.,]+")
 _OPTION = re.compile(r"([a-z_]+)=([^:]*)")
 
 
@@ -38,6 +39,14 @@ class Definition:
     def name(self) -> str:
         """As reports spell it."""
         return f"{self.kind}({self.on})"
+
+    @property
+    def key(self) -> str:
+        """The same for all spellings of one index.
+
+        Columns are the same in any case; a function's text may hold constants, which are not.
+        """
+        return self.name.lower() if _COLUMNS.fullmatch(self.on) else self.name
 
     @property
     def signature(self) -> str:
@@ -89,9 +98,13 @@ class IndexSettings:
     minmax_visible: bool = True
 
     def adding(self, definitions: Iterable[Definition]) -> IndexSettings:
-        """With more; one of the same kind over the same is replaced."""
-        found = {d.name: d for d in self.definitions}
-        found.update({d.name: d for d in definitions})
+        """With more; one of the same kind over the same is replaced, and keeps its spelling:
+        what shards hold is found by it.
+        """
+        found = {d.key: d for d in self.definitions}
+        for each in definitions:
+            held = found.get(each.key, each)
+            found[each.key] = replace(each, on=held.on)
         return replace(self, definitions=tuple(found.values()))
 
     def without(self, name: str) -> IndexSettings:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.errors import InvalidConfiguration
+from bridge.errors import InvalidConfiguration, UserError
 from bridge.expression.bind import Scope
 from bridge.expression.nodes import Call, Reference
 from bridge.expression.terms import FUNCTIONS
@@ -14,11 +13,12 @@ from bridge.index import registry
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.functions import parsed
 from bridge.index.kinds.modes import parse_mode
+from bridge.table.formats import PARQUET
 from bridge.table.model import Table
 from bridge.types import Field, Type
 
-_COLUMN = re.compile(r"[\w.]+")
 _OF_SINGLE_VALUES = ("bloom", "values")
+_OF_FUNCTIONS = ("bloom", "expression")
 PROPERTY = "skipbridge.index."
 """``skipbridge.index.bloom`` = ``id;name:fpp=0.001``, ``skipbridge.index.modes`` = ``raw=none``."""
 
@@ -56,6 +56,11 @@ class Asked:
         columns = [Field(c.name, c.type) for c in table.columns]
         scope = Scope(columns, [Field(c.name, c.type) for c in table.partition_keys], False)
         wanted = [tuple(c.split(".")) for c, _ in map(_mode, self.modes) if c != "*"]
+        if self.kinds and table.format != PARQUET:
+            raise InvalidConfiguration(
+                f"{table.name} is stored as {table.format}: of that only min/max are built",
+                "ask for no other index of it",
+            )
         seen: dict[str, str] = {}
         for name, text in self.kinds:
             kind = registry.kind(name)
@@ -71,28 +76,46 @@ class Asked:
                     f"{'.'.join(path)} is a partition key", "partitions are pruned by its value"
                 )
 
+    def sifted(self, table: Table) -> tuple[Asked, tuple[str, ...]]:
+        """What of it can be built, and for each of the rest why not: a property that someone gave
+        the table long ago, or in another program, keeps no index from being refreshed.
+        """
+        kept, reasons = Asked(), []
+        for each in self._each():
+            more = Asked(kept.kinds + each.kinds, kept.modes + each.modes)
+            try:
+                more.check(table)
+            except UserError as error:
+                reasons.append(f"{error.message}: {error.hint}" if error.hint else error.message)
+            else:
+                kept = more
+        return kept, tuple(reasons)
+
+    def _each(self) -> Iterator[Asked]:
+        yield from (Asked(kinds=(kind,)) for kind in self.kinds)
+        yield from (Asked(modes=(mode,)) for mode in self.modes)
+
 
 def _once(definition: Definition, seen: dict[str, str]) -> None:
-    """Columns are the same in any case; a function's text may hold constants, which are not."""
     name = definition.name
-    spelling = name.lower() if _COLUMN.fullmatch(definition.on) else name
-    if spelling in seen:
+    if definition.key in seen:
         raise InvalidConfiguration(
-            f"{name} is asked for twice, first as {seen[spelling]}", "name each index once"
+            f"{name} is asked for twice, first as {seen[definition.key]}", "name each index once"
         )
-    seen[spelling] = name
+    seen[definition.key] = name
 
 
 def _useful(definition: Definition, column: str, type: Type) -> None:
     """Errors: InvalidConfiguration: no predicate could be answered by the index."""
-    if definition.kind in _OF_SINGLE_VALUES and type.is_nested:
+    over = definition.kind in _OF_FUNCTIONS and "(" in definition.on
+    call = parsed(definition.on) if over else None
+    if call is None and definition.kind in _OF_SINGLE_VALUES and type.is_nested:
         raise InvalidConfiguration(
             f"{definition.name}: {column} is {type}, and no predicate on it is answered by one",
             "name a column of single values, or a field of a struct as struct.field",
         )
-    if definition.kind != "expression":
+    if call is None:
         return
-    call = parsed(definition.on)
     while isinstance(call.arguments[0], Call):
         call = call.arguments[0]
     takes = FUNCTIONS[call.function].takes

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.kinds.request import Asked
+from bridge.index.registry import kind
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, DATE, STRING, Field, array, struct
 
@@ -31,6 +34,9 @@ TABLE = Table(
         ([("values", "tags")], [], "tags is array<string>"),
         ([("bloom", "st")], [], "st is struct"),
         ([("expression", "lower(id)")], [], "id is bigint, and lower is not defined"),
+        ([("bloom", "lower(id)")], [], "id is bigint, and lower is not defined"),
+        ([("bloom", "lower(tags)")], [], "tags is array<string>, and lower is not defined"),
+        ([("geo", "id,st.a"), ("geo", "ID,st.a")], [], "asked for twice"),
         ([("bloom", "id"), ("bloom", "ID")], [], "asked for twice, first as bloom.id."),
         ([("bloom", "id:fpp=0.1"), ("bloom", "id")], [], "asked for twice"),
         ([], ["id=none2"], "none2"),
@@ -41,6 +47,38 @@ def test_useless_indexes_are_refused(
 ) -> None:
     with pytest.raises(InvalidConfiguration, match=words):
         Asked(tuple(kinds), tuple(modes)).check(TABLE)
+
+
+def test_a_property_that_asks_for_what_cannot_be_built_stops_nothing() -> None:
+    """Each is judged alone: the others are built."""
+    kinds = (
+        ("values", "tags"),
+        ("bloom", "id"),
+        ("bloom", "ID"),
+        ("bloom", "lower("),
+        ("no_such_kind", "id"),
+        ("values", "dropped_column"),
+        ("values", "name:limit=x"),
+        ("expression", "lower(name)"),
+    )
+    kept, reasons = Asked(kinds, ("id=none2", "name=counts", "nothing")).sifted(TABLE)
+    assert kept == Asked((("bloom", "id"), ("expression", "lower(name)")), ("name=counts",))
+    assert len(reasons) == 8 and "tags is array<string>" in reasons[0]
+    orc = replace(TABLE, format="orc")
+    assert Asked((("bloom", "id"),), ("id=none",)).sifted(orc)[0] == Asked(modes=("id=none",))
+
+
+def test_another_spelling_is_the_same_index() -> None:
+    bloom, values = kind("bloom"), kind("values")
+    held = IndexSettings().adding([bloom.define("id"), bloom.define("lower(name)")])
+    assert held.adding([bloom.define("ID"), bloom.define("lower(NAME)")]) == held
+    changed = held.adding([bloom.define("Id:fpp=0.1"), values.define("ID")])
+    assert [d.name for d in changed.definitions] == [
+        "bloom(id)",
+        "bloom(lower(name))",
+        "values(ID)",
+    ]
+    assert changed.find("bloom(id)").option("fpp") == "0.1"
 
 
 def test_useful_ones_are_taken() -> None:
