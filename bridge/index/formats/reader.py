@@ -14,9 +14,13 @@ from collections.abc import Callable, Mapping
 
 from bridge.index.footer import FileStatistics
 from bridge.index.formats import orc
+from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
 from bridge.table.formats import ORC
 
 Reader = Callable[[Storage, str, int], FileStatistics]
-READERS: Mapping[str, Reader] = {ORC: orc.read}
-"""By the format's name; called with the storage, a file's URI and its size."""
+READERS: Mapping[str, Reader] = {ORC: ChildReader(orc.read).read}
+"""By the format's name; called with the storage, a file's URI and its size.
+
+ORC is read in a child process: Arrow's reader ends its process over some damaged files.
+"""

@@ -1,0 +1,282 @@
+"""Reading a file in a child process, which is all that ends if a damaged file ends the reader.
+
+Arrow's ORC reader trusts lengths that it decodes from the data: no check before it could tell such
+a file, and no handler in this process would survive it. The child has no storage of its own; it
+asks its parent for bytes. It is started afresh, not forked, and kept for the next file. It ends
+itself as soon as its parent is gone, however that ended.
+
+The law: each file is answered by its own reader or by an error; no file ends this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar, cast
+
+from bridge.errors import BridgeError, EnvironmentMissing, FileCorrupt
+from bridge.storage.port import Range, Storage
+from bridge.storage.source import WHOLE
+
+T = TypeVar("T")
+_CPU_SECONDS = 120
+"""Of one file, and one second more for each MiB: a reader that needs more is in an endless loop."""
+_LONGEST = 1 << 30
+_HINT = "rewrite the file"
+_START = (
+    "import sys; sys.path[:] = sys.argv[4:]; from bridge.storage.child import serve; "
+    "serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))"
+)
+
+
+class ChildReader(Generic[T]):
+    """Calls a function in child processes; safe for threads, each call has a child to itself.
+
+    Args:
+        function: of a module, found there by its name; takes a storage (of which it may call
+            ``read`` and ``read_ranges`` for this file), a URI and a size. What it returns is
+            pickled, and what it raises reaches the caller: errors of this package as they are,
+            any other as FileCorrupt.
+        cpu_seconds: of processor time that a file may take, beside one second for each MiB. It is
+            no wall clock, so a busy machine fails no file.
+    """
+
+    def __init__(
+        self, function: Callable[[Storage, str, int], T], *, cpu_seconds: int = _CPU_SECONDS
+    ) -> None:
+        self._function = f"{function.__module__}:{function.__qualname__}"
+        self._cpu_seconds = cpu_seconds
+        self._reset()
+        os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self.close)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._idle: list[_Child] = []
+        self._all: set[_Child] = set()
+
+    def _forked(self) -> None:
+        """The children are the parent's; they must see its end even while this copy of it lives."""
+        for child in list(self._all):
+            child.connection.close()
+        self._reset()
+
+    def read(self, storage: Storage, uri: str, size: int) -> T:
+        """What the function returns for a file.
+
+        Errors:
+            FileCorrupt: the function ended its process, or took too long; or it said so.
+            EnvironmentMissing: no child can be started.
+            And what the function and the storage raise.
+        """
+        whole = storage.read(uri) if size <= WHOLE else None
+        with self._slots:
+            child = self._take(uri, size, whole)
+            try:
+                answer = child.answer(storage, uri)
+            except BaseException as error:
+                self._drop(child)
+                if isinstance(error, _Ended):
+                    raise FileCorrupt(
+                        f"{uri}: the process that read it {child.end()}", _HINT
+                    ) from None
+                raise
+            with self._lock:
+                self._idle.append(child)
+        if isinstance(answer, BridgeError):
+            raise answer
+        return cast(T, answer)
+
+    def _take(self, uri: str, size: int, whole: bytes | None) -> _Child:
+        """A child that has begun with a file; one that ended while it was idle is no file's."""
+        while True:
+            with self._lock:
+                child = self._idle.pop() if self._idle else None
+            fresh = child is None
+            if child is None:
+                child = _Child(self._function, self._cpu_seconds)
+                with self._lock:
+                    self._all.add(child)
+            try:
+                child.begin(uri, size, whole)
+                return child
+            except BaseException as error:
+                self._drop(child)
+                if not isinstance(error, _Ended):
+                    raise
+                if fresh:
+                    raise _no_child(f"it {child.end()}") from None
+
+    def _drop(self, child: _Child) -> None:
+        with self._lock:
+            self._all.discard(child)
+        child.end()
+
+    def close(self) -> None:
+        """Ends all children; the next call starts one again."""
+        with self._lock:
+            ending, self._idle, self._all = list(self._all), [], set()
+        for child in ending:
+            child.end()
+
+
+class _Ended(Exception):
+    """The child is gone, or says what no child says."""
+
+
+class _Child:
+    def __init__(self, function: str, cpu_seconds: int) -> None:
+        self.connection, there = Pipe()
+        arguments = [str(there.fileno()), function, str(cpu_seconds), *sys.path]
+        with there:
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", _START, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[there.fileno()],
+                )
+            except (OSError, ValueError) as error:
+                self.connection.close()
+                raise _no_child(str(error)) from error
+        try:
+            problem = self.connection.recv_bytes(_LONGEST).decode()
+        except (OSError, EOFError):
+            problem = f"it {self.end()}"
+        except BaseException:
+            self.end()
+            raise
+        if problem:
+            self.end()
+            raise _no_child(problem)
+
+    def begin(self, uri: str, size: int, whole: bytes | None) -> None:
+        self._send(pickle.dumps((uri, size, whole is not None)))
+        if whole is not None:
+            self._send(whole)
+        self._received()
+
+    def answer(self, storage: Storage, uri: str) -> Any:
+        while True:
+            wanted, answer = self._received()
+            if not wanted:
+                return answer
+            for part in storage.read_ranges(uri, answer):
+                self._send(part)
+
+    def _send(self, part: bytes) -> None:
+        try:
+            self.connection.send_bytes(part)
+        except OSError as error:
+            raise _Ended from error
+
+    def _received(self) -> tuple[bool, Any]:
+        try:
+            wanted, answer = pickle.loads(self.connection.recv_bytes(_LONGEST))
+        except Exception as error:  # it is gone, or its memory is damaged
+            raise _Ended from error
+        return wanted, answer
+
+    def end(self) -> str:
+        """Ends it, unless it ended by itself; says how it ended."""
+        self.connection.close()
+        try:
+            code = self.process.wait(timeout=0.2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if code >= 0:
+            return f"ended with exit code {code}"
+        if -code == signal.SIGXCPU:
+            return "took too much processor time, as in an endless loop"
+        return f"was ended by {signal.Signals(-code).name}"
+
+
+def _no_child(problem: str) -> EnvironmentMissing:
+    return EnvironmentMissing(
+        f"no process to read files in can be started with {sys.executable}: {problem}",
+        "it needs the packages that this process has, and leave to start processes",
+    )
+
+
+def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
+    """The child: reads one file after another until its parent is gone."""
+    connection = Connection(descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to decide
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):  # if memory is short, this process is to go first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    try:
+        module, _, qualified = name.partition(":")
+        function = getattr(importlib.import_module(module), qualified)
+    except BaseException:
+        connection.send_bytes(traceback.format_exc().encode("utf-8", "backslashreplace"))
+        return
+    inbox: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
+    connection.send_bytes(b"")
+    while True:
+        uri, size, held = pickle.loads(inbox.get())
+        storage = _Parent(connection, inbox, inbox.get() if held else None)
+        connection.send_bytes(pickle.dumps((True, [])))
+        _limit(cpu_seconds + size // 2**20)
+        try:
+            answer: Any = function(storage, uri, size)
+        except BridgeError as error:
+            answer = error
+        except BaseException as error:  # Rust's panics are no Exception
+            first = str(error).partition("\n")[0]
+            answer = FileCorrupt(f"{uri}: cannot be read: {type(error).__name__}: {first}", _HINT)
+        connection.send_bytes(pickle.dumps((False, answer)))
+
+
+def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
+    """Hands on what the parent sends, and ends this process when there is no parent."""
+    try:
+        while True:
+            inbox.put(connection.recv_bytes())
+    finally:
+        os._exit(0)
+
+
+def _limit(seconds: int) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    limit = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    if most != resource.RLIM_INFINITY:
+        limit = min(limit, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
+
+
+class _Parent:
+    """The one file, of the parent's storage."""
+
+    def __init__(
+        self, connection: Connection, inbox: SimpleQueue[bytes], whole: bytes | None
+    ) -> None:
+        self._connection, self._inbox, self._whole = connection, inbox, whole
+
+    def read(self, uri: str) -> bytes:
+        if self._whole is None:
+            raise ValueError(f"{uri} is too large to be read at once")
+        return self._whole
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        self._connection.send_bytes(pickle.dumps((True, list(ranges))))
+        return [self._inbox.get() for _ in ranges]
