@@ -105,8 +105,10 @@ def _integer(stored: StoredType, target: Type, lower: Any, upper: Any) -> Conver
         return None
     low, high = INTEGER_RANGE[target.kind]
     if stored.logical == "uint":
-        # read as signed of the same width by some: no doubt only while the top bit is clear
-        high = min(high, 2 ** (stored.width - 1) - 1)
+        # Read as signed of the same width by some: no doubt only while the top bit is clear. The
+        # greatest number of 64 bits stands for a bound that is not known, which may have it set:
+        # the other bound is in doubt with it.
+        high = min(high, 2 ** (stored.width - 1) - 1, INT_MAX - 1)
     elif stored.width <= {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32}.get(
         target.kind, 64
     ):
