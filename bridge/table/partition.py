@@ -21,8 +21,13 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(c) for c in range(1, 32)}
 _CODE = re.compile("%([0-9A-Fa-f]{2})")
 _EPOCH = date(1970, 1, 1)
 _EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+# Spellings that every engine reads, and reads alike. Others are an error or NULL to some: Python's
+# own parsers take more (weeks, digits of other scripts, underscores), so they see only these.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]{1,9}))?)?"
 )
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 
@@ -87,7 +92,7 @@ def parse_value(text: str | None, type_: Type) -> Value | Unparsable | None:
 
 
 def _integer(text: str, type_: Type) -> Value | Unparsable:
-    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+    if not _INTEGER.fullmatch(text):
         return UNPARSABLE
     value = int(text)
     low, high = INTEGER_RANGE[type_.kind]
@@ -115,6 +120,8 @@ def _decimal(text: str, type_: Type) -> Value | Unparsable:
 
 
 def _date(text: str, _type: Type) -> Value | Unparsable:
+    if not _DATE.fullmatch(text):
+        return UNPARSABLE
     return (date.fromisoformat(text) - _EPOCH).days
 
 
@@ -130,7 +137,9 @@ def _timestamp(text: str, _type: Type) -> Value | Unparsable:
     return (moment - _EPOCH_TIME) // timedelta(microseconds=1) + int(fraction[:6])
 
 
-def _text(text: str, _type: Type) -> Value | Unparsable:
+def _text(text: str, type_: Type) -> Value | Unparsable:
+    if type_.kind is Kind.VARCHAR and len(text) > type_.length:
+        return UNPARSABLE  # cut to its length by Hive, refused by Trino
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -19,7 +19,18 @@ from bridge.table.partition import (
     typed_values,
     unescape,
 )
-from bridge.types import BOOLEAN, DATE, INTEGER, STRING, TIMESTAMP, TINYINT, Type, decimal
+from bridge.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+    varchar,
+)
 
 
 @given(st.text(st.characters(blacklist_categories=["Cs"])))
@@ -59,6 +70,19 @@ def test_rule_18_null_marker() -> None:
         ("yes", BOOLEAN, UNPARSABLE),
         ("é", STRING, "é".encode()),
         (None, STRING, None),
+        ("20240229", DATE, UNPARSABLE),  # engines take none of these for that day
+        ("2024-W09-4", DATE, UNPARSABLE),
+        ("2024-W09", DATE, UNPARSABLE),
+        ("2024-2-29", DATE, UNPARSABLE),
+        ("２０２４-02-29", DATE, UNPARSABLE),
+        ("２０２４-02-29 00:00:00", TIMESTAMP, UNPARSABLE),
+        ("1_0", INTEGER, UNPARSABLE),
+        ("１", INTEGER, UNPARSABLE),
+        (" 1", BIGINT, UNPARSABLE),
+        ("1\n", BIGINT, UNPARSABLE),
+        ("abc", varchar(3), b"abc"),
+        ("ébc", varchar(3), "ébc".encode()),
+        ("abcd", varchar(3), UNPARSABLE),  # Hive reads 'abc'
     ],
 )
 def test_rule_18_values_are_typed(text: str | None, type_: Type, value: object) -> None:
