@@ -164,7 +164,7 @@ class Writer:
         elif kind < 0.06:
             self.write(path, 0)
         elif kind < 0.13:
-            self.write(path, rng.choice([1_500, 6_000]))
+            self.write(path, rng.choice([1_500, 6_000, 40_000]))
         else:
             self.write(path, rng.randint(1, 60))
 
