@@ -71,7 +71,7 @@ def index_table(
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
     with opened(config, table) as (storage, catalog, found, store):
-        asked.check(found)
+        asked = asked.check(found)
         wanted, useless = by_properties(found.properties).sifted(found)
         for reason in useless:
             say(f"a property of {found.name} asks for what cannot be built: {reason}")

@@ -33,6 +33,7 @@ from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
 from bridge.expression.terms import FUNCTIONS, columns_of
 from bridge.index.kinds.chain import Ask, has_or, never
+from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.kind import predicates
 from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.index_view import IndexView
@@ -250,7 +251,7 @@ class FilePruner:
                 continue
             option = ["--expression", text]
             if call.function == "like":  # nothing but lists answers that
-                option = ["--values", ".".join(columns_of(call)[0].path)]
+                option = ["--values", column_text(columns_of(call)[0].path)]
             found.add((text, shlex.join(option)))
         return tuple(sorted(found))
 

@@ -39,6 +39,7 @@ from bridge.expression.nodes import (
 from bridge.expression.prune import prune
 from bridge.index.build import Change
 from bridge.index.kinds import chain
+from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.opened import OpenedKind
 from bridge.index.serving import ServingIndex
 from bridge.types import Kind, Semantics, Type
@@ -252,7 +253,7 @@ def _kind(
 
 def leaf_names(data: Table) -> list[tuple[str, Type]]:
     """Columns as definitions spell them."""
-    return [(".".join(path), kind) for path, kind in data.paths.items()]
+    return [(column_text(path), kind) for path, kind in data.paths.items()]
 
 
 def is_plain(kind: Type) -> bool:

@@ -33,7 +33,7 @@ def test_every_kind_keeps_the_law(number: int, tmp_path: Path) -> None:
     rng = random.Random(number)
     types = tuple(rng.choice((*TYPES, DOUBLE, STRING)) for _ in range(3))
     case = Case(types, (TRINO, HIVE)[number % 2], number)
-    data = table(rng, types, FILES)
+    data = table(rng, types, FILES, alike=number % 2 == 0)
     definitions = [
         kind(name).define(_options(name, column, rng))
         for name in COLUMNS
@@ -52,7 +52,7 @@ def _options(name: str, column: str, rng: random.Random) -> str:
 
 def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -> Asked:
     rng = case.rng()
-    modes = {column: rng.choice(_MODES) for column, _ in leaf_names(data)}
+    modes = {".".join(path): rng.choice(_MODES) for path in data.paths}
 
     def settings(held: IndexSettings) -> IndexSettings:
         return held.adding(definitions).with_modes(modes if case.seed % 3 else {})

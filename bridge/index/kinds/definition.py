@@ -8,15 +8,54 @@ again for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.modes import parse_mode
 
 MINMAX = "minmax"
-_COLUMNS = re.compile(r"[\w.,]+")
+_COLUMNS = re.compile(r'[\w.,"]+')
+_NAME = re.compile(r'"(?:[^"]|"")+"|[^".][^.]*')
+_PATH = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
+_SPECIAL = re.compile(r'[".,:;]')
+_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""Not one within quotes."""
 _OPTION = re.compile(r"([a-z_]+)=([^:]*)")
+
+
+@lru_cache(1024)
+def column_path(text: str) -> tuple[str, ...]:
+    """A column's name, or a field's path, of its text.
+
+    A dot leads to a field. A name within "double quotes" is one name, its dots included.
+
+    >>> column_path("st.a"), column_path('"x.y"'), column_path('st."x.y"')
+    (('st', 'a'), ('x.y',), ('st', 'x.y'))
+    """
+    if not _PATH.fullmatch(text):
+        return tuple(text.split("."))
+    return tuple(
+        name[1:-1].replace('""', '"') if name.startswith('"') else name
+        for name in _NAME.findall(text)
+    )
+
+
+def column_text(path: Sequence[str]) -> str:
+    """What `column_path` reads as this path.
+
+    >>> column_text(("st", "x.y"))
+    'st."x.y"'
+    """
+    return ".".join(
+        '"' + name.replace('"', '""') + '"' if _SPECIAL.search(name) else name for name in path
+    )
+
+
+def column_texts(text: str) -> list[str]:
+    """The columns of a list of them, separated by commas."""
+    return [part.strip() for part in _COMMA.split(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +64,8 @@ class Definition:
 
     Attributes:
         kind: the kind's name.
-        on: a column (``a``, ``st.a``), columns or an expression, as the kind reads it.
+        on: a column (``a``, ``st.a``, ``"x.y"``), columns or an expression, as the kind reads it;
+            see `column_path`.
         options: by name, all of them, sorted.
         visible: whether planners ask it; an invisible one is kept up to date all the same.
     """

@@ -30,7 +30,7 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import Mask
-from bridge.index.kinds.definition import Definition
+from bridge.index.kinds.definition import Definition, column_path, column_texts
 from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, is_column, predicates
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
@@ -59,7 +59,7 @@ class Geo(Kind):
 
     def define(self, text: str) -> Definition:
         found = super().define(text)
-        columns = [part.strip() for part in found.on.split(",")]
+        columns = column_texts(found.on)
         cells = found.option("cells")
         if len(columns) != 2 or not all(columns) or not cells.isdigit() or not int(cells):
             raise InvalidConfiguration(
@@ -70,7 +70,7 @@ class Geo(Kind):
         return Definition(found.kind, ",".join(columns), found.options)
 
     def columns(self, definition: Definition) -> list[tuple[str, ...]]:
-        return [tuple(column.split(".")) for column in definition.on.split(",")]
+        return [column_path(column) for column in column_texts(definition.on)]
 
     def gather(self, definition: Definition, file: FileFacts) -> _Gathering | None:
         leaves = []
@@ -95,7 +95,7 @@ class Geo(Kind):
 
 
 def _names(definition: Definition) -> tuple[str, str]:
-    latitude, longitude = definition.on.lower().split(",")
+    latitude, longitude = column_texts(definition.on.lower())
     return latitude, longitude
 
 

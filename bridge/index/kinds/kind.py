@@ -26,7 +26,7 @@ from bridge.expression.nodes import (
     BoundReference,
 )
 from bridge.expression.statistics import Mask
-from bridge.index.kinds.definition import Definition, parse_definition
+from bridge.index.kinds.definition import Definition, column_path, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
@@ -219,7 +219,7 @@ class Kind:
 
     def columns(self, definition: Definition) -> list[tuple[str, ...]]:
         """The columns of the table that it is over."""
-        return [tuple(definition.on.split("."))]
+        return [column_path(definition.on)]
 
     def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
         """How to gather from a file; None where nothing can be said of it."""
@@ -243,7 +243,7 @@ def is_column(reference: BoundReference, on: str) -> bool:
     may be called ``st.a`` beside a field a of st (correctness 14).
     """
     path = tuple(name.lower() for name in reference.path)
-    return path == tuple(on.lower().split(".")) and not reference.partition
+    return path == column_path(on.lower()) and not reference.partition
 
 
 def predicates(expression: BoundExpression) -> Iterable[BoundPredicate]:

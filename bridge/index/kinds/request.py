@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bridge.errors import InvalidConfiguration, UserError
+from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration, UserError
 from bridge.expression.bind import Scope
 from bridge.expression.nodes import Call, Reference
 from bridge.expression.terms import FUNCTIONS
 from bridge.index import registry
-from bridge.index.kinds.definition import Definition, IndexSettings
+from bridge.index.kinds.definition import (
+    Definition,
+    IndexSettings,
+    column_path,
+    column_text,
+    column_texts,
+)
 from bridge.index.kinds.functions import parsed
 from bridge.index.kinds.modes import parse_mode
 from bridge.table.formats import PARQUET
@@ -44,18 +50,26 @@ class Asked:
         definitions = [registry.kind(name).define(text) for name, text in self.kinds]
         return held.adding(definitions).with_modes(dict(map(_mode, self.modes)))
 
-    def check(self, table: Table) -> None:
-        """What can be told before a file is read.
+    def check(self, table: Table) -> Asked:
+        """What can be told before a file is read; the same with ``x.y`` as ``"x.y"`` where the
+        table has a column of that name.
 
         Errors:
-            ColumnNotFound, AmbiguousColumn: not columns of the table.
+            ColumnNotFound: not a column of the table.
+            AmbiguousColumn: two columns, or a column and a field, of this name.
             InvalidConfiguration: no mode, an index that could answer nothing, or one twice.
         """
-        for _, mode in map(_mode, self.modes):
-            parse_mode(mode)
         columns = [Field(c.name, c.type) for c in table.columns]
         scope = Scope(columns, [Field(c.name, c.type) for c in table.partition_keys], False)
-        wanted = [tuple(c.split(".")) for c, _ in map(_mode, self.modes) if c != "*"]
+        named = replace(self, kinds=tuple(_named(name, text, scope) for name, text in self.kinds))
+        named._check(table, scope)
+        return named
+
+    def _check(self, table: Table, scope: Scope) -> None:
+        for _, mode in map(_mode, self.modes):
+            parse_mode(mode)
+        modes = [column for column, _ in map(_mode, self.modes) if column != "*"]
+        wanted = [(c,) if _has(scope, (c,)) else tuple(c.split(".")) for c in modes]
         if self.kinds and table.format != PARQUET:
             raise InvalidConfiguration(
                 f"{table.name} is stored as {table.format}: of that only min/max are built",
@@ -69,7 +83,7 @@ class Asked:
             paths = kind.columns(definition)
             wanted += paths
             for path in paths:
-                _useful(definition, ".".join(path), scope.resolve(Reference(path)).type)
+                _useful(definition, ".".join(path), _type(path, scope))
         for path in wanted:
             if scope.resolve(Reference(path)).partition:
                 raise InvalidConfiguration(
@@ -84,16 +98,60 @@ class Asked:
         for each in self._each():
             more = Asked(kept.kinds + each.kinds, kept.modes + each.modes)
             try:
-                more.check(table)
+                kept = more.check(table)
             except UserError as error:
                 reasons.append(f"{error.message}: {error.hint}" if error.hint else error.message)
-            else:
-                kept = more
         return kept, tuple(reasons)
 
     def _each(self) -> Iterator[Asked]:
         yield from (Asked(kinds=(kind,)) for kind in self.kinds)
         yield from (Asked(modes=(mode,)) for mode in self.modes)
+
+
+def _named(name: str, text: str, scope: Scope) -> tuple[str, str]:
+    """An index with each ``x.y`` that is a column of this name in quotes (correctness 14).
+
+    Errors:
+        AmbiguousColumn: it may be a field, too.
+    """
+    definition = registry.kind(name).define(text)
+    columns = [_column(column, scope) for column in column_texts(definition.on)]
+    on = ",".join(columns)
+    if columns == column_texts(definition.on):
+        return name, text
+    return name, on + "".join(f":{option}={value}" for option, value in definition.options)
+
+
+def _column(text: str, scope: Scope) -> str:
+    path = column_path(text)
+    if '"' in text or len(path) == 1 or not _has(scope, (text,)):
+        return text
+    quoted = column_text((text,))
+    if _has(scope, path):
+        field = ".".join(f'"{part}"' for part in path)
+        raise AmbiguousColumn(
+            f"{text} may be the column {quoted} or a field of {path[0]}",
+            f"write {quoted} for the column, {field} for the field",
+        )
+    return quoted
+
+
+def _type(path: tuple[str, ...], scope: Scope) -> Type:
+    try:
+        return scope.resolve(Reference(path)).type
+    except ColumnNotFound as error:
+        whole = (".".join(path),)
+        if len(path) > 1 and _has(scope, whole):
+            error.hint = f"a column whose name has a dot is written {column_text(whole)}"
+        raise
+
+
+def _has(scope: Scope, path: tuple[str, ...]) -> bool:
+    try:
+        scope.resolve(Reference(path))
+    except ColumnNotFound:
+        return False
+    return True
 
 
 def _once(definition: Definition, seen: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bridge.errors import InvalidConfiguration
+from bridge.index.kinds.definition import column_path
 from bridge.index.kinds.kind import FileFacts
 from bridge.index.stored import StoredType
 
@@ -24,8 +25,8 @@ class ColumnSource:
 
 
 def column_source(text: str) -> ColumnSource:
-    """Reads ``a`` or ``st.a``. Errors: InvalidConfiguration."""
-    path = tuple(text.split("."))
+    """Reads ``a``, ``st.a`` or ``"x.y"``. Errors: InvalidConfiguration."""
+    path = column_path(text)
     if not all(path):
         raise InvalidConfiguration(f"{text!r} is no column", "write a column's name: a, or st.a")
     return ColumnSource(path)

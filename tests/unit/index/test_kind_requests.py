@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.errors import InvalidConfiguration
+from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.kinds.request import Asked
 from bridge.index.registry import kind
@@ -79,6 +79,44 @@ def test_another_spelling_is_the_same_index() -> None:
         "values(ID)",
     ]
     assert changed.find("bloom(id)").option("fpp") == "0.1"
+
+
+DOTTED = replace(TABLE, columns=(*TABLE.columns, Column("x.Y", STRING), Column("st.a", BIGINT)))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("x.y:limit=3", ('"x.y"', ("x.y",))),
+        ('"x.y"', ('"x.y"', ("x.y",))),
+        ('"st.a"', ('"st.a"', ("st.a",))),
+        ('"st"."a"', ('"st"."a"', ("st", "a"))),
+    ],
+)
+def test_m14_a_column_whose_name_has_a_dot(text: str, columns: tuple[str, tuple[str]]) -> None:
+    for name in ("values", "ndv"):
+        on = text if name == "values" else text.partition(":")[0]
+        asked = Asked(((name, on),), ("x.y=counts",)).check(DOTTED)
+        assert asked.check(DOTTED) == asked
+        (definition,) = asked.change(IndexSettings()).definitions
+        assert (definition.on, *kind(name).columns(definition)) == columns
+        if ":" in on:
+            assert definition.option("limit") == "3"
+    properties = Asked((("values", text),))
+    assert properties.sifted(DOTTED) == (properties.check(DOTTED), ())
+
+
+def test_m14_what_may_be_a_column_or_a_field_is_refused() -> None:
+    asked = Asked((("values", "ST.a"),))
+    with pytest.raises(AmbiguousColumn, match=r'may be the column "ST\.a" or') as found:
+        asked.check(DOTTED)
+    assert found.value.hint == 'write "ST.a" for the column, "ST"."a" for the field'
+    assert asked.check(TABLE) == asked
+    assert "AMBIGUOUS" not in asked.sifted(DOTTED)[1][0] and len(asked.sifted(DOTTED)[1]) == 1
+    with pytest.raises(ColumnNotFound) as missing:
+        Asked((("expression", "lower(x.y)"),)).check(DOTTED)
+    assert missing.value.hint == 'a column whose name has a dot is written "x.y"'
+    Asked((("expression", 'lower("x.y")'), ("bloom", 'lower("x.y")'))).check(DOTTED)
 
 
 def test_useful_ones_are_taken() -> None:

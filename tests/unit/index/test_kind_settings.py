@@ -214,3 +214,29 @@ def test_m14_a_column_with_a_dot_is_not_a_field(lake: Lake) -> None:
         for opened in serving.kinds:
             answer = opened.never(predicate, np.array([0]), TRINO)
             assert answer is None or not answer[0], path
+
+
+@pytest.mark.parametrize("name", ["values", "bloom"])
+def test_m14_columns_and_fields_of_one_spelling_are_skipped_by_their_own_values(
+    lake: Lake, name: str
+) -> None:
+    """``x.y`` in one file, x{y} in another, both in a third, neither in a fourth."""
+    lake.write("0", {"x.y": [2, 4]})
+    lake.write("1", {"x": [{"y": 2}, {"y": 4}]})
+    lake.write("2", {"x.y": [1, 5], "x": [{"y": 2}, {"y": 4}]})
+    lake.write("3", {"z": [2, 4]})
+    texts = ('"X.y"', '"x"."y"')
+    lake.build(settings=lambda held: held.adding([kind(name).define(text) for text in texts]))
+    held = {("x.y",): {0: {2, 4}, 2: {1, 5}}, ("x", "y"): {1: {2, 4}, 2: {2, 4}}}
+    skipped = 0
+    for path, files in held.items():
+        for value in range(7):
+            predicate = BoundPredicate(Op.EQ, BoundReference(path, BIGINT), (value,))
+            for opened in lake.serving().kinds:
+                answer = opened.never(predicate, np.arange(4), TRINO)
+                if answer is None:
+                    continue
+                for file, never in enumerate(answer.tolist()):
+                    assert not never or value not in files[file], (path, value, file)
+                    skipped += never
+    assert skipped >= 14  # all but what collides in a filter
