@@ -41,7 +41,7 @@ from bridge.index.shard import (
     tombstones_to_bytes,
     write_files,
 )
-from bridge.index.store import IndexStore, new_id, next_generation, now_micros
+from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
 from bridge.index.work import Work, alike, lasting
 from bridge.storage.port import Storage
 from bridge.table.model import Partition, Table
@@ -53,6 +53,8 @@ _SHARD_ROWS = 4_000_000
 _SHARD_BYTES = 256 * 1024 * 1024
 """Of the kinds beside min/max: a shard is cut at either."""
 _LONGEST_WAIT = 2.2
+_CHECKED_AFTER = CLEANED_AFTER / 2
+"""Seconds after which a build looks, before it commits, whether its shards are still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,14 @@ def build_index(
         part = steps.next(missing, work, whole=full and number > 1)
         if len(part):
             build.collect(part, entries, collector, steps.tick)
+        if build.cleaned_away():
+            conflicts += 1
+            if conflicts == _ATTEMPTS:
+                raise IndexConflict(
+                    f"another program deletes what this build writes below {store.root}",
+                    "see who cleans this index",
+                )
+            continue
         try:
             complete = len(part) == len(missing)
             manifest, removed = build.commit(base, entries, number, complete)
@@ -218,6 +228,21 @@ class _Build:
         """What can be gathered here; a kind that is not installed is left to those who have it."""
         known = registry.kinds()
         return tuple((known[d.kind], d) for d in self._settings.definitions if d.kind in known)
+
+    def cleaned_away(self) -> bool:
+        """Whether a shard that was not committed yet has been taken for garbage by a cleaning;
+        all is read again then.
+
+        Errors:
+            StorageFailure.
+        """
+        work = self._work
+        if not work.shards or time.monotonic() - work.oldest < _CHECKED_AFTER:
+            return False
+        if self._store.lacks(blob for shard in work.shards for blob in shard.blobs()) is None:
+            return False
+        work.forget()
+        return True
 
     def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
         """Listed files that neither the base nor this build tells enough about."""

@@ -48,8 +48,10 @@ from bridge.index.pack import (
     Place,
     ascend,
     pack_files,
+    pack_of,
     read_cells,
     read_pack,
+    sync,
 )
 from bridge.index.store import IndexStore
 from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
@@ -58,6 +60,8 @@ LAYOUT = 6
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
+_DAMAGED = (OSError, EOFError, ValueError, pa.ArrowException)
+"""What Arrow and JSON raise of bytes that are not what was written."""
 _ROWS_AT_ONCE = 4_000_000
 
 
@@ -193,12 +197,37 @@ class Compiled:
                 whole = reading[number].result()
                 reading[number] = reading[-1]  # lets go of the bytes when the caller does
                 for place in inside:
-                    yield Loaded(place, whole)
+                    try:
+                        found = Loaded(place, whole)
+                    except _DAMAGED as error:
+                        self._drop(pack_of(place.file))
+                        raise StorageFailure(f"{place.file} is damaged", "try again") from error
+                    yield found
 
     def _read(self, keys: Sequence[str]) -> list[Loaded] | None:
         """What lies under all these keys; None where one is not here."""
         held = self._advised(keys)
-        return [mapped.read(place) for place, mapped in held] if len(held) == len(keys) else None
+        if len(held) < len(keys):
+            return None
+        found = []
+        for place, mapped in held:
+            try:
+                found.append(mapped.read(place))
+            except _DAMAGED:
+                self._drop(pack_of(place.file))
+                return None
+        return found
+
+    def _drop(self, pack: Path) -> None:
+        """Forgets a damaged pack, and deletes it: its columns are brought again."""
+        with self._lock:
+            gone = {p.file for p in self._places.values() if pack_of(p.file) == pack}
+            self._places = {k: p for k, p in self._places.items() if p.file not in gone}
+            for file in gone:
+                self._mapped.pop(file, None)
+        for path in pack_files(pack):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def _advised(self, keys: Sequence[str]) -> list[tuple[Place, Mapped]]:
         """Where lies what is here of these keys; it is begun to be read."""
@@ -324,7 +353,7 @@ def _open(directory: Path, source: Source, limits: Limits) -> Compiled | None:
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
         return Compiled(source, directory, files, meta, limits)
-    except (FileNotFoundError, ValueError, KeyError, pa.ArrowException):
+    except (*_DAMAGED, KeyError, TypeError):
         return None
 
 
@@ -396,6 +425,7 @@ def _write_files(source: Source, directory: Path) -> None:
         "all_trusted": bool(trusted.all()),
     }
     (directory / "meta.json").write_text(json.dumps(meta))
+    sync(directory / "meta.json")
 
 
 def _partitions(entries: Entries) -> tuple[npt.NDArray[np.int32], list[str]]:
@@ -489,4 +519,5 @@ def _spread(
 def _put(path: Path, batch: pa.RecordBatch) -> int:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
+    sync(path)
     return path.stat().st_size

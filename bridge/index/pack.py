@@ -15,6 +15,7 @@ import base64
 import contextlib
 import json
 import mmap
+import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -199,10 +200,13 @@ class PackWriter:
     def finish(self) -> Path:
         """Makes the pack visible; its JSON."""
         self._stack.close()
+        for form in self._schemas:
+            sync(self._directory / form)
         sizes = {form: (self._directory / form).stat().st_size for form in self._schemas}
         aside = self._directory / f".{self._name}.tmp"
         body = {"sizes": sizes, "schemas": self._schemas, "columns": self._columns}
         aside.write_text(json.dumps(body))
+        sync(aside)
         return aside.rename(self._directory / f"{self._name}.json")
 
 
@@ -234,6 +238,20 @@ def read_pack(path: Path) -> dict[str, Place]:
         }
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return {}
+
+
+def sync(path: Path) -> None:
+    """Makes a file's bytes durable: else a machine that loses its power may leave zeros under a
+    name that was there by then, and zeros read as bounds.
+    """
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def pack_of(file: str) -> Path:
+    """The JSON of the pack that a file of columns belongs to."""
+    path = Path(file)
+    return path.with_name(path.name.partition("-")[0] + ".json")
 
 
 def pack_files(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ import hashlib
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -36,6 +36,10 @@ from bridge.storage.uri import canonical, join
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
 _UNFINISHED = re.compile(r"/\.[^/]+\.tmp$")
 """What a commit that died left behind; its name is hidden, so it is nobody's data."""
+_AT_ONCE = 100
+"""Files deleted between two looks at the generations."""
+CLEANED_AFTER = 3600.0
+"""Seconds after which a file that no generation names is taken for garbage."""
 MAX_BLOB = 4 * 1024**3
 _MEND = "skipbridge index build builds it anew"
 
@@ -208,7 +212,7 @@ class IndexStore:
                 time.sleep(0.2 * 2**attempt)
         return False
 
-    def clean(self, keep: int = 3, older_than: float = 3600.0) -> int:
+    def clean(self, keep: int = 3, older_than: float = CLEANED_AFTER) -> int:
         """Deletes generations but the newest, shards that no kept generation names, and the
         unfinished files of writers that died.
 
@@ -245,9 +249,31 @@ class IndexStore:
         shards = self.storage.list_all(join(self.root, "shards"), recursive=False)
         old = np.flatnonzero(shards.modified < limit)
         garbage = [path for path in (shards.paths[i].as_py() for i in old) if path not in alive]
-        for path in garbage + unfinished:
+        deleted, seen = 0, numbers[-1] if numbers else 0
+        for begin in range(0, len(garbage), _AT_ONCE):
+            # A build that took longer than that has committed meanwhile, perhaps.
+            for number in [n for n in self.generations() if n > seen]:
+                try:
+                    alive |= {join(self.root, blob.name) for blob in self.manifest(number).blobs()}
+                except GenerationNotFound:
+                    continue
+                except IndexCorrupt:
+                    return len(doomed) + deleted
+                seen = number
+            for path in garbage[begin : begin + _AT_ONCE]:
+                if path not in alive:
+                    self.storage.delete(path)
+                    deleted += 1
+        for path in unfinished:
             self.storage.delete(path)
-        return len(doomed) + len(garbage) + len(unfinished)
+        return len(doomed) + deleted + len(unfinished)
+
+    def lacks(self, blobs: Iterable[Blob]) -> Blob | None:
+        """The first of some files that is not there; None if all are. Errors: StorageFailure."""
+        for blob in blobs:
+            if self.storage.stat(join(self.root, blob.name)) is None:
+                return blob
+        return None
 
     def _name(self, generation: int) -> str:
         return join(self.root, f"generations/{generation}.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +37,7 @@ class Work:
         trusted: whether that entry tells of the file.
         seen: read, and nothing was learned that the base does not say: no entry was written.
         problems: why a file could not be read.
+        oldest: when this build may have written its first uncommitted shard; monotonic seconds.
         lost: entries of files that were changed meanwhile, by shard and ordinal.
     """
 
@@ -51,6 +53,7 @@ class Work:
     written: int = 0
     committed: int = 0
     untrusted: int = 0
+    oldest: float = field(default_factory=time.monotonic)
 
     @staticmethod
     def over(count: int) -> Work:
@@ -73,10 +76,12 @@ class Work:
         self.committed += int(np.count_nonzero(self.ordinal >= 0))
         self.untrusted += int(np.count_nonzero((self.ordinal >= 0) & ~self.trusted))
         self.builder, self.shards, self.lost = new_id(), [], []
+        self.oldest = time.monotonic()
         self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
 
     def forget(self) -> None:
         """As if nothing had been read; what was written becomes garbage."""
+        self.oldest = time.monotonic()
         self.ordinal.fill(-1)
         self.trusted.fill(False)
         self.seen.fill(False)

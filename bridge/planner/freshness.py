@@ -5,7 +5,7 @@ report.
 at most once in ttl seconds, and takes partitions as they were at most ttl seconds ago. ``fresh``,
 of one request, is ``live`` without anything that the planner remembers of the metastore.
 ``snapshot`` takes the file set of the index's generation: right only where nothing writes without
-the index, which is why it must be asked for.
+the index, which is why it must be asked for. A partition that was moved since is listed.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from bridge.planner.freshness import SNAPSHOT, Freshness
 from bridge.planner.index_view import IndexView
 from bridge.planner.listing import Listings, SharedListing, concat
 from bridge.planner.pins import Pin
+from bridge.storage.uri import join
 from bridge.table.model import FileList, Partition
 
 _PIECE = 1 << 16
@@ -60,8 +61,13 @@ class FileSource:
             StorageFailure, FileUnreadable: nothing is taken as empty that could not be listed.
         """
         if self._freshness == SNAPSHOT:
-            yield self.indexed(partitions)
-            return
+            moved = tuple(p for p in partitions if self._elsewhere(p))
+            held = tuple(p for p in partitions if p not in moved) if moved else partitions
+            if held:
+                yield self.indexed(held)
+            if not moved:
+                return
+            partitions = moved
         listed = self._list(partitions)
         if len(listed) > 1:
             files = concat([listing.whole() for listing in listed])
@@ -72,6 +78,21 @@ class FileSource:
         while (chunk := listing.chunk(number)) is not None:
             yield self._matched(listing, number, chunk, partitions)
             number += 1
+
+    def _elsewhere(self, partition: Partition) -> bool:
+        """Whether the index knows the partition at another location than it has now: its file set
+        is no part of the table any more.
+        """
+        serving = self._view.serving
+        assert serving is not None
+        ordinals = self._view.ordinals_of(partition.name)
+        if not len(ordinals):
+            table = self._pin.table
+            return not table.partition_keys and serving.manifest.location != table.location
+        # Paths ascend: what the first and the last begin with, all between them do.
+        inside = join(partition.location, "")
+        ends = (serving.paths[int(i)].as_py() for i in (ordinals[0], ordinals[-1]))
+        return not all(path.startswith(inside) for path in ends)
 
     def listed(self, partition: Partition) -> bool:
         """Whether the partition was listed to its end for this query."""

@@ -243,3 +243,30 @@ def test_the_directory_of_a_table_may_be_gone_too(tmp_path: Path) -> None:
     made.directory(()).rmdir()
     with pytest.raises(PartitionAbsent, match="the directory of the table does not exist"):
         everything(made.planner())
+
+
+@pytest.mark.parametrize("mode", ["live", "cached(60s)", "snapshot"])
+def test_28_a_partition_at_another_location_than_when_it_was_indexed(lake: Lake, mode: str) -> None:
+    """Dropped and added again elsewhere: nothing of the old place is read, all of the new."""
+    name = lake.name_of(("1", "a"))
+    lake.locations = {name: lake.root / "elsewhere"}
+    lake.write(("1", "a"), "y.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    found = kept(lake.planner(), where("x = 10"), freshness=mode)
+    assert [uri for uri in found if "/t/p=1/" in uri] == []
+    assert len(found) == 3 and f"file://{lake.root}/elsewhere/y.parquet" in found
+
+
+@pytest.mark.parametrize("pattern", ["*-*.arrow", "files.arrow", "meta.json", "[0-9a-f]*.json"])
+@pytest.mark.parametrize("damage", [b"\0", b"\xff"])
+def test_21_damaged_files_of_the_local_cache_stop_nothing(
+    lake: Lake, damage: bytes, pattern: str
+) -> None:
+    """As a machine leaves them that lost its power: of the right size, and nothing in them."""
+    expected = kept(lake.planner(), where("x = 10"))
+    assert len(expected) == 3
+    damaged = list((lake.root / "cache").rglob(pattern))
+    assert damaged
+    for path in damaged:
+        path.write_bytes(damage * path.stat().st_size)
+    assert kept(lake.planner(), where("x = 10")) >= expected
+    assert kept(lake.planner(), where("x = 10")) >= expected

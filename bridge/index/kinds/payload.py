@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
+from bridge.index.pack import sync
 
 Int64 = npt.NDArray[np.int64]
 
@@ -313,7 +314,7 @@ def _mapped(path: Path) -> pa.Table | None:
     try:
         with pa.memory_map(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
-    except (FileNotFoundError, pa.ArrowException):
+    except (OSError, EOFError, ValueError, pa.ArrowException):  # gone or damaged: written anew
         return None
 
 
@@ -354,6 +355,7 @@ def _write(path: Path, rows: pa.Table) -> None:
         try:
             with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
                 writer.write_table(rows)
+            sync(Path(aside))
             Path(aside).replace(path)
         finally:
             with contextlib.suppress(FileNotFoundError):

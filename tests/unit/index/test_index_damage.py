@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from bridge.index.change import change_settings, drop_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.manifest import _checksum
+from bridge.index.manifest import Blob, _checksum
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage
@@ -369,3 +370,39 @@ def test_27_damaged_data_leaves_what_the_footer_says(lake: Lake) -> None:
         never = opened.never(asked, np.arange(len(names)), TRINO)
         assert never is not None
         assert [n for n, mask in zip(names, never, strict=True) if mask] == ["f000"]
+
+
+def test_21_a_cleaning_that_meets_a_long_build_costs_no_committed_shard(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build commits just when the cleaning has read the generations, and after it deleted."""
+    fill(lake, 2)
+    lake.build()
+    fill(lake, 1, start=2)
+    store = lake.store()
+    listed = store.storage.list_all
+
+    def late(prefix: str, **options: object) -> object:
+        if prefix.endswith("shards"):
+            lake.build()
+        return listed(prefix, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.storage, "list_all", late)
+        assert store.clean(older_than=-60) == 0
+    assert kept(lake, 25) == ["f002"]
+
+    fill(lake, 1, start=3)
+    monkeypatch.setattr("bridge.index.build._CHECKED_AFTER", -1.0)
+    begun: list[int] = []
+    lacks = IndexStore.lacks
+
+    def cleaned(self: IndexStore, blobs: Iterable[Blob]) -> Blob | None:
+        if not begun:
+            begun.append(lake.store().clean(keep=1, older_than=-60))
+        return lacks(self, blobs)
+
+    monkeypatch.setattr(IndexStore, "lacks", cleaned)
+    report = lake.build()
+    assert begun and begun[0] >= 2 and report.committed
+    assert kept(lake, 35) == ["f003"] and kept(lake, 5) == ["f000"]
