@@ -178,6 +178,8 @@ def _files_of(directory: str, root: str, directories: list[str]) -> Iterator[lis
                         if entry.is_file(follow_symlinks=False):
                             continue
                         if entry.is_symlink():
+                            if entry.name.startswith(".") and not Path(entry.path).exists():
+                                continue  # an editor's lock: nobody's data
                             _inside(entry.path, root)
                         (directories if entry.is_dir() else files).append(entry.path)
                 yield files
@@ -190,8 +192,13 @@ def _files_of(directory: str, root: str, directories: list[str]) -> Iterator[lis
 def _inside(link: str, root: str) -> None:
     # Skipping the link would lose rows that the engine reads, following it would leave the root.
     target = os.path.realpath(link)
-    if os.path.realpath(Path(link).parent).startswith(target):
-        raise InvalidUri(f"{link} is a link to {target}, above itself", "remove the link")
+    above = Path(link).parent
+    while True:  # links may lead to one another: two that do have no end
+        if (os.path.realpath(above) + os.sep).startswith(target + os.sep):
+            raise InvalidUri(f"{link} is a link to {target}, above itself", "remove the link")
+        if str(above) in (root, os.sep, "."):
+            break
+        above = above.parent
     if not target.startswith(os.path.realpath(root) + os.sep):
         raise InvalidUri(
             f"{link} is a link to {target}, outside {root}",

@@ -82,3 +82,25 @@ def test_listing_in_threads_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     assert parts.paths.equals(whole.paths)
     assert (parts.sizes == whole.sizes).all()
     assert (parts.modified == whole.modified).all()
+
+
+def test_links_that_have_no_end_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text("x")
+    for n in range(3):
+        (tmp_path / "a" / f"l{n}").symlink_to(tmp_path / "b")
+        (tmp_path / "b" / f"l{n}").symlink_to(tmp_path / "a")
+    with pytest.raises(InvalidUri, match="above itself"):
+        LocalStorage().list_all(f"file://{tmp_path}")
+
+
+def test_a_link_to_a_directory_whose_name_begins_alike(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "f").write_text("x")
+    (tmp_path / "ab").mkdir()
+    (tmp_path / "ab" / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "ab" / ".#lock").symlink_to("someone@elsewhere.123")
+    (tmp_path / "ab" / ".#other").symlink_to("/nowhere/at/all")
+    found = LocalStorage().list_all(f"file://{tmp_path}").paths.to_pylist()
+    assert found == [f"file://{tmp_path}/a/f", f"file://{tmp_path}/ab/link/f"]
