@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,10 @@ from bridge.index.serving import ServingIndex
 from bridge.index.shard import Collected
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
+from bridge.storage.routed import open_storage
+from bridge.table.formats import ORC
 from bridge.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
+from tests.rules.damage import damaged_orc, orc_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +110,28 @@ def test_timestamps_as_micros(session: SparkSession, lake: Lake) -> None:
     lake.build(collector=SparkCollector(session))
     assert lake.bounds("t", TIMESTAMP, semantics=TRINO) == (0, 9 * 3_600_000_000)
     assert lake.bounds("t", TIMESTAMP, semantics=HIVE) == (None, None)
+
+
+def test_27_executors_survive_files_that_end_their_reader(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    storage, tasks = open_storage(), []
+    for number, seed in enumerate((None, 4564, None, 7358, None)):
+        path = tmp_path / str(number)
+        path.write_bytes(orc_files()[0] if seed is None else damaged_orc(random.Random(seed)))
+        found = storage.stat(f"file://{path}")
+        assert found is not None
+        uri = f"file://{path}"
+        tasks.append(FileTask(number, uri, found.size, found.modified, format=ORC))
+    problems: dict[int, str | None] = {}
+    for collected in SparkCollector(session).collect(tasks, Reading()):
+        files, texts = (collected.files[c].to_pylist() for c in ("file", "problem"))
+        problems.update(zip(files, texts, strict=True))
+    for number in range(5):
+        problem = problems.pop(number)
+        assert (problem is None) == (number % 2 == 0), problem
+        assert problem is None or problem.startswith("FILE_CORRUPT")
+    assert not problems
 
 
 class Elsewhere(SparkCollector):
