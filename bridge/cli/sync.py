@@ -18,7 +18,7 @@ from bridge.jobs.sync_all import INDEXES, Outcome, read_jobs, sync_all
 from bridge.jobs.sync_job import SyncJob, parse_keys, run_job
 from bridge.jobs.sync_request import SyncRequest
 from bridge.jobs.sync_watch import Events, Watch
-from bridge.sync.report import diff_text, summary, table_changes, warnings
+from bridge.sync.report import diff_text, index_line, summary, table_changes, warnings
 
 PROBLEMS = 3
 
@@ -170,6 +170,8 @@ def _one(config: Config, job: SyncJob, output: str) -> None:
         for line in table_changes(report):
             emit(line)
         emit(summary(report))
+        if job.index is not None:
+            emit(index_line(report.index))
     if output == "json" or not job.request.dry_run:
         for line in warnings(report):
             say(line)

@@ -160,6 +160,18 @@ def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collec
         session.stop()
 
 
+def has_index(config: Config, table: str) -> bool:
+    """Whether the table has an index that can be opened.
+
+    Errors:
+        TableNotFound, UnsupportedTable, StorageFailure.
+        IndexNewer: a later version of this program wrote it.
+    """
+    with opened(config, table) as (_, _, _, store):
+        manifest, broken = store.readable()
+        return manifest is not None and broken is None
+
+
 def describe_index(config: Config, table: str) -> dict[str, Any]:
     """The newest generation of a table's index.
 

@@ -105,13 +105,15 @@ def _set_hook(config: Config, job: SyncJob, progress: Progress) -> bool:
 def _index(
     config: Config, client: MetastoreClient, job: SyncJob, progress: Progress, say: Say
 ) -> dict[str, object] | None:
-    """Refreshes the index; None if it is that of the storage as the sync has just seen it."""
-    from bridge.jobs.index_table import index_table
+    """Refreshes the index; None if it is there, of the storage as the sync has just seen it."""
+    from bridge.jobs.index_table import has_index, index_table
 
     name = job.request.name
     properties = read_table(client, name).properties
     state = parse_state(properties.get(STATE_PROPERTY))
     current = state is not None and properties.get(INDEXED_PROPERTY) == state.storage
+    # The property only says what was indexed once: `index drop` and another root leave it there.
+    current = current and has_index(config, str(name))
     if current and not job.request.full:
         return None
     local = job.index == "local"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -113,6 +113,16 @@ def summary(report: SyncReport) -> str:
     )
     told = ", ".join(f"{n:,} {word}" for word, n in counts if n or word == "unchanged")
     return f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
+
+
+def index_line(index: Mapping[str, Any] | None) -> str:
+    """What the index job of a run did; None: it had nothing to do."""
+    if index is None:
+        return "index in step"
+    return (
+        f"index @ generation {index['generation']}: {index['files']:,} files, "
+        f"{index['read']:,} read, {index['removed']:,} removed"
+    )
 
 
 def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:

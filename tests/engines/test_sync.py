@@ -466,6 +466,24 @@ def test_the_index_is_refreshed_in_the_same_run(run: Any, name: str, tmp_path: P
     assert done(run(name, "--index", "--output", "json"))["index"]["files"] == 3
 
 
+def test_an_index_that_is_gone_is_built_again(run: Any, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1", "p=2")
+    past = time.time() - 100
+    for file in root.rglob("*.parquet"):
+        os.utime(file, (past, past))
+    made = run(name, "--location", root, "--index")
+    assert "index @ generation 1: 2 files, 2 read, 0 removed" in made.output
+    assert "index in step" in run(name, "--index").output
+    manifest = root / ".skipbridge/generations/1.json"
+    manifest.write_text("{}")
+    assert done(run(name, "--index", "--output", "json"))["index"]["read"] == 2
+    shutil.rmtree(root / ".skipbridge")
+    again = done(run(name, "--index", "--output", "json"))
+    assert again["outcome"] == "in step" and again["index"]["read"] == 2
+    assert "index in step" in run(name, "--index").output
+
+
 def test_hooks_go_in_and_out(
     run: Any, name: str, tmp_path: Path, metastore: RunningMetastore
 ) -> None:
