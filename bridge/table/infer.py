@@ -17,7 +17,7 @@ from bridge.storage.port import Storage
 from bridge.storage.source import open_source
 from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column
-from bridge.table.stray import Stray, is_data, stray
+from bridge.table.stray import Stray, format_at_end, stray
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -127,7 +127,7 @@ def infer_readable(
             schemas.append((uri, read(storage, uri, size)))
         except FileCorrupt as error:
             found = stray(storage, uri, size)
-            if is_data(storage, uri, size):  # of the format by its marks: the reader knows more
+            if format_at_end(storage, uri, size) == format:  # the reader knows more of it
                 what = error.message.removeprefix(uri).lstrip(": ")
                 found = Stray(uri, f"damaged: {what}", "restore it or write it again")
             strays.append(found)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.storage.port import Storage
+from bridge.table.formats import ORC, PARQUET
 
 _MARKS = (
     (b"PAR1", "a damaged Parquet file: it does not end as one"),
@@ -47,6 +48,11 @@ class Stray:
 
 def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     """Looks at a file that cannot be read as one of the table. Errors: FileUnreadable."""
+    whole = format_at_end(storage, uri, size)
+    if whole is not None:
+        name = {PARQUET: "a Parquet file", ORC: "an ORC file"}[whole]
+        mend = "move it to a table of its own: a directory is read in one format"
+        return Stray(uri, f"{name} among files of another format", mend, read)
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
     what = what_is(head, uri)
     if what.startswith("a damaged"):
@@ -79,10 +85,17 @@ def what_is(head: bytes, uri: str) -> str:
     return "text"
 
 
+def format_at_end(storage: Storage, uri: str, size: int) -> str | None:
+    """The format whose mark a file bears at its end, None without one. Errors: FileUnreadable."""
+    (end,) = storage.read_ranges(uri, [(max(0, size - 4), size)])
+    if end in (b"PAR1", b"PARE"):
+        return PARQUET
+    return ORC if end[:3] == b"ORC" else None
+
+
 def is_data(storage: Storage, uri: str, size: int) -> bool:
     """Whether a file bears the mark of Parquet or ORC at its end. Errors: FileUnreadable."""
-    (end,) = storage.read_ranges(uri, [(max(0, size - 4), size)])
-    return end in (b"PAR1", b"PARE") or end[:3] == b"ORC"
+    return format_at_end(storage, uri, size) is not None
 
 
 def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from bridge.errors import FileCorrupt, SchemaConflict
 from bridge.storage.routed import open_storage
@@ -47,6 +48,23 @@ def test_27_one_file_blocks_nothing_and_is_named(
     assert told.uri == f"file://{tmp_path}/{name}" and told.what.startswith(what) and told.read
     assert name in caplog.text and "queries that read it fail" in caplog.text
     assert "remove" not in told.mend
+
+
+@pytest.mark.parametrize("most", ["parquet", "orc"])
+def test_27_a_whole_file_of_the_other_format_is_not_called_damaged(
+    tmp_path: Path, most: str
+) -> None:
+    parquet, orc_file = tmp_path / "b.parquet", tmp_path / "c.orc"
+    write(parquet)
+    orc.write_table(pa.table({"x": [2]}), orc_file)
+    few = orc_file if most == "parquet" else parquet
+    few.rename(tmp_path / f"z{few.suffix}")
+    found = catalog(tmp_path)
+    found.table(found.name)
+    (told,) = found.strays
+    name = "an ORC file" if most == "parquet" else "a Parquet file"
+    assert told.what == f"{name} among files of another format" and told.read
+    assert "of its own" in told.mend and "restore" not in told.mend
 
 
 def test_alone_it_is_an_error_that_names_it(tmp_path: Path) -> None:
