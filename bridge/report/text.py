@@ -65,8 +65,20 @@ def funnel(report: PruneReport) -> str:
     return "\n".join(lines)
 
 
+def _percent(part: int, whole: int) -> str:
+    """In tenths; all and nothing are said of all and nothing only.
+
+    >>> _percent(9_998, 10_000), _percent(1, 10_000), _percent(4, 4)
+    ('99.9 %', '0.1 %', '100.0 %')
+    """
+    tenths = round(1000 * part / whole)
+    if 0 < part < whole:
+        tenths = min(max(tenths, 1), 999)
+    return f"{tenths / 10:.1f} %"
+
+
 def _row(stage: Stage) -> tuple[str, str, str, str, str, str]:
-    skipped = f"{100 * (stage.total - stage.kept) / stage.total:.1f} %" if stage.total else "-"
+    skipped = _percent(stage.total - stage.kept, stage.total) if stage.total else "-"
     name = f"{stage.name} {stage.index}" if stage.name == "files" else stage.name
     size = human_bytes(stage.bytes) if stage.name != "partitions" else "-"
     return (
