@@ -20,6 +20,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,9 @@ PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 _OPEN_FILES = 64
 _DAMAGED = (OSError, EOFError, ValueError, pa.ArrowException)
 """What Arrow and JSON raise of bytes that are not what was written."""
+_BUILDING = ".building-"
+_ABANDONED = 3600.0
+"""Seconds after which what is being written belongs to a process that died."""
 _ROWS_AT_ONCE = 4_000_000
 
 
@@ -309,7 +313,7 @@ def compile_index(
             return found
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         _evict(cache, directory.name, limits.disk)
-        aside = Path(tempfile.mkdtemp(prefix=".building-", dir=cache))
+        aside = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=cache))
         try:
             _write_files(source, aside)
             try:
@@ -381,7 +385,13 @@ def _trim(directory: Path, limit: int) -> None:
 
 def _evict(cache: Path, keep: str, limit: int) -> None:
     held: list[tuple[float, int, Path]] = []
+    now = time.time()
     for path in cache.iterdir():
+        if path.name.startswith(_BUILDING):
+            with contextlib.suppress(OSError):
+                if now - path.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(path, ignore_errors=True)
+            continue
         meta = path / "meta.json"
         with contextlib.suppress(OSError):
             if path.name != keep and meta.exists():

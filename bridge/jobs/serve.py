@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -190,9 +191,10 @@ def _end(children: list[BaseProcess]) -> None:
     for child in children:
         if child.is_alive():
             child.terminate()
+    until = time.monotonic() + _GRACE + 5.0  # of all together
     for child in children:
         if child.pid is not None:
-            child.join(_GRACE + 5.0)
+            child.join(max(0.0, until - time.monotonic()))
         if child.is_alive():
             child.kill()
             child.join()

@@ -10,6 +10,7 @@ import contextlib
 import shlex
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from bridge.index.store import IndexStore
 from bridge.planner.report import IndexNotUsed
 from bridge.table.directory import SCHEMA as DIRECTORY
 from bridge.table.model import Table
+
+_MOST_TABLES = 1000
 
 
 class IndexView:
@@ -115,7 +118,7 @@ class IndexViews:
         self._cache_dir = cache_dir
         self._interval = check_interval
         self._limits = limits or Limits()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def view(self, table: Table, generation: int | None = None) -> IndexView:
@@ -131,7 +134,11 @@ class IndexViews:
                 (),
             )
         with self._lock:
-            entry = self._entries.setdefault(f"{table.name}@{table.location}", _Entry())
+            key = f"{table.name}@{table.location}"
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > _MOST_TABLES:  # dropped ones would be held for ever
+                self._entries.popitem(last=False)
         known = entry.view
         if known is not None and time.monotonic() - entry.checked < self._interval:
             return known

@@ -191,16 +191,23 @@ class PlannerServer(socketserver.ThreadingTCPServer):
             return
         with self._drained:
             self._connections.add(request)
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread is to be had: nobody else will end it
+            self._ended(request)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            with self._drained:
-                self._connections.discard(request)
-                self._drained.notify_all()
-            self._slots.release()
+            self._ended(request)
+
+    def _ended(self, request: Any) -> None:
+        with self._drained:
+            self._connections.discard(request)
+            self._drained.notify_all()
+        self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.exception("connection from %s failed", client_address)

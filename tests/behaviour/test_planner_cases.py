@@ -16,7 +16,7 @@ from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
-from bridge.table.model import Column
+from bridge.table.model import Column, TableName
 from bridge.types import INTEGER, STRING
 
 
@@ -270,3 +270,15 @@ def test_21_damaged_files_of_the_local_cache_stop_nothing(
         path.write_bytes(damage * path.stat().st_size)
     assert kept(lake.planner(), where("x = 10")) >= expected
     assert kept(lake.planner(), where("x = 10")) >= expected
+
+
+def test_views_of_tables_that_nobody_asks_about_any_more_are_let_go(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.planner.index_view._MOST_TABLES", 3)
+    views = lake.planner().views
+    held = views.view(lake.table())
+    for number in range(10):
+        views.view(lake.table(TableName("db", f"t{number}")))
+        assert views.view(lake.table()) is held
+    assert len(views._entries) == 3

@@ -415,3 +415,18 @@ def test_many_storages_are_one(lake: Lake) -> None:
     fill(lake, 2)
     lake.build(open_storage())
     assert lake.serving().paths_at(np.array([1])).to_pylist() == [f"{lake.location}/f001"]
+
+
+def test_what_a_dead_process_left_in_the_local_cache_is_removed(lake: Lake) -> None:
+    fill(lake, 2)
+    lake.build()
+    lake.serving()
+    left = [lake.directory / "cache" / f".building-{name}" for name in ("old", "young")]
+    for path in left:
+        path.mkdir()
+        (path / "files.arrow").write_bytes(b"x" * 100)
+    os.utime(left[0], (0, 0))
+    fill(lake, 1, start=2)
+    lake.build()
+    lake.serving()
+    assert [path.exists() for path in left] == [False, True]

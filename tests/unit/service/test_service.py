@@ -373,3 +373,27 @@ def test_a_predicate_and_a_later_filter_prune(client: PlannerClient) -> None:
         client.plan("db", "t", at_least("nope", 1))
     with pytest.raises(PlanLost):
         client.narrow("1-2/3", at_least("x", 1))
+
+
+def test_connections_for_which_no_thread_is_to_be_had_are_given_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a machine short of threads for a moment would use up the places of all connections."""
+    server, refused = service.server, []
+
+    def start(self: threading.Thread) -> None:
+        refused.append(self)
+        raise RuntimeError("can't start new thread")
+
+    before = server._slots._value
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        for number in range(3):
+            socket.create_connection(server.server_address[:2], 10.0).close()
+            until = time.monotonic() + 30
+            while len(refused) <= number and time.monotonic() < until:
+                time.sleep(0.01)
+    until = time.monotonic() + 30
+    while (server._slots._value, server._connections) != (before, set()):
+        assert time.monotonic() < until, "places are lost"
+        time.sleep(0.01)
