@@ -31,10 +31,12 @@ from bridge.expression.nodes import (
     Call,
     Expression,
     Literal,
+    Not,
     Op,
     Or,
     Predicate,
     Reference,
+    Unknown,
 )
 from bridge.expression.rewrite import normalise
 from bridge.expression.terms import bound_call
@@ -55,8 +57,9 @@ def bind(
     Args:
         columns: data columns, and hidden ones where the caller knows their values per file.
         partition_keys: a name that is both is a partition key.
-        strict: a text compared with a date or timestamp that is no ISO date is an error, for text
-            that a user typed; otherwise such a comparison prunes nothing.
+        strict: for text that a user typed: a text compared with a date or timestamp that is no ISO
+            date is an error, and so is a name of no column in a part that is dropped; otherwise
+            such a comparison prunes nothing.
 
     Errors:
         ColumnNotFound, AmbiguousColumn: by name, with the nearest names as the hint.
@@ -79,8 +82,35 @@ def bind_in(
     Args:
         dropped: gets the comparisons that say nothing, since engines differ about them.
     """
+    if strict:
+        _require_columns(scope, expression)
     lost: list[Predicate] = [] if dropped is None else dropped
     return _Binder(scope, semantics, strict, lost).bind(normalise(expression, semantics))
+
+
+def _require_columns(scope: Scope, expression: Expression) -> None:
+    """Errors: ColumnNotFound, AmbiguousColumn: also where what names it cannot matter."""
+    pending = [expression]
+    while pending:
+        match pending.pop():
+            case And(children) | Or(children):
+                pending.extend(reversed(children))
+            case Not(child):
+                pending.append(child)
+            case Predicate(_, reference, _):
+                _require(scope, reference)
+            case Unknown(_, columns):
+                for column in columns:
+                    _require(scope, column)
+
+
+def _require(scope: Scope, reference: Reference) -> None:
+    if not isinstance(reference, Call):
+        scope.resolve(reference)
+        return
+    for argument in reference.arguments:
+        if isinstance(argument, Reference):
+            _require(scope, argument)
 
 
 class Scope:

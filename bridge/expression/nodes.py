@@ -8,7 +8,7 @@ bound tree has no Not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bridge.types import Type, Value
@@ -86,9 +86,14 @@ class AlwaysFalse(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Expression):
-    """A part that could not be translated, named by ``text``; it and its negation prune nothing."""
+    """A part that could not be translated, named by ``text``; it and its negation prune nothing.
+
+    Attributes:
+        columns: that it names, as far as that is known.
+    """
 
     text: str
+    columns: tuple[Reference, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

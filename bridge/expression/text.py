@@ -213,7 +213,10 @@ class _Parser:
     def _drop(self, node: exp.Expression) -> Expression:
         text = node.sql(dialect=self.dialect)
         self.dropped.append(text)
-        return Unknown(text)
+        # a query and a lambda have names of their own
+        own = [c for c in node.find_all(exp.Column) if not c.find_ancestor(exp.Query, exp.Lambda)]
+        named = [self._reference(c) for c in own if c.sql().lower() not in _NO_COLUMNS]
+        return Unknown(text, tuple(c for c in named if c is not None))
 
     def _comparison(self, op: Op, left: exp.Expression, right: exp.Expression) -> Expression | None:
         reference, literal = self._reference(left), self._literal(right)
@@ -358,6 +361,22 @@ class _Parser:
         return None
 
 
+_NO_COLUMNS = frozenset(
+    {
+        "current_catalog",
+        "current_database",
+        "current_path",
+        "current_role",
+        "current_schema",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "now",
+        "session_user",
+        "user",
+    }
+)
+"""Functions that are called without parentheses, and that sqlglot takes for columns."""
 _FUNCTIONS: dict[type[Any], str] = {
     exp.Lower: "lower",
     exp.Upper: "upper",

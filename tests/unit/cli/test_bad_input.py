@@ -74,6 +74,46 @@ def test_unknown_column_names_the_nearest(run: Run, flights: Path) -> None:
     refused(run("explain", flights, "dep_dely > 5"), "COLUMN_NOT_FOUND", "dep_dely", "dep_delay")
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "month = dep_dely",
+        "dep_dely = month",
+        "month IN (1, dep_dely)",
+        "reverse(dep_dely) = 'a'",
+        "month = 1 AND NOT (abs(dep_dely) > 5 OR month = 2)",
+        "dep_dely IS NULL OR 1 = 1",
+        "lower(dep_dely) = 'a' OR true",
+        "(month = dep_dely) IS TRUE",
+        'carrier = "dep_dely"',
+    ],
+)
+def test_unknown_columns_are_refused_wherever_they_stand(
+    run: Run, flights: Path, where: str
+) -> None:
+    refused(run("explain", flights, where), "COLUMN_NOT_FOUND", "dep_dely", "dep_delay")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "month = dep_delay",
+        "MONTH = abs(Dep_Delay)",
+        "carrier = current_user",
+        "carrier = current_catalog",
+        "carrier = current_schema",
+        "current_date > DATE '2024-01-01' AND localtime IS NOT NULL",
+        "any_match(ARRAY[1], e -> e > month)",
+        "month IN (SELECT other FROM t)",
+        "extract(WEEK FROM dep_delay) = 1 AND dep_delay + INTERVAL '1' DAY IS NULL",
+    ],
+)
+def test_what_is_no_column_is_not_looked_for(run: Run, flights: Path, where: str) -> None:
+    result = run("explain", flights, where)
+    assert result.exit_code == 0, result.output
+    assert "dropped" in result.stdout
+
+
 def test_unknown_generation_names_those_there_are(run: Run, flights: Path) -> None:
     assert run("index", "build", flights, "--local").exit_code == 0
     refused(run("explain", flights, "--generation", 9), "GENERATION_NOT_FOUND", "9", "[1]")
