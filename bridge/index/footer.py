@@ -92,6 +92,8 @@ class _Leaf:
     unpack: Callable[[bytes], Any]  # a bound of its physical type
     order: Callable[[Any], Any] | None  # by what bounds compare, where not by themselves
     twice: bool  # the deprecated bounds, if there are any, are the same
+    uncounted: bool  # counts of NULL are of other things than rows
+    nothing: bool  # of a type without values
 
 
 class FooterReader:
@@ -115,19 +117,22 @@ class FooterReader:
         found = self._speller.read(tail[len(tail) - 8 - length : len(tail) - 8], uri)
         groups = found.groups
         leaves = self._leaves(found.schema, tail, uri)
-        _check_place(groups, size - 8 - length, uri)
         calendar = _hybrid_calendar(found.end)
         orders = _orders(found.end, leaves)
-        if _overlap(groups):  # what is read of such a file is not what its statistics are of
+        if _overlap(
+            groups, size - 8 - length, uri
+        ):  # what is read of such a file is not what its statistics are of
             orders = (_NO_ORDER,) * len(leaves)
             for _, chunks in groups:
                 for chunk in chunks:
                     chunk.nulls = None
         if len(groups) == 1:
-            statistics = [
-                _leaf(leaf, *_single(leaf, chunk, order), chunk.size, calendar)
-                for leaf, chunk, order in zip(leaves, groups[0][1], orders, strict=True)
-            ]
+            statistics = []
+            for leaf, chunk, order in zip(leaves, groups[0][1], orders, strict=True):
+                lower, upper = _bounds(leaf, chunk, order)
+                nulls = _nulls(leaf, chunk)
+                held = lower, upper, nulls, chunk.exact, chunk.size
+                statistics.append(_leaf(leaf, *held, calendar))
         else:
             statistics = []
             for i, leaf in enumerate(leaves):
@@ -167,32 +172,27 @@ def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Lea
     return [_describe(leaf, stored) for leaf, stored in zip(schema.leaves, types, strict=True)]
 
 
-def _check_place(groups: list[tuple[int, list[Chunk]]], end: int, uri: str) -> None:
-    """Data lies between the first four bytes of a file and its footer."""
+def _overlap(groups: list[tuple[int, list[Chunk]]], end: int, uri: str) -> bool:
+    """Whether two chunks share bytes, as those of no writer do.
+
+    Errors:
+        FileCorrupt: data does not lie between the first four bytes of the file and its footer.
+    """
+    last, rising = 4, True
     for _, chunks in groups:
         for chunk in chunks:
             start = chunk.start
-            if start < 4 or start + chunk.size > end:
+            after = start + chunk.size
+            if start < 4 or after > end:
                 raise FileCorrupt(
-                    f"{uri}: the footer says that a column lies at {start} to "
-                    f"{start + chunk.size}, data ends at {end}",
+                    f"{uri}: the footer says that a column lies at {start} to {after}, data ends "
+                    f"at {end}",
                     "rewrite the file",
                 )
-
-
-def _overlap(groups: list[tuple[int, list[Chunk]]]) -> bool:
-    """Whether two chunks share bytes, as those of no writer do."""
-    last = 0
-    for _, chunks in groups:
-        for chunk in chunks:
-            start = chunk.start
             if start < last:
-                break
-            last = start + chunk.size
-        else:
-            continue
-        break
-    else:
+                rising = False
+            last = after
+    if rising:
         return False
     places = sorted((c.start, c.start + c.size) for _, chunks in groups for c in chunks)
     return any(places[i][1] > places[i + 1][0] for i in range(len(places) - 1))
@@ -241,7 +241,9 @@ def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
         lower, upper = leaf.unpack(lower), leaf.unpack(upper)
     except struct.error:  # of no width, or of another one
         return None, None
-    if lower is None or upper is None or (leaf.twice and _disagree(chunk)):
+    if lower is None or upper is None:
+        return None, None
+    if leaf.twice and _disagree(chunk):
         return None, None
     if leaf.order is None:
         return (None, None) if lower > upper else (lower, upper)
@@ -260,16 +262,9 @@ def _disagree(chunk: Chunk) -> bool:
 def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
     """A count that may be: no more than there are values."""
     nulls = chunk.nulls
-    if nulls is None or not 0 <= nulls <= chunk.values:
+    if nulls is None or leaf.uncounted or not 0 <= nulls <= chunk.values:
         return None
-    logical = leaf.column.type.logical
-    if logical == "null" and nulls != chunk.values:
-        return None
-    return None if logical == "repeated" else nulls
-
-
-def _single(leaf: _Leaf, chunk: Chunk, order: int) -> _Merged:
-    return *_bounds(leaf, chunk, order), _nulls(leaf, chunk), chunk.exact
+    return None if leaf.nothing and nulls != chunk.values else nulls
 
 
 def _merged(leaf: _Leaf, chunks: list[Chunk], order: int) -> _Merged:
@@ -340,6 +335,8 @@ def _describe(leaf: Leaf, stored: StoredType) -> _Leaf:
         unpack=_unpacker(leaf),
         order=_order(stored),
         twice=stored.physical in _NUMBERS and stored.logical != "uint",
+        uncounted=stored.logical == "repeated",
+        nothing=stored.logical == "null",
     )
 
 

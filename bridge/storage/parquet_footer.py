@@ -95,7 +95,8 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        return min(self.dictionary, self.data) if self.dictionary > 0 else self.data
+        dictionary, data = self.dictionary, self.data
+        return dictionary if 0 < dictionary < data else data
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,8 +411,8 @@ def _row_group(raw: bytes, at: int, leaves: Sequence[Leaf]) -> tuple[int, list[C
     rows, at = _number(raw, at + 1)
     _, at = _fields(raw, at)  # counted from 0 instead of 3: nobody needs them
     for leaf, chunk in zip(leaves, chunks, strict=True):
-        same = chunk.values == rows or leaf.repeated
-        _expect(same, f"a column has {chunk.values} values, its row group {rows} rows")
+        if chunk.values != rows and not leaf.repeated:
+            raise _Damaged(f"a column has {chunk.values} values, its row group {rows} rows")
     return rows, chunks, at
 
 
@@ -492,18 +493,17 @@ def _matched(match: re.Match[bytes]) -> Chunk:
 
 def _plain(text: bytes) -> int:
     """A number that may not be negative, from its bytes alone."""
-    length = len(text)
-    if length == 1:
-        found = text[0]
-    elif length == 2:
-        found = text[0] & 127 | text[1] << 7
-    elif length == 3:
-        found = text[0] & 127 | (text[1] & 127) << 7 | text[2] << 14
-    else:
-        found, _ = _varint(text, 0)
-    if found & 1:
+    first = text[0]
+    if first & 1:
         raise _Damaged("a count or an offset is negative")
-    return found >> 1
+    if first < 128:
+        return first >> 1
+    length = len(text)
+    if length == 2:
+        return (first & 127 | text[1] << 7) >> 1
+    if length == 3:
+        return (first & 127 | (text[1] & 127) << 7 | text[2] << 14) >> 1
+    return _varint(text, 0)[0] >> 1
 
 
 def _built(fields: _Fields, leaf: Leaf) -> Chunk:
