@@ -33,8 +33,8 @@ from bridge.storage.port import Range, Storage
 from bridge.storage.source import WHOLE
 
 T = TypeVar("T")
-_CPU_SECONDS = 120
-"""Of one file, and one second more for each MiB: a reader that needs more is in an endless loop."""
+_CPU_SECONDS = 30
+"""Of one file, and two more for each MiB; healthy ones need a hundredth of it."""
 _LONGEST = 1 << 30
 _HINT = "rewrite the file"
 _START = (
@@ -51,7 +51,7 @@ class ChildReader(Generic[T]):
             ``read`` and ``read_ranges`` for this file), a URI and a size. What it returns is
             pickled, and what it raises reaches the caller: errors of this package as they are,
             any other as FileCorrupt.
-        cpu_seconds: of processor time that a file may take, beside one second for each MiB. It is
+        cpu_seconds: of processor time that a file may take, beside two for each MiB. It is
             no wall clock, so a busy machine fails no file.
     """
 
@@ -235,7 +235,7 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
         uri, size, held = pickle.loads(inbox.get())
         storage = _Parent(connection, inbox, inbox.get() if held else None)
         connection.send_bytes(pickle.dumps((True, [])))
-        _limit(cpu_seconds + size // 2**20)
+        _limit(cpu_seconds + 2 * size // 2**20)
         try:
             answer: Any = function(storage, uri, size)
         except BridgeError as error:

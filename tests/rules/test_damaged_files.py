@@ -1,7 +1,8 @@
 """27: a damaged file is unknown; it neither ends the process nor has a bound that is wrong.
 
 ``SKIPBRIDGE_LAWS=nightly`` damages 100,000 footers, 10,000 Parquet files, 20,000 ORC files. Two in
-10,000 of the ORC files end Arrow's own reader, and the child process that it runs in.
+10,000 of the ORC files end Arrow's own reader, and the child process that it runs in; another one
+keeps it busy until its time is up.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from pathlib import Path
 
 import pytest
 
+from bridge.errors import FileCorrupt
 from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.index.footer import FooterReader
+from bridge.index.formats import orc
+from bridge.storage.child import ChildReader
 from bridge.storage.routed import open_storage
 from bridge.table.formats import ORC
 from tests.rules.damage import damaged_orc, orc_files, parquet_files, wrong_bounds
 
-ENDS_THE_READER = (4564, 7358)
+ENDS_THE_READER, NEVER_ENDS = (4564, 7358), 19125
 _NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 
 
@@ -51,6 +55,16 @@ def test_27_orc_files_that_end_their_reader(tmp_path: Path) -> None:
     assert len(problems) == len(ENDS_THE_READER)
     for number, problem in problems.items():
         assert problem.startswith(f"FILE_CORRUPT: file://{tmp_path}/{number}: "), problem
+
+
+def test_27_an_orc_file_that_never_ends(tmp_path: Path) -> None:
+    """Arrow 26 reads this one for minutes at least."""
+    path = tmp_path / "f"
+    path.write_bytes(damaged_orc(random.Random(NEVER_ENDS)))
+    reader = ChildReader(orc.read, cpu_seconds=1)
+    with pytest.raises(FileCorrupt):
+        reader.read(open_storage(), f"file://{path}", path.stat().st_size)
+    reader.close()
 
 
 @pytest.mark.parametrize(
