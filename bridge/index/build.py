@@ -421,7 +421,7 @@ class _Build:
     def _better(self, place: npt.NDArray[np.int64], entries: Entries) -> npt.NDArray[np.bool_]:
         """Entries of the base of whose files this build knows more: the file itself, or why not."""
         work = self._work
-        better = work.trusted[np.maximum(place, 0)].copy()
+        better = np.append(work.trusted, False)[place]
         if not work.problems:
             return better
         problems, trusted = entries.files["problem"].to_pylist(), entries.flags("trusted")
@@ -436,7 +436,7 @@ class _Build:
         """Puts this build's shards on top of the base; the base itself if nothing changed."""
         work = self._work
         place = self._place(entries)
-        mine = np.where(place >= 0, work.ordinal[np.maximum(place, 0)] >= 0, False)
+        mine = np.append(work.ordinal >= 0, False)[place]  # -1 picks the last
         better = mine & ~self._enough(entries, base) & self._better(place, entries)
         removed = (place < 0) | better
         superfluous = place[mine & ~better]  # the base already tells as much

@@ -430,3 +430,15 @@ def test_what_a_dead_process_left_in_the_local_cache_is_removed(lake: Lake) -> N
     lake.build()
     lake.serving()
     assert [path.exists() for path in left] == [False, True]
+
+
+def test_a_table_whose_files_are_all_gone(lake: Lake) -> None:
+    fill(lake, 3)
+    lake.build()
+    for path in lake.path("").glob("f*"):
+        path.unlink()
+    report = lake.build()
+    assert (report.files, report.removed, report.committed) == (0, 3, True)
+    assert lake.serving().num_files == 0 and not lake.build().committed
+    fill(lake, 1)
+    assert lake.build().read == 1 and kept(lake, 5) == ["f000"]
