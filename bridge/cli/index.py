@@ -24,6 +24,7 @@ from bridge.jobs.index_table import (
     describe_index,
     drop_from_index,
     failed_files,
+    failure,
     index_table,
     show_index_to_planners,
 )
@@ -244,7 +245,7 @@ def _show_failed(files: list[dict[str, Any]], output: str) -> None:
         emit_json(files)
         return
     for each in files:
-        emit(f"{each['file']}: {each['reason']}")
+        emit(failure(each["file"], each["reason"]))
     if not files:
         say("every file of the index could be read")
 

@@ -96,7 +96,7 @@ def index_table(
                 files_per_commit=config.integer("index.files_per_commit"),
             )
     for uri, reason in report.failed[:10]:
-        say(f"not indexed, will be read by every query: {uri}: {reason}")
+        say(f"not indexed, will be read by every query: {failure(uri, reason)}")
     if len(report.failed) > 10:
         say(f"... and {len(report.failed) - 10} more")
     if report.untrusted > len(report.failed):
@@ -158,6 +158,17 @@ def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collec
         yield SparkCollector(session, storage_options(config))
     finally:
         session.stop()
+
+
+def failure(uri: str, reason: str) -> str:
+    """A file that could not be read and why, in one line that names the file once.
+
+    >>> failure("file:///t/a", "FILE_CORRUPT: file:///t/a is not a Parquet file")
+    'FILE_CORRUPT: file:///t/a is not a Parquet file'
+    >>> failure("file:///t/a", "not finished")
+    'file:///t/a: not finished'
+    """
+    return reason if uri in reason else f"{uri}: {reason}"
 
 
 def has_index(config: Config, table: str) -> bool:

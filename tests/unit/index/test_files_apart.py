@@ -12,7 +12,7 @@ from index_lake import Lake
 
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kinds
-from bridge.types import BIGINT, STRING
+from bridge.types import BIGINT, STRING, decimal
 
 
 def _struct(**fields: Any) -> pa.Array:
@@ -92,6 +92,24 @@ def test_27_statistics_of_a_wrong_width(lake: Lake) -> None:
     ((uri, reason),) = report.failed
     assert uri.endswith("/1") and reason.startswith("FILE_CORRUPT") and "a bound of INT32" in reason
     assert _known(lake, ("x",), BIGINT) == {"1": (None, None, -1), "2": (1, 2, 0)}
+
+
+def test_27_a_decimal_of_more_digits_than_its_type_has(lake: Lake) -> None:
+    """A file that holds one leaves no room to add digits: only it is unknown."""
+    most, more = 10**18 - 1, 9 * 10**18
+    for name, number in (("a", 5), ("b", most), ("c", 7)):
+        column = pa.array([number], pa.decimal128(18, 0))
+        options = {"use_dictionary": False, "compression": "none"}
+        path = lake.write(name, {"d": column}, store_decimal_as_integer=True, **options)
+        if name == "b":
+            raw = path.read_bytes()
+            old, new = (n.to_bytes(8, "little") for n in (most, more))
+            assert old in raw
+            path.write_bytes(raw.replace(old, new))
+            lake.age(path)
+    lake.build()
+    found = _known(lake, ("d",), decimal(38, 20))
+    assert found == {"a": (5, 5, 0), "b": (None, None, 0), "c": (7, 7, 0)}
 
 
 def test_27_names_that_are_not_utf_8(lake: Lake) -> None:
