@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.expression.bounds import arrow_scalar
 from bridge.index.stored import INT_MAX, INT_MIN, StoredType
 from bridge.types import INTEGER_RANGE, TRINO, Kind, Semantics, Type
 
@@ -137,24 +138,35 @@ def _decimal(stored: StoredType, target: Type, lower: Any, upper: Any) -> Conver
             doubtful,
         )
     if stored.holds == "int":
-        return Converted(_widen(lower, stored, target), _widen(upper, stored, target))
+        lower, upper = _widen(lower, stored.scale), _widen(upper, stored.scale)
     if shift == 0:
         return Converted(lower, upper)
+    low, high = _fits(lower, shift), _fits(upper, shift)
     wanted = pa.decimal128(38, target.scale)
-    try:
-        return Converted(lower.cast(wanted), upper.cast(wanted))
-    except pa.ArrowInvalid:
-        return None
+    lower, upper = (
+        pc.if_else(fits, values, pa.scalar(None, values.type)).cast(wanted)
+        for fits, values in ((low, lower), (high, upper))
+    )
+    return Converted(lower, upper, ~pc.and_(low, high).to_numpy(zero_copy_only=False))
 
 
-def _widen(values: npt.NDArray[np.int64], stored: StoredType, target: Type) -> pa.Array:
+def _widen(values: npt.NDArray[np.int64], scale: int) -> pa.Array:
     pairs = np.stack([values, values >> 63], axis=1)
     raw = pa.py_buffer(np.ascontiguousarray(pairs).tobytes())
-    wide = pa.Array.from_buffers(pa.decimal128(38, stored.scale), len(values), [None, raw])
+    wide = pa.Array.from_buffers(pa.decimal128(38, scale), len(values), [None, raw])
     # unknown bounds are infinite integers, which have 19 digits: do not shift them out of range
     edge = pa.array((values == INT_MIN) | (values == INT_MAX))
-    wide = pc.if_else(edge, pa.scalar(None, wide.type), wide)
-    return wide.cast(pa.decimal128(38, target.scale))
+    return pc.if_else(edge, pa.scalar(None, wide.type), wide)
+
+
+def _fits(values: pa.Array, shift: int) -> pa.Array:
+    """Which values have room for so many more digits: a file may hold more than it declares."""
+    most = 10 ** (38 - shift) - 1
+    fits = pc.and_(
+        pc.less_equal(values, arrow_scalar(most, values.type)),
+        pc.greater_equal(values, arrow_scalar(-most, values.type)),
+    )
+    return pc.fill_null(fits, True)
 
 
 def _varchar(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
