@@ -32,6 +32,8 @@ _WIDTH = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
 _BOOLEANS, _INTEGERS = (1, 2), (4, 5, 6)
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 _DEEPEST = 64
+_SIGNATURE = 28
+"""Bytes of a nonce and a tag."""
 _GROUPED = {1: (1, 2, 3), 10: (2, 3)}
 """By field of a schema element (converted type, logical type) the values that mean list or map."""
 
@@ -353,7 +355,7 @@ def _walk(
         path = parents
     spelled += _spell(name)
     children = _children(element)
-    if 1 in element and 5 not in element:
+    if 1 in element and not children:  # some writers count a leaf's children: none
         physical = _need(element, 1, _I32, "a column's type")
         _expect(0 <= physical < len(PHYSICAL), "a column's type is not known")
         width = _WIDTH.get(physical)
@@ -406,7 +408,7 @@ def _row_group(raw: bytes, at: int, leaves: Sequence[Leaf]) -> tuple[int, list[C
         chunks.append(chunk)
     # The number of the field before, 1, is what the fields' heads count from.
     _expect(raw[at] == 0x16, "a row group has no size")
-    _, at = _number(raw, at + 1)
+    _, at = _varint(raw, at + 1)  # some writers' is negative; nobody needs it
     _expect(raw[at] == 0x16, "a row group has no number of rows")
     rows, at = _number(raw, at + 1)
     _, at = _fields(raw, at)  # counted from 0 instead of 3: nobody needs them
@@ -479,16 +481,21 @@ def _matched(match: re.Match[bytes]) -> Chunk:
     if dictionary is not None:
         chunk.dictionary = _plain(dictionary)
     if nulls is not None:
-        chunk.nulls = _plain(nulls)
+        chunk.nulls = _told(nulls)
     elif old_nulls is not None:
-        chunk.nulls = _plain(old_nulls)
+        chunk.nulls = _told(old_nulls)
         chunk.old_lower, chunk.old_upper = old_lower[1:], old_upper[1:]
     if lower is not None:
         chunk.lower, chunk.upper = lower[1:], upper[1:]
         chunk.exact = exact is None or exact == b"\x11\x11"
     if bloom is not None:
-        chunk.bloom = _plain(bloom), _plain(bloom_length)
+        chunk.bloom = _told(bloom) or 0, _told(bloom_length) or 0
     return chunk
+
+
+def _told(text: bytes) -> int | None:
+    """A number that nobody needs to read the column, from its bytes; None: negative, unknown."""
+    return None if text[0] & 1 else _plain(text)
 
 
 def _plain(text: bytes) -> int:
@@ -507,7 +514,8 @@ def _plain(text: bytes) -> int:
 
 
 def _built(fields: _Fields, leaf: Leaf) -> Chunk:
-    _expect(1 not in fields, "a column lies in another file")
+    other = _get(fields, 1, _BINARY, "a column's file")
+    _expect(not other, f"a column lies in another file: {other!r:.80}")
     held: _Fields = _need(fields, 3, _STRUCT, "a column's metadata")
     physical = _need(held, 1, _I32, "a column's type")
     _expect(physical == leaf.physical, "a column's type is not the schema's")
@@ -523,11 +531,12 @@ def _built(fields: _Fields, leaf: Leaf) -> Chunk:
         _get(held, 11, _I64, "a dictionary's offset") or 0,
     )
     length = _get(held, 15, _I32, "a bloom filter's length") or 0
-    chunk.bloom = _get(held, 14, _I64, "a bloom filter's offset") or 0, length
+    chunk.bloom = max(0, _get(held, 14, _I64, "a bloom filter's offset") or 0), max(0, length)
     statistics: _Fields | None = _get(held, 12, _STRUCT, "a column's statistics")
     if statistics is None:
         return chunk
-    chunk.nulls = _get(statistics, 3, _I64, "a count of NULL")
+    nulls = _get(statistics, 3, _I64, "a count of NULL")
+    chunk.nulls = None if nulls is None or nulls < 0 else nulls
     chunk.old_upper, chunk.old_lower, chunk.upper, chunk.lower = (
         _get(statistics, number, _BINARY, "a bound") for number in (1, 2, 5, 6)
     )
@@ -543,7 +552,10 @@ def _built(fields: _Fields, leaf: Leaf) -> Chunk:
 def _end(raw: bytes, leaves: int) -> End:
     """Of the bytes behind the row groups, whose field has the number 4."""
     fields, at = _fields(raw, 0)
-    _expect(at == len(raw), f"{len(raw) - at} bytes stand behind its end")
+    # The footer of a file with encrypted columns is signed where it is not encrypted itself.
+    signed = _get(fields, 4, _STRUCT, "the encryption's name") is not None
+    rest = len(raw) - at
+    _expect(not rest or (signed and rest == _SIGNATURE), f"{rest} bytes stand behind its end")
     kind, pairs = _get(fields, 1, _LIST, "the list of keys") or (_STRUCT, [])
     _expect(kind == _STRUCT or not pairs, "the writer's keys are no structs")
     keys = {}
