@@ -5,7 +5,8 @@ a file, and no handler in this process would survive it. The child has no storag
 asks its parent for bytes. It is started afresh, not forked, and kept for the next file. It ends
 itself as soon as its parent is gone, however that ended.
 
-The law: each file is answered by its own reader or by an error; no file ends this process.
+The law: each file is answered by its own reader or by an error; no file ends this process. What
+may be the machine's fault, as a lack of memory, is not called the file's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
-from bridge.errors import BridgeError, EnvironmentMissing, FileCorrupt
+from bridge.errors import BridgeError, EnvironmentMissing, FileCorrupt, FileUnreadable
 from bridge.storage.port import Range, Storage
 from bridge.storage.source import WHOLE
 
@@ -37,6 +38,9 @@ _CPU_SECONDS = 30
 """Of one file, and two more for each MiB; healthy ones need a hundredth of it."""
 _LONGEST = 1 << 30
 _HINT = "rewrite the file"
+_AGAIN = "try again; if it stays so, rewrite the file"
+_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+"""What no reader sends itself: the kernel, where memory is short, or somebody ended the child."""
 _START = (
     "import sys; sys.path[:] = sys.argv[4:]; from bridge.storage.child import serve; "
     "serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))"
@@ -50,7 +54,7 @@ class ChildReader(Generic[T]):
         function: of a module, found there by its name; takes a storage (of which it may call
             ``read`` and ``read_ranges`` for this file), a URI and a size. What it returns is
             pickled, and what it raises reaches the caller: errors of this package as they are,
-            any other as FileCorrupt.
+            any other, which it did not foresee, as FileUnreadable.
         cpu_seconds: of processor time that a file may take, beside two for each MiB. It is
             no wall clock, so a busy machine fails no file.
     """
@@ -81,6 +85,8 @@ class ChildReader(Generic[T]):
 
         Errors:
             FileCorrupt: the function ended its process, or took too long; or it said so.
+            FileUnreadable: somebody else ended the process, perhaps since memory was short; or the
+                function raised what it did not foresee.
             EnvironmentMissing: no child can be started.
             And what the function and the storage raise.
         """
@@ -92,9 +98,10 @@ class ChildReader(Generic[T]):
             except BaseException as error:
                 self._drop(child)
                 if isinstance(error, _Ended):
-                    raise FileCorrupt(
-                        f"{uri}: the process that read it {child.end()}", _HINT
-                    ) from None
+                    what = f"{uri}: the process that read it {child.end()}"
+                    if child.ended_from_outside():
+                        raise FileUnreadable(what, _AGAIN) from None
+                    raise FileCorrupt(what, _HINT) from None
                 raise
             with self._lock:
                 self._idle.append(child)
@@ -141,6 +148,7 @@ class _Ended(Exception):
 
 class _Child:
     def __init__(self, function: str, cpu_seconds: int) -> None:
+        self.killed = False
         self.connection, there = Pipe()
         arguments = [str(there.fileno()), function, str(cpu_seconds), *sys.path]
         with there:
@@ -199,13 +207,21 @@ class _Child:
         try:
             code = self.process.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
+            self.killed = True
             self.process.kill()
             code = self.process.wait()
+        if self.killed:
+            return "said what cannot be understood"
         if code >= 0:
             return f"ended with exit code {code}"
         if -code == signal.SIGXCPU:
             return "took too much processor time, as in an endless loop"
         return f"was ended by {signal.Signals(-code).name}"
+
+    def ended_from_outside(self) -> bool:
+        """Whether it was ended by neither its reader nor this program."""
+        code = self.process.returncode
+        return not self.killed and code is not None and -code in _FROM_OUTSIDE
 
 
 def _no_child(problem: str) -> EnvironmentMissing:
@@ -242,7 +258,8 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
             answer = error
         except BaseException as error:  # Rust's panics are no Exception
             first = str(error).partition("\n")[0]
-            answer = FileCorrupt(f"{uri}: cannot be read: {type(error).__name__}: {first}", _HINT)
+            what = f"{uri}: cannot be read: {type(error).__name__}: {first}"
+            answer = FileUnreadable(what, _AGAIN)
         connection.send_bytes(pickle.dumps((False, answer)))
 
 

@@ -33,6 +33,10 @@ def act(storage: Storage, uri: str, size: int) -> tuple[int, int, bytes]:
         case "sleep":
             while True:
                 time.sleep(1)
+        case "killed":  # as the kernel does where memory is short
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "memory":
+            raise MemoryError("malloc of size 64 failed")
         case "raise":
             raise ValueError("what was found\nmore")
         case "corrupt":
@@ -83,12 +87,22 @@ def test_27_a_file_that_ends_its_reader(
     assert _read(reader, tmp_path / "whole")[0] != first
 
 
+def test_what_may_be_the_machines_fault_is_not_called_damage(
+    reader: ChildReader[tuple[int, int, bytes]], tmp_path: Path
+) -> None:
+    with pytest.raises(FileUnreadable, match="was ended by SIGKILL"):
+        _read(reader, tmp_path / "killed")
+    with pytest.raises(FileUnreadable, match="MemoryError: malloc of size 64 failed"):
+        _read(reader, tmp_path / "memory")
+    assert _read(reader, tmp_path / "whole")[2] == b"last"
+
+
 def test_one_child_reads_many_files_and_survives_errors(
     reader: ChildReader[tuple[int, int, bytes]], tmp_path: Path
 ) -> None:
     child, size, end = _read(reader, tmp_path / "large", WHOLE + 1)  # by its ranges
     assert (size, end) == (WHOLE + 1, b"last")
-    with pytest.raises(FileCorrupt, match=r"raise: cannot be read: ValueError: what was found\n"):
+    with pytest.raises(FileUnreadable, match=r"raise: cannot be read: ValueError: what was found"):
         _read(reader, tmp_path / "raise")
     with pytest.raises(FileCorrupt) as raised:
         _read(reader, tmp_path / "corrupt")
