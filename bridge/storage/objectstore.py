@@ -38,6 +38,8 @@ _RANGE_FROM = 2_000
 """Files a range should have at least: a page of a listing request is 1,000."""
 _RIVALS = 4
 """Requests at once by which a store proves that it lets one of them create a name."""
+_PROOFS = 3
+"""Times it is asked for that while nobody at all is told to have won."""
 _METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
 """Where a cloud's machines ask for their role: the last resort of all who have no credentials."""
 _CREDENTIALS = {
@@ -291,26 +293,40 @@ class ObjectStorage:
         return True
 
     def _prove(self, uri: str) -> None:
-        """Errors: StorageFailure: more than one of several writers created the same name."""
+        """Errors: StorageFailure: not just one of several writers created the same name."""
         with self._proving:
             if self._proven:
                 return
-            probe = f"{uri.rpartition('/')[0]}/.probe.{uuid.uuid4().hex}.tmp"
-            try:
-                with ThreadPoolExecutor(_RIVALS) as pool:
-                    rivals = pool.map(lambda n: self._create(probe, b"%d" % n), range(_RIVALS))
-                    created = sum(rivals)
-                created += self._create(probe, b"late") + self._create(probe, b"later")
-            finally:
-                with contextlib.suppress(BridgeError):  # else the index's cleaning finds it
-                    self.delete(probe)
-            if created != 1:
+            for _ in range(_PROOFS):
+                probe = f"{uri.rpartition('/')[0]}/.probe.{uuid.uuid4().hex}.tmp"
+                created = self._creators(probe)
+                if created:
+                    break
+                # The answer to the one that did was lost, so that it was sent again and refused.
+            if not created:
+                raise StorageFailure(
+                    f"{self._base} told all of {_RIVALS + 2} writers that another had created "
+                    f"{probe}",
+                    "check the network, and try again",
+                )
+            if created > 1:
                 raise StorageFailure(
                     f"{self._base} let {created} writers create {probe}: it does not heed "
                     "If-None-Match, and of two builders at once one would lose its generation",
                     "keep the index on a store with conditional writes (setting index.root)",
                 )
             self._proven = True
+
+    def _creators(self, probe: str) -> int:
+        """How many of several writers were told that they created a name; it is deleted."""
+        try:
+            with ThreadPoolExecutor(_RIVALS) as pool:
+                rivals = pool.map(lambda n: self._create(probe, b"%d" % n), range(_RIVALS))
+                created = sum(rivals)
+            return created + self._create(probe, b"late") + self._create(probe, b"later")
+        finally:
+            with contextlib.suppress(BridgeError):  # else the index's cleaning finds it
+                self.delete(probe)
 
     def delete(self, uri: str) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import urlsplit
@@ -16,13 +17,18 @@ from tests.storage.conftest import BUCKET, Place
 from tests.storage.test_index_on_storage import build, store, write
 
 
-@pytest.fixture
-def careless(s3_options: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The S3 endpoint behind one that drops If-None-Match, as some stores do."""
+@contextmanager
+def _between(
+    s3_options: dict[str, str], *, conditions: bool, answers_lost: int = 0
+) -> Iterator[dict[str, str]]:
+    """The S3 endpoint behind one that drops If-None-Match, as some stores do, or that loses the
+    first answers to those who create a name.
+    """
     behind = urlsplit(s3_options["endpoint"])
     assert behind.hostname
+    lost: list[str] = []
 
-    class Careless(BaseHTTPRequestHandler):
+    class Between(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def log_message(self, format: str, *args: object) -> None:
@@ -30,12 +36,18 @@ def careless(s3_options: dict[str, str]) -> Iterator[dict[str, str]]:
 
         def _pass_on(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            kept = {k: v for k, v in self.headers.items() if k.lower() != "if-none-match"}
+            kept = dict(self.headers.items())
+            conditional = kept.pop("if-none-match", None)
+            if conditional and conditions:
+                kept["if-none-match"] = conditional
             connection = http.client.HTTPConnection(behind.hostname or "", behind.port)
             connection.request(self.command, self.path, content, kept)
             answer = connection.getresponse()
-            body = answer.read()
-            self.send_response(answer.status)
+            body, status = answer.read(), answer.status
+            if conditional and status == 200 and len(lost) < answers_lost:
+                lost.append(self.path)
+                body, status = b"", 503
+            self.send_response(status)
             for name, value in answer.getheaders():
                 if name.lower() not in ("connection", "transfer-encoding", "content-length"):
                     self.send_header(name, value)
@@ -47,10 +59,18 @@ def careless(s3_options: dict[str, str]) -> Iterator[dict[str, str]]:
 
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _pass_on  # noqa: N815
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Between) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield {**s3_options, "endpoint": f"http://127.0.0.1:{server.server_port}"}
         server.shutdown()
+    assert len(lost) == answers_lost
+
+
+@pytest.fixture
+def careless(s3_options: dict[str, str]) -> Iterator[dict[str, str]]:
+    """A store that ignores conditions."""
+    with _between(s3_options, conditions=False) as options:
+        yield options
 
 
 def test_30_a_store_that_ignores_conditions_takes_no_commit(careless: dict[str, str]) -> None:
@@ -63,6 +83,15 @@ def test_30_a_store_that_ignores_conditions_takes_no_commit(careless: dict[str, 
     assert store(place).generations() == []
     names = place.storage.list_all(f"{place.root}/.skipbridge/generations").paths.to_pylist()
     assert names == []  # the probe is gone as well
+
+
+def test_30_a_store_whose_answers_are_lost_is_not_refused(s3_options: dict[str, str]) -> None:
+    with _between(s3_options, conditions=True, answers_lost=2) as options:
+        storage = open_storage(options=options)
+        root = f"s3://{BUCKET}/lossy"
+        assert storage.put_if_absent(f"{root}/1", b"x")
+        assert not storage.put_if_absent(f"{root}/1", b"y")
+        assert storage.list_all(root).paths.to_pylist() == [f"{root}/1"]
 
 
 def test_a_store_is_probed_once(s3_options: dict[str, str]) -> None:
