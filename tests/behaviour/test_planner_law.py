@@ -77,6 +77,8 @@ class World:
             lake.locations[lake.name_of(values)] = rng.choice(
                 (lake.directory(values), lake.directory(values), other, other / "below")
             )
+        for values in lake.partition_values:  # without files too: one that is absent is an error
+            lake.directory(values).mkdir(parents=True, exist_ok=True)
         world = cls(case, rng, lake, data, {}, mixed)
         for i in range(FILES):
             world.write(rng.choice(lake.partition_values), f"f{i}.parquet", data.files[i])
