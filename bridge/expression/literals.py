@@ -82,8 +82,10 @@ def place(literal: Literal, type: Type) -> Placement | None:
             return _at(value)
         case Kind.STRING | Kind.VARCHAR if given.kind in (Kind.STRING, Kind.VARCHAR):
             return _at(value)
-        case Kind.BINARY | Kind.TIMESTAMP_TZ if given.kind is type.kind:
+        case Kind.BINARY if given.kind is type.kind:
             return _at(value)
+        case Kind.TIMESTAMP_TZ if given.kind is type.kind and isinstance(value, int):
+            return _held(value)
         case Kind.DATE | Kind.TIMESTAMP:
             return _among_dates(literal, type)
     return None
@@ -224,18 +226,23 @@ def _step(value: float, to: float, single: bool) -> float:
     return math.nextafter(value, to)
 
 
+def _held(value: int) -> Placement | None:
+    """A day or a time; None for one beyond 64 bits, which engines cast to their end or refuse."""
+    return _at(value) if -(2**63) <= value < 2**63 else None
+
+
 def _among_dates(literal: Literal, type: Type) -> Placement | None:
     value, given = literal.value, literal.type.kind
     if given in (Kind.STRING, Kind.VARCHAR) and isinstance(value, bytes):
         parse = parse_date if type.kind is Kind.DATE else parse_timestamp
         parsed = parse(value.decode("utf-8", "replace"))
-        return None if parsed is None else _at(parsed)
+        return None if parsed is None else _held(parsed)
     if not isinstance(value, int):
         return None
     if given is type.kind:
-        return _at(value)
+        return _held(value)
     if type.kind is Kind.TIMESTAMP and given is Kind.DATE:
-        return _at(value * MICROS_PER_DAY)
+        return _held(value * MICROS_PER_DAY)
     if type.kind is Kind.DATE and given is Kind.TIMESTAMP:
         if abs(value) >= _MICROS_END:
             return None  # a day beyond the range of timestamps is cast to its end

@@ -215,9 +215,12 @@ def literal(rng: random.Random, type: Type, pool: list[Value]) -> Literal:
         found = rng.choice(pool) if rng.random() < 0.8 else value(rng, type)
         return Literal(found, type)
     other = rng.choice(_COMPARABLE.get(type.kind, (type,)))
+    if type == TIMESTAMP and other == DATE and rng.random() < 0.2:
+        return Literal(rng.choice(_BEYOND_TIMESTAMPS), DATE)
     return Literal(value(rng, other), other)
 
 
+_BEYOND_TIMESTAMPS = (-(2**31), -106_751_992, 106_751_992, 2**31 - 1)
 _NUMBERS = (INTEGER, BIGINT, FLOAT, DOUBLE, decimal(3, 1), decimal(38, 10))
 _COMPARABLE: dict[Kind, tuple[Type, ...]] = {
     **dict.fromkeys((*INTEGER_RANGE, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL), _NUMBERS),

@@ -193,6 +193,28 @@ def test_m2_weakening_comes_after_not() -> None:
     assert bound(not_(or_(eq("i", 5), unknown))) == "i <> 5 ~"
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "ts = DATE '294248-01-01'",
+        "ts <> DATE '-290309-01-01'",
+        "ts IN (DATE '9999999-01-01')",
+        "ts > '9999999-01-01'",
+        "ts < TIMESTAMP '9999999-01-01 00:00:00'",
+        "date_trunc('day', ts) = DATE '9999999-01-01'",
+        "tz = TIMESTAMP '9999999-01-01 00:00:00 UTC'",
+    ],
+)
+def test_24_a_time_beyond_64_bits_keeps_and_fails_nothing(where: str) -> None:
+    """Trino casts such a date to the last time there is, which a row may hold."""
+    expression, dropped = parse_where(where, "trino")
+    assert not dropped
+    columns = [Field("ts", TIMESTAMP), Field("tz", TIMESTAMP_TZ)]
+    bound = bind(expression, columns, [], TRINO)
+    assert not is_exact(bound)
+    assert format_bound(bound) == "true"
+
+
 def test_ranges_and_lists_over_one_column_merge() -> None:
     assert bound(and_(gt("i", 3), ge("i", 3), lt("i", 9), le("i", 7))) == "i > 3 AND i <= 7"
     assert bound(and_(gt("i", 9), lt("i", 3))) == "false"
