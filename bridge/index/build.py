@@ -33,7 +33,7 @@ from bridge.index.entries import (
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import Kind
 from bridge.index.listed import Listed, list_files
-from bridge.index.manifest import Manifest, Shard
+from bridge.index.manifest import VERSION, Manifest, Shard
 from bridge.index.shard import (
     FILES,
     OUTCOME,
@@ -452,6 +452,7 @@ class _Build:
             dead.setdefault(work.shards[position].id, []).append(ordinal)
         added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
         same = base is not None and self._settings == base.settings and base.complete == complete
+        same = same and base is not None and base.version == VERSION
         if base is not None and same and not added and not removed.any():
             return base, 0
         shards = [*(base.shards if base is not None else ()), *added]
@@ -476,6 +477,7 @@ class _Build:
             tombstones=tombstones,
             settings=self._settings,
             complete=complete,
+            version=VERSION,
         )
         work.written += len(manifest.to_bytes())
         return self._store.commit(manifest), int(np.count_nonzero(removed))

@@ -12,6 +12,8 @@ from bridge.index.store import IndexStore, new_id, next_generation
 from bridge.storage.uri import join
 
 _ATTEMPTS = 8
+_WITH_SETTINGS = 2
+"""The first version that has settings. What a later one says more is not known of old entries."""
 
 
 def change_settings(
@@ -37,7 +39,12 @@ def change_settings(
             for s in held.shards
         )
         following = next_generation(
-            held, held.generation + 1, builder=new_id(), settings=settings, shards=shards
+            held,
+            held.generation + 1,
+            builder=new_id(),
+            settings=settings,
+            shards=shards,
+            version=max(held.version, _WITH_SETTINGS),
         )
         try:
             return store.commit(following)

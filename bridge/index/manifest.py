@@ -88,6 +88,7 @@ class Manifest:
         shards: oldest first.
         tombstones: dead entries of all shards; None if there are none.
         settings: what the index is to hold; a refresh keeps to it.
+        version: of the format of what it names; where that is older, a refresh brings it up.
         complete: it knows every file that the build had listed; False while a build commits as it
             goes. An incomplete generation is no file set of the table.
         checksum: of all else; names the generation's local form.
@@ -102,7 +103,13 @@ class Manifest:
     tombstones: Blob | None = None
     settings: IndexSettings = field(default_factory=IndexSettings)
     complete: bool = True
+    version: int = VERSION
     checksum: str = field(default="", compare=False)
+
+    @property
+    def knows_owners(self) -> bool:
+        """Whether entries name all partitions that own a file; before version 3 one alone."""
+        return self.version >= 3
 
     @property
     def num_files(self) -> int:
@@ -152,6 +159,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             tombstones=Blob(**tombstones) if tombstones else None,
             settings=_parse_settings(body.get("settings", {})),
             complete=body.get("complete", True),
+            version=body["version"],
             checksum=checksum,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -190,7 +198,7 @@ def _parse_settings(body: dict[str, Any]) -> IndexSettings:
 def _body(manifest: Manifest) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": manifest.version,
         "generation": manifest.generation,
         "builder": manifest.builder,
         "created": manifest.created,

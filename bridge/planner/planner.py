@@ -584,6 +584,9 @@ class Planner:
         if mode.mode == "snapshot":
             # Without an index there is no file set to take: storage is the only truth.
             # Nor while a build commits as it goes: what it has not come to is no part of its set.
-            serving = pin.view.serving
-            return SNAPSHOT if serving is not None and serving.manifest.complete else LIVE
+            # Nor where an old one names but one owner of a file: the others would lose it.
+            manifest = pin.view.serving.manifest if pin.view.serving is not None else None
+            if manifest is None or not manifest.complete:
+                return LIVE
+            return SNAPSHOT if manifest.knows_owners or not pin.table.partition_keys else LIVE
         return mode

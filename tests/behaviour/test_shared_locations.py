@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ from lake import NAME, Lake, owned
 
 from bridge.expression.nodes import AlwaysTrue, BoundReference
 from bridge.expression.text import parse_where
+from bridge.index.change import change_settings
+from bridge.index.listed import owners_of
+from bridge.index.shard import FILES, read_files, write_files
+from bridge.index.store import new_id, next_generation
 from bridge.planner.answers import Aggregate, Question
 from bridge.planner.estimates import estimate, row_estimate
+from bridge.planner.freshness import LIVE, SNAPSHOT
 from bridge.planner.inventory import inventory
 from bridge.planner.planner import ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
@@ -115,6 +121,50 @@ def test_28_files_left_out_by_partition(lake: Lake) -> None:
     for where, left_out in (("p = 'b' AND x = 10", ["f"]), ("p = 'c' AND x = 1", ["h"])):
         found = select_files(lake.table(), view, ScanRequest(NAME, parse_where(where)[0]))
         assert [path[-1] for path in found.paths.to_pylist()] == left_out, where
+
+
+def as_of_version_2(lake: Lake) -> None:
+    """Commits the index as the release before wrote it: one owner of each file."""
+    store = lake.store()
+    held = store.latest()
+    assert held is not None
+    shards = []
+    for shard in held.shards:
+        files = read_files(store.read_blob(shard.files))
+        owners = [owners_of(text)[0] for text in files["partition"].to_pylist()]
+        files = files.set_column(1, FILES.field("partition"), pa.array(owners, pa.large_string()))
+        content = write_files(files)
+        shards.append(replace(shard, files=store.put_blob(f"shards/{new_id()}", content)))
+    store.commit(
+        next_generation(
+            held, held.generation + 1, builder=new_id(), shards=tuple(shards), version=2
+        )
+    )
+
+
+def test_28_an_index_of_the_release_before(lake: Lake) -> None:
+    as_of_version_2(lake)
+    everything = ["p=a/f", "p=a/g", "p=b/f", "p=b/g", "p=c/h"]
+    for mode in MODES:
+        assert names(scan(lake, freshness=mode)) == everything, mode
+        assert names(scan(lake, "x = 10", freshness=mode)) == ["p=a/g", "p=b/g"], mode
+    change_settings(lake.store(), lambda held: replace(held, minmax_visible=False))
+    assert names(scan(lake, freshness="snapshot")) == everything
+    report = lake.build()  # what has several owners is read again, the rest is taken over
+    assert (report.committed, report.read) == (True, 2)
+    assert scan(lake, freshness="snapshot").freshness == SNAPSHOT
+    assert names(scan(lake, freshness="snapshot")) == everything
+    assert not lake.build().committed
+
+
+def test_28_an_index_of_the_release_before_is_brought_up_by_a_refresh(lake: Lake) -> None:
+    del lake.locations["p=b"]
+    assert lake.build().committed
+    as_of_version_2(lake)
+    assert scan(lake, freshness="snapshot").freshness == LIVE
+    report = lake.build()
+    assert (report.committed, report.read) == (True, 0)
+    assert scan(lake, freshness="snapshot").freshness == SNAPSHOT
 
 
 def nested(lake: Lake) -> None:
