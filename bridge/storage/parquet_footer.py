@@ -31,6 +31,8 @@ PHYSICAL = (
 _WIDTH = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
 _BOOLEANS, _INTEGERS = (1, 2), (4, 5, 6)
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
+_REMEMBERED = 4 * 1024 * 1024
+"""Bytes of ends that are remembered, the last one apart: keys of writers may take megabytes."""
 _DEEPEST = 64
 _SIGNATURE = 28
 """Bytes of a nonce and a tag."""
@@ -133,6 +135,7 @@ class Speller:
     def __init__(self) -> None:
         self._schemas: list[Schema] = []
         self._ends: dict[bytes, End] = {}
+        self._room = _REMEMBERED
 
     def read(self, raw: bytes, uri: str) -> Spelling:
         """The footer in ``raw``, which holds nothing else. Errors: FileCorrupt."""
@@ -177,9 +180,11 @@ class Speller:
         end = self._ends.get(raw)
         if end is None or (end.orders is not None and len(end.orders) != leaves):
             end = _end(raw, leaves)
-            if len(self._ends) >= 64:
+            if len(self._ends) >= 64 or len(raw) > self._room:
                 self._ends.clear()
+                self._room = _REMEMBERED
             self._ends[raw] = end
+            self._room -= len(raw)
         return end
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,22 @@ def test_a_column_in_another_file_is_not_read() -> None:
     footers.set_to(footers.chunks(footer)[0], 1, BINARY, b"other.parquet")
     with pytest.raises(FileCorrupt, match=r"a column lies in another file: b'other.parquet'"):
         _read(footers.put_together(data, footer))
+
+
+def test_megabytes_of_keys_are_not_kept_for_each_file() -> None:
+    data, footer = footers.take_apart(_write())
+    reader = FooterReader()
+    tracemalloc.start()
+    try:
+        for i in range(40):
+            pair: Struct = [[1, BINARY, b"key"], [2, BINARY, bytes([i]) * 2**20]]
+            footers.set_to(footer, 5, LIST, (STRUCT, [pair]))
+            file = footers.put_together(data, footer)
+            assert len(reader.read(file, len(file), "file:///t/f").leaves) == 3
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 20 * 2**20
 
 
 class _Keys(pe.KmsClient):  # type: ignore[misc]
