@@ -139,7 +139,7 @@ def decode(stored: StoredType, plain: pa.Array, *, upper: bool) -> Decoded:
     if stored.logical == "timestamp":
         return _micros(stored.unit, result, known, upper)
     if stored.holds == "wide":  # more than 18 digits declared over INT64: written by no one
-        return Decoded(_wide(result >> 63, result), known)
+        return Decoded(_wide(result >> 63, result, stored.scale), known)
     return Decoded(result, known)
 
 
