@@ -78,7 +78,7 @@ def _micros(stored: StoredType, values: pa.Array) -> npt.NDArray[np.int64] | Non
         return whole if bool((whole * 1000 == raw).all()) else None
     if stored.unit == "ms":
         limit = 2**63 // 1000 - 1
-        return raw * 1000 if bool((np.abs(raw) <= limit).all()) else None
+        return raw * 1000 if bool(((raw >= -limit) & (raw <= limit)).all()) else None
     return raw if stored.unit == "us" else None
 
 
