@@ -33,7 +33,7 @@ def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case
     world = World.make(case, tmp_path_factory.mktemp("kinds"))
     columns = [".".join(p) for p in world.data.paths if p[0].startswith("c")]
     # One kind a column: where values are listed a filter has nothing left to say.
-    definitions = [kind(world.rng.choice(("values", "bloom"))).define(c) for c in columns]
+    definitions = [kind(world.rng.choice(("values", "bloom", "bloom"))).define(c) for c in columns]
 
     # What min/max has taken out no filter is asked about.
     unbounded = columns[: world.rng.choice((1, len(columns)))]
