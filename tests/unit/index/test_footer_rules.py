@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from index_lake import Lake
 
+from bridge.index.collect import Nan
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -283,6 +285,19 @@ def test_14_two_columns_that_differ_in_case(lake: Lake) -> None:
     assert found.lower_known is not None
     assert found.lower_known.tolist() == [False, True]
     assert found.null_count.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("nan", ["footer", "scan"])
+@pytest.mark.parametrize("second", [[5, 6], ["y", "z"], [1.5, 2.5]])
+def test_14_two_columns_of_one_name(lake: Lake, second: list[Any], nan: Nan) -> None:
+    lake.write("a", pa.table([[1, None], second], ["n", "n"]))
+    lake.write("b", {"n": [2]})
+    lake.build(nan=nan)
+    found = lake.column("n", BIGINT)
+    assert found.lower_known is not None
+    assert found.lower_known.tolist() == [False, True]
+    assert found.null_count.tolist() == [-1, 0]
+    assert found.all_null is None or not found.all_null[0]
 
 
 def test_15_a_missing_column_is_null(lake: Lake) -> None:
