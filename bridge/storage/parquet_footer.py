@@ -11,12 +11,32 @@ such a chunk at once, twenty times as fast as the reader of single fields that t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 from bridge.errors import FileCorrupt
+from bridge.storage.thrift_compact import (
+    BINARY,
+    DEEPEST,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    Damaged,
+    Fields,
+    count_field,
+    expect,
+    needed_field,
+    optional_field,
+    read_count,
+    read_fields,
+    read_list_head,
+    read_varint,
+    spell_binary,
+    spell_long_list,
+)
 
 PHYSICAL = (
     "BOOLEAN",
@@ -29,15 +49,10 @@ PHYSICAL = (
     "FIXED_LEN_BYTE_ARRAY",
 )
 _WIDTH = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
-_BOOLEANS, _INTEGERS = (1, 2), (4, 5, 6)
-_I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 _REMEMBERED = 4 * 1024 * 1024
 """Bytes of ends that are remembered, the last one apart: keys of writers may take megabytes."""
-_DEEPEST = 64
 _SIGNATURE = 28
 """Bytes of a nonce and a tag."""
-_GROUPED = {1: (1, 2, 3), 10: (2, 3)}
-"""By field of a schema element (converted type, logical type) the values that mean list or map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +156,8 @@ class Speller:
         """The footer in ``raw``, which holds nothing else. Errors: FileCorrupt."""
         try:
             return self._read(raw)
-        except (_Damaged, IndexError, UnicodeDecodeError, RecursionError) as error:
-            what = str(error) if isinstance(error, _Damaged) else "it ends within a field"
+        except (Damaged, IndexError, UnicodeDecodeError, RecursionError) as error:
+            what = str(error) if isinstance(error, Damaged) else "it ends within a field"
             if isinstance(error, UnicodeDecodeError):
                 what = f"a column's name is not UTF-8: {error.object[:80]!r}"
             raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {what}", "rewrite it") from (
@@ -152,11 +167,11 @@ class Speller:
     def _read(self, raw: bytes) -> Spelling:
         schema = self._schema(raw)
         at = len(schema.spelled)
-        _expect(raw[at] == 0x16, "the number of rows is missing")
-        rows, at = _number(raw, at + 1)
-        _expect(raw[at] == 0x19, "the row groups are missing")
-        kind, count, at = _list_head(raw, at + 1)
-        _expect(kind == _STRUCT or not count, "the row groups are no structs")
+        expect(raw[at] == 0x16, "the number of rows is missing")
+        rows, at = read_count(raw, at + 1)
+        expect(raw[at] == 0x19, "the row groups are missing")
+        kind, count, at = read_list_head(raw, at + 1)
+        expect(kind == STRUCT or not count, "the row groups are no structs")
         groups: list[tuple[int, list[Chunk]]] = []
         total = 0
         for _ in range(count):
@@ -164,7 +179,7 @@ class Speller:
             total += held
             if held:
                 groups.append((held, chunks))
-        _expect(total == rows, f"it counts {rows} rows, its row groups {total}")
+        expect(total == rows, f"it counts {rows} rows, its row groups {total}")
         return Spelling(schema, rows, groups, self._end(raw[at:], len(schema.leaves)))
 
     def _schema(self, raw: bytes) -> Schema:
@@ -188,238 +203,132 @@ class Speller:
         return end
 
 
-class _Damaged(Exception):
-    pass
-
-
-def _expect(right: bool, what: str) -> None:
-    if not right:
-        raise _Damaged(what)
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    byte = raw[at]
-    if byte < 128:
-        return byte, at + 1
-    result, shift = byte & 127, 7
-    while True:
-        at += 1
-        byte = raw[at]
-        result |= (byte & 127) << shift
-        if byte < 128:
-            _expect(result < 2**64, "a number has more than 64 bits")
-            return result, at + 1
-        shift += 7
-        _expect(shift < 70, "a number has more than 64 bits")
-
-
-def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A number that may not be negative."""
-    found, at = _varint(raw, at)
-    _expect(not found & 1, "a count or an offset is negative")
-    return found >> 1, at
-
-
-def _binary(raw: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _varint(raw, at)
-    end = at + length
-    _expect(end <= len(raw), "a text is longer than the footer")
-    return raw[at:end], end
-
-
-def _list_head(raw: bytes, at: int) -> tuple[int, int, int]:
-    head = raw[at]
-    count, at = head >> 4, at + 1
-    if count == 15:
-        count, at = _varint(raw, at)
-    _expect(count <= len(raw) - at, "a list is longer than the footer")
-    return head & 15, count, at
-
-
-def _value(raw: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in _INTEGERS:
-        found, at = _varint(raw, at)
-        return (found >> 1) ^ -(found & 1), at
-    if kind == _BINARY:
-        return _binary(raw, at)
-    if kind == _STRUCT:
-        return _fields(raw, at, depth + 1)
-    if kind in (_LIST, 10):
-        inner, count, at = _list_head(raw, at)
-        values = []
-        for _ in range(count):
-            if inner in _BOOLEANS:
-                value, at = raw[at] == 1, at + 1
-            else:
-                value, at = _value(raw, at, inner, depth + 1)
-            values.append(value)
-        return (inner, values), at
-    if kind == 3:
-        return raw[at], at + 1
-    if kind == 7:
-        _expect(at + 8 <= len(raw), "a number is longer than the footer")
-        return raw[at : at + 8], at + 8
-    raise _Damaged(f"a field has the type {kind}")
-
-
-_Fields = dict[int, tuple[int, Any]]
-
-
-def _fields(raw: bytes, at: int, depth: int = 0) -> tuple[_Fields, int]:
-    """A struct: by number of the field its type and value."""
-    _expect(depth < _DEEPEST, "its structs are nested too deeply")
-    found: _Fields = {}
-    last = 0
-    while True:
-        head = raw[at]
-        at += 1
-        if not head:
-            return found, at
-        kind, delta = head & 15, head >> 4
-        if delta:
-            number = last + delta
-        else:
-            packed, at = _varint(raw, at)
-            number = (packed >> 1) ^ -(packed & 1)
-        _expect(number > last, "a field stands twice or out of order")
-        last = number
-        if kind in _BOOLEANS:
-            found[number] = kind, kind == 1
-        else:
-            value, at = _value(raw, at, kind, depth)
-            found[number] = kind, value
-
-
-def _get(fields: _Fields, number: int, kind: int, what: str) -> Any:
-    """A field that may be missing."""
-    held = fields.get(number)
-    if held is None:
-        return None
-    _expect(held[0] == kind, f"{what} has the type {held[0]}, not {kind}")
-    return held[1]
-
-
-def _need(fields: _Fields, number: int, kind: int, what: str) -> Any:
-    found = _get(fields, number, kind, what)
-    _expect(found is not None, f"{what} is missing")
-    return found
-
-
-def _whole(fields: _Fields, number: int, kind: int, what: str) -> int:
-    found: int = _need(fields, number, kind, what)
-    _expect(found >= 0, f"{what} is {found}")
-    return found
-
-
 def _schema(raw: bytes) -> Schema:
-    _expect(raw[0] == 0x15, "the version is missing")
-    _, at = _number(raw, 1)
-    _expect(raw[at] == 0x19, "the schema is missing")
-    kind, count, at = _list_head(raw, at + 1)
-    _expect(kind == _STRUCT and count > 0, "the schema is empty")
+    expect(raw[0] == 0x15, "the version is missing")
+    _, at = read_count(raw, 1)
+    expect(raw[at] == 0x19, "the schema is missing")
+    kind, count, at = read_list_head(raw, at + 1)
+    expect(kind == STRUCT and count > 0, "the schema is empty")
     elements = []
     for _ in range(count):
-        fields, at = _fields(raw, at)
+        fields, at = read_fields(raw, at)
         elements.append(fields)
-    leaves: list[Leaf] = []
+    tree = _Tree(elements)
     children = _children(elements[0])
     place = 1
     for _ in range(children):
-        place = _walk(elements, place, (), b"", 0, (False, True), leaves)
-    _expect(place == count, "the schema's tree has elements left over")
-    return Schema(raw[:at], tuple(leaves))
+        place = _walk(tree, place, (), b"", 0, (False, True))
+    expect(place == count, "the schema's tree has elements left over")
+    return Schema(raw[:at], tree.told_apart())
 
 
-def _children(element: _Fields) -> int:
-    found = _get(element, 5, _I32, "the number of children")
-    _expect(found is None or found >= 0, "a number of children is negative")
+@dataclass(slots=True)
+class _Tree:
+    """A schema's elements, and what was met on the walk through them."""
+
+    elements: list[Fields]
+    leaves: list[Leaf] = field(default_factory=list)
+    groups: list[tuple[str, ...]] = field(default_factory=list)
+
+    def told_apart(self) -> tuple[Leaf, ...]:
+        """The leaves; of those in one of two structs of one name nothing is said, as if they lay
+        below a list: readers differ in which of the two they take (correctness 14).
+        """
+        met = Counter(_folded(path) for path in self.groups)
+        met.update({_folded(leaf.path) for leaf in self.leaves if not leaf.repeated})
+        twice = {path for path, times in met.items() if times > 1}
+
+        def doubtful(path: tuple[str, ...]) -> bool:
+            return any(path[: i + 1] in twice for i in range(len(path)))
+
+        if not twice:
+            return tuple(self.leaves)
+        return tuple(
+            replace(leaf, repeated=True) if doubtful(_folded(leaf.path)) else leaf
+            for leaf in self.leaves
+        )
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in path)
+
+
+def _children(element: Fields) -> int:
+    found = optional_field(element, 5, I32, "the number of children")
+    expect(found is None or found >= 0, "a number of children is negative")
     return int(found or 0)
 
 
 def _walk(
-    elements: list[_Fields],
+    tree: _Tree,
     place: int,
     parents: tuple[str, ...],
     spelled: bytes,
     depth: int,
     state: tuple[bool, bool],
-    leaves: list[Leaf],
 ) -> int:
     """Adds the leaves at and below an element; the place of the one behind them."""
-    _expect(place < len(elements), "the schema's tree lacks elements")
-    _expect(depth < _DEEPEST, "the schema's tree is too deep")
+    elements = tree.elements
+    expect(place < len(elements), "the schema's tree lacks elements")
+    expect(depth < DEEPEST, "the schema's tree is too deep")
     element = elements[place]
-    name: bytes = _need(element, 4, _BINARY, "a column's name")
+    name: bytes = needed_field(element, 4, BINARY, "a column's name")
     text = name.decode()
-    repetition = _need(element, 3, _I32, "a column's repetition")
-    _expect(repetition in (0, 1, 2), "a column's repetition is not known")
+    repetition = needed_field(element, 3, I32, "a column's repetition")
+    expect(repetition in (0, 1, 2), "a column's repetition is not known")
     repeated, required = state[0] or repetition == 2, state[1] and repetition == 0
     # All below a list or map goes by its own name: nothing is said of it.
     path = parents if state[0] else (*parents, text)
     if repetition == 2 and not state[0] and parents and _is_grouped(elements[place - 1]):
         path = parents
-    spelled += _spell(name)
+    spelled += spell_binary(name)
     children = _children(element)
     if 1 in element and not children:  # some writers count a leaf's children: none
-        physical = _need(element, 1, _I32, "a column's type")
-        _expect(0 <= physical < len(PHYSICAL), "a column's type is not known")
+        physical = needed_field(element, 1, I32, "a column's type")
+        expect(0 <= physical < len(PHYSICAL), "a column's type is not known")
         width = _WIDTH.get(physical)
         if physical == 7:
-            width = _whole(element, 2, _I32, "the length of a column's type")
-        _expect(depth + 1 < 2**14, "the schema's tree is too deep")
-        head = bytes([(depth + 1) << 4 | _BINARY]) if depth < 14 else _long_head(depth + 1)
-        leaves.append(Leaf(physical, width, path, repeated, required, b"\x19" + head + spelled))
+            width = count_field(element, 2, I32, "the length of a column's type")
+        expect(depth + 1 < 2**14, "the schema's tree is too deep")
+        head = bytes([(depth + 1) << 4 | BINARY]) if depth < 14 else spell_long_list(depth + 1)
+        found = Leaf(physical, width, path, repeated, required, b"\x19" + head + spelled)
+        tree.leaves.append(found)
         return place + 1
-    _expect(1 not in element, "an element of the schema is a leaf and a group")
+    expect(1 not in element, "an element of the schema is a leaf and a group")
+    if not repeated:
+        tree.groups.append(path)
     place += 1
     for _ in range(children):
-        place = _walk(elements, place, path, spelled, depth + 1, (repeated, required), leaves)
+        place = _walk(tree, place, path, spelled, depth + 1, (repeated, required))
     return place
 
 
-def _is_grouped(element: _Fields) -> bool:
+def _is_grouped(element: Fields) -> bool:
     """A list or map by its annotation: its name is its parent's."""
-    if 6 in element and element[6] in ((_I32, 1), (_I32, 2), (_I32, 3)):
+    if 6 in element and element[6] in ((I32, 1), (I32, 2), (I32, 3)):
         return True
-    logical = _get(element, 10, _STRUCT, "a logical type") or {}
+    logical = optional_field(element, 10, STRUCT, "a logical type") or {}
     return 2 in logical or 3 in logical
 
 
-def _long_head(count: int) -> bytes:
-    return bytes([0xF0 | _BINARY]) + _spelled_number(count)
-
-
-def _spell(name: bytes) -> bytes:
-    return _spelled_number(len(name)) + name
-
-
-def _spelled_number(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
-
-
 def _row_group(raw: bytes, at: int, leaves: Sequence[Leaf]) -> tuple[int, list[Chunk], int]:
-    _expect(raw[at] == 0x19, "a row group has no columns")
-    kind, count, at = _list_head(raw, at + 1)
-    _expect(kind == _STRUCT or not count, "a row group's columns are no structs")
-    _expect(count == len(leaves), f"a row group has {count} columns, the schema {len(leaves)}")
+    expect(raw[at] == 0x19, "a row group has no columns")
+    kind, count, at = read_list_head(raw, at + 1)
+    expect(kind == STRUCT or not count, "a row group's columns are no structs")
+    expect(count == len(leaves), f"a row group has {count} columns, the schema {len(leaves)}")
     chunks = []
     for leaf in leaves:
         chunk, at = _chunk(raw, at, leaf)
         chunks.append(chunk)
     # The number of the field before, 1, is what the fields' heads count from.
-    _expect(raw[at] == 0x16, "a row group has no size")
-    _, at = _varint(raw, at + 1)  # some writers' is negative; nobody needs it
-    _expect(raw[at] == 0x16, "a row group has no number of rows")
-    rows, at = _number(raw, at + 1)
-    _, at = _fields(raw, at)  # counted from 0 instead of 3: nobody needs them
+    expect(raw[at] == 0x16, "a row group has no size")
+    _, at = read_varint(raw, at + 1)  # some writers' is negative; nobody needs it
+    expect(raw[at] == 0x16, "a row group has no number of rows")
+    rows, at = read_count(raw, at + 1)
+    _, at = read_fields(raw, at)  # counted from 0 instead of 3: nobody needs them
     for leaf, chunk in zip(leaves, chunks, strict=True):
         if chunk.values != rows and not leaf.repeated:
-            raise _Damaged(f"a column has {chunk.values} values, its row group {rows} rows")
+            raise Damaged(f"a column has {chunk.values} values, its row group {rows} rows")
     return rows, chunks, at
 
 
@@ -468,14 +377,14 @@ def _chunk(raw: bytes, at: int, leaf: Leaf) -> tuple[Chunk, int]:
         end = first.end()
         if (
             physical[0] == leaf.physical << 1
-            and head[0] == len(encodings) << 4 | _I32
+            and head[0] == len(encodings) << 4 | I32
             and raw.startswith(leaf.spelled, end)
         ):
             width = leaf.width if leaf.physical in _WIDTH else None
             second = _second(width).match(raw, end + len(leaf.spelled))
             if second is not None:
                 return _matched(second), second.end()
-    fields, at = _fields(raw, at)
+    fields, at = read_fields(raw, at)
     return _built(fields, leaf), at
 
 
@@ -507,7 +416,7 @@ def _plain(text: bytes) -> int:
     """A number that may not be negative, from its bytes alone."""
     first = text[0]
     if first & 1:
-        raise _Damaged("a count or an offset is negative")
+        raise Damaged("a count or an offset is negative")
     if first < 128:
         return first >> 1
     length = len(text)
@@ -515,40 +424,43 @@ def _plain(text: bytes) -> int:
         return (first & 127 | text[1] << 7) >> 1
     if length == 3:
         return (first & 127 | (text[1] & 127) << 7 | text[2] << 14) >> 1
-    return _varint(text, 0)[0] >> 1
+    return read_varint(text, 0)[0] >> 1
 
 
-def _built(fields: _Fields, leaf: Leaf) -> Chunk:
-    other = _get(fields, 1, _BINARY, "a column's file")
-    _expect(not other, f"a column lies in another file: {other!r:.80}")
-    held: _Fields = _need(fields, 3, _STRUCT, "a column's metadata")
-    physical = _need(held, 1, _I32, "a column's type")
-    _expect(physical == leaf.physical, "a column's type is not the schema's")
-    kind, path = _need(held, 3, _LIST, "a column's path")
-    _expect(kind == _BINARY and path, "a column's path is no list of names")
-    head = bytes([len(path) << 4 | _BINARY]) if len(path) < 15 else _long_head(len(path))
-    spelled = b"\x19" + head + b"".join(map(_spell, path))
-    _expect(spelled == leaf.spelled, "a column's path is not the schema's")
+def _built(fields: Fields, leaf: Leaf) -> Chunk:
+    other = optional_field(fields, 1, BINARY, "a column's file")
+    expect(not other, f"a column lies in another file: {other!r:.80}")
+    held: Fields = needed_field(fields, 3, STRUCT, "a column's metadata")
+    physical = needed_field(held, 1, I32, "a column's type")
+    expect(physical == leaf.physical, "a column's type is not the schema's")
+    kind, path = needed_field(held, 3, LIST, "a column's path")
+    expect(kind == BINARY and path, "a column's path is no list of names")
+    head = bytes([len(path) << 4 | BINARY]) if len(path) < 15 else spell_long_list(len(path))
+    spelled = b"\x19" + head + b"".join(map(spell_binary, path))
+    expect(spelled == leaf.spelled, "a column's path is not the schema's")
     chunk = Chunk(
-        _whole(held, 5, _I64, "a column's number of values"),
-        _whole(held, 7, _I64, "a column's size"),
-        _whole(held, 9, _I64, "a column's offset"),
-        _get(held, 11, _I64, "a dictionary's offset") or 0,
+        count_field(held, 5, I64, "a column's number of values"),
+        count_field(held, 7, I64, "a column's size"),
+        count_field(held, 9, I64, "a column's offset"),
+        optional_field(held, 11, I64, "a dictionary's offset") or 0,
     )
-    length = _get(held, 15, _I32, "a bloom filter's length") or 0
-    chunk.bloom = max(0, _get(held, 14, _I64, "a bloom filter's offset") or 0), max(0, length)
-    statistics: _Fields | None = _get(held, 12, _STRUCT, "a column's statistics")
+    length = optional_field(held, 15, I32, "a bloom filter's length") or 0
+    chunk.bloom = (
+        max(0, optional_field(held, 14, I64, "a bloom filter's offset") or 0),
+        max(0, length),
+    )
+    statistics: Fields | None = optional_field(held, 12, STRUCT, "a column's statistics")
     if statistics is None:
         return chunk
-    nulls = _get(statistics, 3, _I64, "a count of NULL")
+    nulls = optional_field(statistics, 3, I64, "a count of NULL")
     chunk.nulls = None if nulls is None or nulls < 0 else nulls
     chunk.old_upper, chunk.old_lower, chunk.upper, chunk.lower = (
-        _get(statistics, number, _BINARY, "a bound") for number in (1, 2, 5, 6)
+        optional_field(statistics, number, BINARY, "a bound") for number in (1, 2, 5, 6)
     )
     if leaf.physical in _WIDTH:
         for bound in (chunk.old_lower, chunk.old_upper, chunk.lower, chunk.upper):
             right = not bound or len(bound) == leaf.width
-            _expect(right, f"a bound of {PHYSICAL[leaf.physical]} is {bound!r:.80}")
+            expect(right, f"a bound of {PHYSICAL[leaf.physical]} is {bound!r:.80}")
     for number in (7, 8):
         chunk.exact &= statistics.get(number, (1, True)) == (1, True)
     return chunk
@@ -556,23 +468,23 @@ def _built(fields: _Fields, leaf: Leaf) -> Chunk:
 
 def _end(raw: bytes, leaves: int) -> End:
     """Of the bytes behind the row groups, whose field has the number 4."""
-    fields, at = _fields(raw, 0)
+    fields, at = read_fields(raw, 0)
     # The footer of a file with encrypted columns is signed where it is not encrypted itself.
-    signed = _get(fields, 4, _STRUCT, "the encryption's name") is not None
+    signed = optional_field(fields, 4, STRUCT, "the encryption's name") is not None
     rest = len(raw) - at
-    _expect(not rest or (signed and rest == _SIGNATURE), f"{rest} bytes stand behind its end")
-    kind, pairs = _get(fields, 1, _LIST, "the list of keys") or (_STRUCT, [])
-    _expect(kind == _STRUCT or not pairs, "the writer's keys are no structs")
+    expect(not rest or (signed and rest == _SIGNATURE), f"{rest} bytes stand behind its end")
+    kind, pairs = optional_field(fields, 1, LIST, "the list of keys") or (STRUCT, [])
+    expect(kind == STRUCT or not pairs, "the writer's keys are no structs")
     keys = {}
     for pair in pairs:
-        key = _need(pair, 1, _BINARY, "a key")
-        keys[key] = _get(pair, 2, _BINARY, "a key's value") or b""
-    created_by = _get(fields, 2, _BINARY, "the writer's name") or b""
-    held = _get(fields, 3, _LIST, "the list of column orders")
+        key = needed_field(pair, 1, BINARY, "a key")
+        keys[key] = optional_field(pair, 2, BINARY, "a key's value") or b""
+    created_by = optional_field(fields, 2, BINARY, "the writer's name") or b""
+    held = optional_field(fields, 3, LIST, "the list of column orders")
     orders = None
     if held is not None:
         kind, found = held
-        right = (kind == _STRUCT or not found) and len(found) == leaves
-        _expect(right, f"it has {len(found)} column orders and {leaves} columns")
+        right = (kind == STRUCT or not found) and len(found) == leaves
+        expect(right, f"it has {len(found)} column orders and {leaves} columns")
         orders = tuple(next(iter(order), 0) if len(order) == 1 else 0 for order in found)
     return End(keys, created_by, orders)

@@ -300,6 +300,20 @@ def test_14_two_columns_of_one_name(lake: Lake, second: list[Any], nan: Nan) -> 
     assert found.all_null is None or not found.all_null[0]
 
 
+@pytest.mark.parametrize("names", [["s", "s"], ["s", "S"], ["s", "x", "s"]])
+@pytest.mark.parametrize("other", [{"a": 7}, {"b": 7}, 7])
+def test_14_two_structs_of_one_name(lake: Lake, names: list[str], other: Any) -> None:
+    """Which of them a reader takes is not known: in the other one `s.a` may be NULL."""
+    values = [[{"a": 1}], [other]] if len(names) == 2 else [[{"a": 1}], [0], [other]]
+    lake.write("a", pa.table([pa.array(v) for v in values], names))
+    lake.write("b", {"s": pa.array([{"a": 2}])})
+    lake.build()
+    found = lake.column(("s", "a"), BIGINT)
+    assert found.lower_known is not None
+    assert found.lower_known.tolist() == [False, True]
+    assert found.null_count.tolist() == [-1, 0]
+
+
 def test_15_a_missing_column_is_null(lake: Lake) -> None:
     lake.write("a", {"x": [1, 2]})
     lake.write("b", {"x": [3], "new": [7]})
