@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,9 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     with pytest.MonkeyPatch.context() as patch, start_server(centre):
         if kerberos.path is not None:
             patch.syspath_prepend(kerberos.path)
+            # It looks for the module when it is imported, and other tests may have done that.
+            for name in [n for n in sys.modules if n.partition(".")[0] == "puresasl"]:
+                patch.delitem(sys.modules, name)
         run("kinit", "planner", said="secret\n")
         for key, value in environment.items():
             patch.setenv(key, value)
