@@ -87,8 +87,8 @@ def difference(
 def judged(told: Outcome, right: Outcome) -> str:
     """A reader that skips a file does not meet the value that makes the other fail."""
     if told.error:
-        if right.error == told.error and told.users:
-            return ""  # a value overflows, or is no number
+        if right.error and told.users:
+            return ""  # a value overflows, or is no number; of two such errors either comes first
         return f"  fails: {told.error}: {told.text}\n  the oracle: {right.error or 'rows'}"
     if right.error or told.rows == right.rows:
         return ""
@@ -139,14 +139,15 @@ def compared(
             def differs(q: Query, oracle: Reader = oracle) -> str:
                 return difference(q, table, ours, oracle)
 
-            if not difference(query, table, ours, oracle, once):
+            first = difference(query, table, ours, oracle, once)
+            if not first:
                 found.append(None)
                 continue
             small, told = shrunk(query, differs)
             if told:  # else it did not come again
                 found.append(Difference(table, oracle.name, small, told))
             else:
-                found.append(Difference(table, oracle.name, query, "  once, and not again"))
+                found.append(Difference(table, oracle.name, query, f"{first}\n  and not again"))
         return found
 
     pool = ThreadPoolExecutor(threads)
