@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -170,12 +169,7 @@ def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Lea
         raise FileCorrupt(f"{uri}: the schema is damaged: {error}", "rewrite it") from error
     if not same:
         raise FileCorrupt(f"{uri}: the schema is damaged: its tree is not clear", "rewrite it")
-    times = Counter(leaf.path for leaf in schema.leaves)
-    # Which of two columns of one name readers take is not known here (rule 14).
-    return [
-        _describe(leaf, stored, alone=times[leaf.path] == 1)
-        for leaf, stored in zip(schema.leaves, types, strict=True)
-    ]
+    return [_describe(leaf, stored) for leaf, stored in zip(schema.leaves, types, strict=True)]
 
 
 def _overlap(groups: list[tuple[int, list[Chunk]]], end: int, uri: str) -> bool:
@@ -325,8 +319,8 @@ def _hybrid_calendar(end: End) -> bool:
     return not (spark.isdigit() and int(spark) >= 3)
 
 
-def _describe(leaf: Leaf, stored: StoredType, *, alone: bool) -> _Leaf:
-    if leaf.repeated or not alone:
+def _describe(leaf: Leaf, stored: StoredType) -> _Leaf:
+    if leaf.repeated or not leaf.alone:
         stored = StoredType(stored.physical, "repeated")
     column = StoredColumn(leaf.path, stored)
     return _Leaf(

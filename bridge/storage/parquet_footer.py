@@ -66,6 +66,8 @@ class Leaf:
         repeated: it lies below a list or map.
         required: neither it nor a parent can be NULL.
         spelled: its path as column chunks spell it.
+        alone: no other column, and no struct beside its own, has its name. Readers differ in which
+            of two they take (correctness 14).
     """
 
     physical: int
@@ -74,6 +76,7 @@ class Leaf:
     repeated: bool
     required: bool
     spelled: bytes
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,22 +234,17 @@ class _Tree:
     groups: list[tuple[str, ...]] = field(default_factory=list)
 
     def told_apart(self) -> tuple[Leaf, ...]:
-        """The leaves; of those in one of two structs of one name nothing is said, as if they lay
-        below a list: readers differ in which of the two they take (correctness 14).
-        """
+        """The leaves, each with whether it is alone."""
+        times = Counter(leaf.path for leaf in self.leaves)
         met = Counter(_folded(path) for path in self.groups)
         met.update({_folded(leaf.path) for leaf in self.leaves if not leaf.repeated})
         twice = {path for path, times in met.items() if times > 1}
 
-        def doubtful(path: tuple[str, ...]) -> bool:
-            return any(path[: i + 1] in twice for i in range(len(path)))
+        def doubtful(leaf: Leaf) -> bool:
+            path = _folded(leaf.path)
+            return times[leaf.path] > 1 or any(path[: i + 1] in twice for i in range(len(path)))
 
-        if not twice:
-            return tuple(self.leaves)
-        return tuple(
-            replace(leaf, repeated=True) if doubtful(_folded(leaf.path)) else leaf
-            for leaf in self.leaves
-        )
+        return tuple(replace(leaf, alone=False) if doubtful(leaf) else leaf for leaf in self.leaves)
 
 
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
