@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from bridge.config import Config
-from bridge.errors import GenerationNotFound
 from bridge.expression.nodes import BoundReference
 from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
@@ -19,7 +18,7 @@ from bridge.index.serving import ServingIndex
 from bridge.index.store import IndexStore
 from bridge.index.stored import parse_key
 from bridge.jobs.compose import index_limits, local_index_cache
-from bridge.jobs.index_table import opened
+from bridge.jobs.index_table import newest, opened
 from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
 from bridge.report.effectiveness import (
@@ -46,11 +45,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
     configured = config.text("planner.predicate_log")
     path = log or (Path(configured) if configured else None)
     with opened(config, table) as (storage, catalog, found, store):
-        manifest = store.latest()
-        if manifest is None:
-            raise GenerationNotFound(
-                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
-            )
+        manifest = newest(store, found, table)
         cache = local_index_cache(config)
         serving = ServingIndex.open(manifest, store, cache, index_limits(config))
         recursive = config.flag("planner.recursive")

@@ -20,6 +20,7 @@ from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import Asked, by_properties
+from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.quiet import quiet_spark
@@ -183,6 +184,24 @@ def has_index(config: Config, table: str) -> bool:
         return manifest is not None and broken is None
 
 
+def newest(store: IndexStore, found: Table, table: str) -> Manifest:
+    """The newest generation of a table's index.
+
+    Args:
+        table: as the user named it.
+
+    Errors:
+        GenerationNotFound: there is none.
+        IndexCorrupt: it cannot be read.
+    """
+    manifest = store.latest()
+    if manifest is None:
+        raise GenerationNotFound(
+            f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
+        )
+    return manifest
+
+
 def describe_index(config: Config, table: str) -> dict[str, Any]:
     """The newest generation of a table's index.
 
@@ -191,11 +210,7 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
         IndexCorrupt: it cannot be read.
     """
     with opened(config, table) as (_, _, found, store):
-        manifest = store.latest()
-        if manifest is None:
-            raise GenerationNotFound(
-                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
-            )
+        manifest = newest(store, found, table)
         return {
             "table": str(found.name),
             "root": store.root,
@@ -221,11 +236,7 @@ def failed_files(config: Config, table: str) -> list[dict[str, Any]]:
         IndexCorrupt: it cannot be read.
     """
     with opened(config, table) as (_, _, found, store):
-        manifest = store.latest()
-        if manifest is None:
-            raise GenerationNotFound(
-                f"{found.name} has no index below {store.root}", f"skipbridge index build {table}"
-            )
+        manifest = newest(store, found, table)
         files = live_entries(manifest, store).files
         rows = files.filter(files["problem"].is_valid()).select(["path", "problem"])
         return [{"file": row["path"], "reason": row["problem"]} for row in rows.to_pylist()]
