@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.java import find_jdk
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
-from tests.engines.conftest import RunningMetastore
 from tests.engines.suite_tables import SuiteTables, served
 
 _PROJECT = Path(__file__).parents[1] / "trino_suites"
@@ -35,11 +35,20 @@ _SOME = (
 
 @pytest.fixture(scope="module")
 def properties(
-    metastore: RunningMetastore, plugin_476: Path, tmp_path_factory: pytest.TempPathFactory
+    plugin_476: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
-    """What the suites are told: addresses of the planner and of who makes tables."""
+    """What the suites are told: addresses of the planner and of who makes tables.
+
+    The metastore is their own: they look into information_schema for tables of any schema.
+    """
     directory = tmp_path_factory.mktemp("suites")
-    tables = SuiteTables(directory / "tables", metastore.uri)
+    spec = MetastoreSpec(directory / "metastore", directory / "warehouse", port=0, in_memory=True)
+    with start_embedded_metastore(spec) as metastore:
+        yield from _served(directory, f"thrift://{LOOPBACK}:{metastore.port}", plugin_476)
+
+
+def _served(directory: Path, metastore: str, plugin: Path) -> Iterator[dict[str, str]]:
+    tables = SuiteTables(directory / "tables", metastore)
     tables.write_tpch()
     environment = {
         "SKIPBRIDGE_CACHE": str(directory / "cache"),
@@ -47,12 +56,12 @@ def properties(
         "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
         "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
     }
-    planner = start_planner(directory / "planner", metastore.uri, environment=environment)
+    planner = start_planner(directory / "planner", metastore, environment=environment)
     try:
         with served(tables) as address:
             yield {
                 "skipbridge.planner": f"{LOOPBACK}:{planner.port}",
-                "skipbridge.plugins": str(plugin_476.parent),
+                "skipbridge.plugins": str(plugin.parent),
                 "skipbridge.tables": address,
             }
     finally:
