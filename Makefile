@@ -7,7 +7,7 @@ SKIPPED := $(VENV)/skipped.txt
 JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
 JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
 
-.PHONY: demo test forget-skipped nightly setup lint unit laws engines java bench lock clean
+.PHONY: demo test forget-skipped nightly setup lint docs unit laws engines java bench lock clean
 
 setup: $(READY)
 
@@ -36,6 +36,11 @@ lint: setup
 	$(BIN)/ruff format --check bridge tests trino_plugin_gen hive_hooks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --quiet --strict
+
+# The documentation as a site, in build/site; --strict fails on a broken link or a page that is in no menu.
+docs: setup
+	$(BIN)/mkdocs build --strict
 
 unit: setup
 	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin

@@ -31,7 +31,7 @@ PROBLEMS = 3
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="TOML file of many tables, synced several at once; see docs/sync.md.",
+    help="TOML file of many tables, synced several at once; see docs/how-to/sync.md.",
 )
 @click.option(
     "--extractor",

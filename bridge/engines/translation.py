@@ -39,7 +39,9 @@ class Translation:
 
 
 def read_document(text: str, engine: str) -> dict[str, Any]:
-    """The JSON object of docs/predicates.md; an object nested too deeply is one that says nothing.
+    """The JSON object of docs/reference/predicates.md.
+
+    An object nested too deeply is one that says nothing.
 
     Errors:
         InvalidPredicate: no JSON object, or one of another version.

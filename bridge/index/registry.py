@@ -1,7 +1,8 @@
 """Index kinds by name: a new kind is a new file, and edits nothing here.
 
 A module of `bridge.index.kinds` that has a ``KIND`` is one; other distributions add kinds in the
-entry point group ``skipbridge.index_kinds``: the entry's value is the `Kind`. See docs/kinds.md.
+entry point group ``skipbridge.index_kinds``: the entry's value is the `Kind`. See
+docs/reference/index-kinds.md.
 """
 
 from __future__ import annotations

@@ -24,6 +24,6 @@ def require_file_system(client: MetastoreClient, location: str) -> None:
         raise InvalidRequest(
             f"the metastore cannot register {location}: this one, which skipbridge brings, has no "
             f"file system for {scheme}:// (it has {known.replace(',', ', ')})",
-            "register it in a Hive metastore that has one (docs/s3.md), or work without: "
+            "register it in a Hive metastore that has one (docs/how-to/s3.md), or work without: "
             f"skipbridge index build {location}",
         )

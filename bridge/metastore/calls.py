@@ -211,7 +211,7 @@ class Caller:
             return _RolledBack(sentence, "others hold its database's locks: try again")
         if _NO_FILE_SYSTEM.search(whole):
             return MetastoreFailure(
-                sentence, "give the metastore Hadoop's client of that store (docs/s3.md)"
+                sentence, "give the metastore Hadoop's client of that store (docs/how-to/s3.md)"
             )
         return MetastoreFailure(sentence, "its log says more")
 

@@ -58,7 +58,7 @@ struct PlanRequest {
   3: string query_id,
   4: string engine,           // "trino" | "hive"
   5: string engine_version,
-  6: string predicate,        // JSON, see docs/predicates.md; "" is no predicate
+  6: string predicate,        // JSON, see docs/reference/predicates.md; "" is no predicate
   7: list<string> projected_columns,
   8: optional i64 limit,      // the engine wants so many rows that satisfy the predicate, any if order is empty
   9: map<string, string> options,  // pruning_enabled, workers, concurrency, target_split_bytes ...
@@ -91,7 +91,7 @@ struct Answer {
   2: bool enforced,           // every row of every file left satisfies the whole predicate
   3: bool answered,
   4: string reason,           // a code where not answered: NOT_ENFORCED, UNKNOWN_FILES, NOT_EXACT, TOO_LATE ...
-  5: string rows,             // JSON [[...], ...]: group_by, then aggregates; values as in docs/predicates.md
+  5: string rows,             // JSON [[...], ...]: group_by, then aggregates; values as in docs/reference/predicates.md
   6: i64 files                // that the answer speaks of
 }
 

@@ -47,13 +47,13 @@ def test_the_reason_comes_first(uri: str, scheme: str, request: pytest.FixtureRe
             client.create_database("lake")
             with pytest.raises(MetastoreFailure, match="create_table") as refused:
                 client.create_table(thrift_table(NAME, table))
-        assert "docs/s3.md" in refused.value.hint, refused.value
+        assert "docs/how-to/s3.md" in refused.value.hint, refused.value
         return
     config = Config({"metastore.uri": Setting(uri, "test")})
     for dry_run in (True, False):
         with pytest.raises(InvalidRequest, match=f"no file system for {scheme[:2]}") as caught:
             create_table(config, "lake.t", location, dry_run=dry_run, progress=_quiet)
-        assert "docs/s3.md" in caught.value.hint
+        assert "docs/how-to/s3.md" in caught.value.hint
         job = SyncJob(SyncRequest(NAME, location, dry_run=dry_run))
         with pytest.raises(InvalidRequest, match=f"no file system for {scheme}://"):
             run_job(config, job, progress=_quiet, say=_quiet)

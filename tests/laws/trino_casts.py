@@ -176,7 +176,7 @@ def _parsed(value: str, target: Model) -> Any:
 
 
 def wire(value: Any, type: Model) -> Any:
-    """A constant of docs/predicates.md."""
+    """A constant of docs/reference/predicates.md."""
     match type:
         case _ if value is None:
             return None

@@ -82,7 +82,7 @@ class SearchArgument:
 
     @classmethod
     def parse(cls, document: dict[str, Any]) -> SearchArgument:
-        """Reads ``search_argument`` of docs/predicates.md.
+        """Reads ``search_argument`` of docs/reference/predicates.md.
 
         Errors:
             InvalidPredicate: the document breaks its format.

@@ -48,7 +48,7 @@ _NANOS = re.compile(r"(.*\.\d{6})(\d{1,3})")
 
 
 def translate(json_text: str) -> Translation:
-    """Translates the document of docs/predicates.md; an empty text is no predicate.
+    """Translates the document of docs/reference/predicates.md; an empty text is no predicate.
 
     Errors:
         InvalidPredicate: it is malformed, or of another version.

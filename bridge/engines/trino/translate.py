@@ -78,7 +78,7 @@ _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 
 def translate(json_text: str) -> Translation:
-    """Translates the document of docs/predicates.md; an empty text is no predicate.
+    """Translates the document of docs/reference/predicates.md; an empty text is no predicate.
 
     Errors:
         InvalidPredicate: it is malformed, or of another version.

@@ -133,7 +133,7 @@ class TupleDomain:
 
     @classmethod
     def parse(cls, document: dict[str, Any]) -> TupleDomain:
-        """Reads ``none``, ``domains`` and ``dropped`` of docs/predicates.md.
+        """Reads ``none``, ``domains`` and ``dropped`` of docs/reference/predicates.md.
 
         Errors:
             InvalidPredicate: the document breaks its format.

@@ -32,7 +32,7 @@ class Decoded:
 
 
 def decode(value: Any, type: Type) -> Decoded:
-    """Decodes one value of docs/predicates.md.
+    """Decodes one value of docs/reference/predicates.md.
 
     Errors:
         InvalidPredicate: the value is none of its type.
@@ -122,7 +122,7 @@ def _timestamp(value: Any, type: Type) -> Decoded:
 
 
 def encode(value: Value | None, type: Type) -> Any:
-    """The JSON value of docs/predicates.md for a canonical value; `decode` is its inverse.
+    """The JSON value (docs/reference/predicates.md) of a canonical value; inverse of `decode`.
 
     Errors:
         NotTranslatable: text that is not UTF-8, or a type whose values are not sent.

@@ -1,8 +1,8 @@
 """What an index kind is: how it gathers from a file, what it stores, and what it answers.
 
 A kind is one file: a subclass of `Kind` and an instance named ``KIND`` in `bridge.index.kinds`, or
-an entry point elsewhere (docs/kinds.md). Rows, bodies, shards, merging, tombstones, caches and
-range reads are kept by `bridge.index.kinds.payload`; a kind only says what a row is.
+an entry point elsewhere (docs/reference/index-kinds.md). Rows, bodies, shards, merging, tombstones,
+caches and range reads are kept by `bridge.index.kinds.payload`; a kind only says what a row is.
 
 The law of every kind: where it answers NEVER, no row of that file satisfies the expression as the
 asking engine reads it. A file it has no row of, or doubts, is MAYBE.

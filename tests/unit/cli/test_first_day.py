@@ -230,7 +230,9 @@ def test_tab_completion_as_the_documentation_says(shell: str) -> None:
     )
     assert done.returncode == 0 and "_SKIPBRIDGE_COMPLETE" in done.stdout
     root = Path(plugin_build.__file__).parents[1]
-    assert f"_SKIPBRIDGE_COMPLETE={shell}_source" in (root / "docs" / "operations.md").read_text()
+    assert (
+        f"_SKIPBRIDGE_COMPLETE={shell}_source" in (root / "docs/how-to/operations.md").read_text()
+    )
 
 
 def test_a_path_that_is_not_there_or_is_a_file_is_told(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The example of docs/kinds.md, installed by pip as a distribution of its own, and run."""
+"""The example of docs/reference/index-kinds.md, installed as a distribution of its own, and run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-DOCS = Path(__file__).parents[3] / "docs" / "kinds.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "index-kinds.md"
 
 
 def example() -> str:

@@ -17,7 +17,7 @@ import java.util.Base64;
 import java.util.List;
 
 /**
- * Hive's filter as a typed tree, see docs/predicates.md. Nothing is interpreted: functions go by the name of their class, and what has no place
+ * Hive's filter as a typed tree, see docs/reference/predicates.md. Nothing is interpreted: functions go by the name of their class, and what has no place
  * in the tree goes as a text, which prunes nothing.
  */
 public final class ExpressionWriter

@@ -41,7 +41,7 @@ public final class ScanFilter
     }
 
     /**
-     * The predicate that every row of interest satisfies, as a document of docs/predicates.md; empty if there is none.
+     * The predicate that every row of interest satisfies, as a document of docs/reference/predicates.md; empty if there is none.
      *
      * <p>In a plan the scans' own operators are asked, not the job: there the filter of another scan may have been left, and one directory may
      * belong to several scans.

@@ -8,7 +8,7 @@ import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
 import java.util.List;
 import java.util.Map;
 
-/** A SearchArgument as JSON, see docs/predicates.md: for scans that have nothing better. */
+/** A SearchArgument as JSON, see docs/reference/predicates.md: for scans that have nothing better. */
 public final class SearchArgumentWriter
 {
     private static final String UNSUPPORTED = "UNSUPPORTED";

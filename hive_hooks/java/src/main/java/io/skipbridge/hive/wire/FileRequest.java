@@ -15,7 +15,7 @@ public final class FileRequest
     private final List<String> columns;
 
     /**
-     * @param predicate JSON, see docs/predicates.md
+     * @param predicate JSON, see docs/reference/predicates.md
      * @param columns that the scan reads
      */
     public FileRequest(String schema, String table, String queryId, String engineVersion, String predicate, List<String> columns)

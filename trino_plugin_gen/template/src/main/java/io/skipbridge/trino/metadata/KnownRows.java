@@ -8,7 +8,7 @@ import static java.util.Objects.requireNonNull;
  * The rows of an aggregation, as statistics gave them.
  *
  * @param columns what each value of a row is: grouping columns, then aggregates
- * @param rows JSON, {@code [[…], …]}, with values as in docs/predicates.md
+ * @param rows JSON, {@code [[…], …]}, with values as in docs/reference/predicates.md
  * @param text for EXPLAIN
  */
 public record KnownRows(List<BridgeColumnHandle> columns, String rows, int rowCount, String text)

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** The document of docs/predicates.md: domains and expressions, conjoined; what was left out is named. */
+/** The document of docs/reference/predicates.md: domains and expressions, conjoined; what was left out is named. */
 public final class PredicateWriter
 {
     private PredicateWriter() {}
