@@ -68,13 +68,13 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     """The schema in a Parquet footer.
 
     Errors:
-        FileCorrupt: not Parquet, cut short, or damaged.
+        FileCorrupt: not Parquet, cut short, damaged, or with two columns that differ only in case.
         FileUnreadable, StorageFailure.
     """
     # Offsets in a footer count from the file's start, but its schema needs none of them.
     metadata = open_footer(read_tail(storage, uri, size), uri)
     try:
-        return _legible(metadata.schema.to_arrow_schema())
+        return _legible(metadata.schema.to_arrow_schema(), uri)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
 
@@ -82,18 +82,31 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
 def read_orc_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     """The schema in an ORC footer. Errors: as `read_schema`."""
     try:
-        return _legible(po.ORCFile(open_source(storage, uri, size)).schema)
+        return _legible(po.ORCFile(open_source(storage, uri, size)).schema, uri)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise FileCorrupt(f"{uri}: cannot be read as ORC: {e}", "rewrite the file") from e
 
 
-def _legible(schema: pa.Schema) -> pa.Schema:
-    """Itself. Errors: UnicodeDecodeError where a name is not UTF-8."""
-    pending = list(schema)
+def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
+    """Itself.
+
+    Errors:
+        UnicodeDecodeError: a name is not UTF-8.
+        FileCorrupt: two columns, or two fields of a struct, differ only in case.
+    """
+    pending = [list(schema)]
     while pending:
-        field = pending.pop()
-        if isinstance(field.name, str) and pa.types.is_nested(field.type):
-            pending += (field.type.field(i) for i in range(field.type.num_fields))
+        names: set[str] = set()
+        for field in pending.pop():
+            if field.name.lower() in names:
+                raise FileCorrupt(
+                    f"{uri}: two columns differ only in case: {field.name!r} and another",
+                    "Hive and Trino cannot tell them apart; rewrite the file",
+                )
+            names.add(field.name.lower())
+            if pa.types.is_nested(field.type):
+                fields = [field.type.field(i) for i in range(field.type.num_fields)]
+                pending += [fields] if pa.types.is_struct(field.type) else [[f] for f in fields]
     return schema
 
 
@@ -114,7 +127,7 @@ def infer_readable(
     those of the files that cannot be read.
 
     Errors:
-        SchemaConflict: two files disagree, or one has two columns that differ only in case.
+        SchemaConflict: two files disagree.
         FileCorrupt: none can be read.
         FileUnreadable.
     """
@@ -145,15 +158,8 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
     """
     merged: dict[str, tuple[Column, str]] = {}
     for uri, schema in schemas:
-        seen: set[str] = set()
         for entry in schema:
             key = entry.name.lower()
-            if key in seen:
-                raise SchemaConflict(
-                    f"{uri} has two columns that differ only in case: {entry.name!r}",
-                    "Hive and Trino cannot tell them apart; rewrite the file",
-                )
-            seen.add(key)
             found = Column(key, type_of(entry.type))
             held = merged.get(key)
             if held is None:

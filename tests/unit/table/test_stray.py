@@ -12,6 +12,7 @@ from pyarrow import orc
 
 from bridge.errors import FileCorrupt, SchemaConflict
 from bridge.storage.routed import open_storage
+from bridge.sync.schema import read_schemas
 from bridge.table.directory import DirectoryCatalog
 
 
@@ -107,3 +108,23 @@ def test_an_orc_table_whose_first_file_is_text(tmp_path: Path) -> None:
     found = catalog(tmp_path)
     assert found.table(found.name).format == "orc"
     assert [s.what for s in found.strays] == ["text"]
+
+
+def test_27_two_columns_that_differ_only_in_case_are_told_of_their_file_alone(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"X": [1], "x": [2]}), tmp_path / "b.parquet")
+    fields = pa.struct([("f", pa.int32()), ("F", pa.int32())])
+    pq.write_table(pa.table({"x": [1], "s": pa.array([None], fields)}), tmp_path / "c.parquet")
+    found = catalog(tmp_path)
+    assert [c.name for c in found.table(found.name).columns] == ["x"]
+    assert [s.uri.rpartition("/")[2] for s in found.strays] == ["b.parquet", "c.parquet"]
+    assert all("differ only in case" in s.what for s in found.strays)
+    files = [(f"file://{path}", path.stat().st_size) for path in sorted(tmp_path.iterdir())]
+    read = read_schemas(open_storage(), files)
+    assert [c.name for c in read.columns] == ["x"]
+    assert [reason.rpartition("/")[2] for _, reason in read.unreadable] == [
+        "b.parquet: two columns differ only in case: 'x' and another",
+        "c.parquet: two columns differ only in case: 'F' and another",
+    ]
