@@ -1,6 +1,6 @@
 package io.skipbridge.hive;
 
-import io.skipbridge.hive.wire.FileSelection;
+import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.io.CombineHiveInputFormat.AvoidSplitCombination;
@@ -28,13 +28,13 @@ public class BridgeOrcInputFormat
     public InputSplit[] getSplits(JobConf job, int count)
             throws IOException
     {
-        FileSelection selection = Selections.SHARED.of(job, null);
+        SkippableFiles skippable = SkippableFilesCache.SHARED.of(job, null);
         JobConf splitting = job;
-        if (selection.skipsMost() && CHOSEN_BY_HIVE.equalsIgnoreCase(job.getTrimmed(STRATEGY, CHOSEN_BY_HIVE))) {
+        if (skippable.skipsMost() && CHOSEN_BY_HIVE.equalsIgnoreCase(job.getTrimmed(STRATEGY, CHOSEN_BY_HIVE))) {
             splitting = new JobConf(job);
             splitting.set(STRATEGY, WITHOUT_FOOTERS);
         }
-        return FileSkipper.keep(super.getSplits(splitting, count), job, selection);
+        return FileSkipper.keep(super.getSplits(splitting, count), job, skippable);
     }
 
     @Override

@@ -1,6 +1,6 @@
 package io.skipbridge.hive;
 
-import io.skipbridge.hive.wire.FileSelection;
+import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapred.FileSplit;
@@ -34,35 +34,35 @@ final class FileSkipper
     static FileStatus[] list(JobConf job, String byPosition, Listing hadoops)
             throws IOException
     {
-        FileSelection selection = Selections.SHARED.of(job, byPosition);
-        if (!selection.skipsAny()) {
+        SkippableFiles skippable = SkippableFilesCache.SHARED.of(job, byPosition);
+        if (!skippable.skipsAny()) {
             FileStatus[] all = hadoops.list();
-            count(job, selection, all.length, all.length);
+            count(job, skippable, all.length, all.length);
             return all;
         }
-        PlainListing plain = PlainListing.of(job, selection);
+        PlainListing plain = PlainListing.of(job, skippable);
         if (plain != null && plain.few()) {
             FileStatus[] kept = plain.kept();
-            count(job, selection, plain.listed(), kept.length);
+            count(job, skippable, plain.listed(), kept.length);
             return kept;
         }
-        return keep(hadoops.list(), job, selection);
+        return keep(hadoops.list(), job, skippable);
     }
 
-    private static FileStatus[] keep(FileStatus[] listed, JobConf job, FileSelection selection)
+    private static FileStatus[] keep(FileStatus[] listed, JobConf job, SkippableFiles skippable)
     {
         List<FileStatus> kept = new ArrayList<>(listed.length);
         for (FileStatus file : listed) {
-            if (file.isDirectory() || !selection.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
+            if (file.isDirectory() || !skippable.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
                 kept.add(file);
             }
         }
-        count(job, selection, listed.length, kept.size());
+        count(job, skippable, listed.length, kept.size());
         return kept.size() == listed.length ? listed : kept.toArray(new FileStatus[0]);
     }
 
     /** For formats that list by themselves: the files of the splits are listed once more, a directory a call, for their times. */
-    static InputSplit[] keep(InputSplit[] splits, JobConf job, FileSelection selection)
+    static InputSplit[] keep(InputSplit[] splits, JobConf job, SkippableFiles skippable)
             throws IOException
     {
         Set<Path> listed = new HashSet<>();
@@ -72,16 +72,16 @@ final class FileSkipper
         for (InputSplit split : splits) {
             Path path = split instanceof FileSplit ? ((FileSplit) split).getPath() : null;
             listed.add(path);
-            if (path == null || !selection.skipsAny() || !skips(selection, path, directories, job)) {
+            if (path == null || !skippable.skipsAny() || !skips(skippable, path, directories, job)) {
                 kept.add(split);
                 left.add(path);
             }
         }
-        count(job, selection, listed.size(), left.size());
+        count(job, skippable, listed.size(), left.size());
         return kept.size() == splits.length ? splits : kept.toArray(new InputSplit[0]);
     }
 
-    private static boolean skips(FileSelection selection, Path path, Map<Path, Map<Path, FileStatus>> directories, JobConf job)
+    private static boolean skips(SkippableFiles skippable, Path path, Map<Path, Map<Path, FileStatus>> directories, JobConf job)
             throws IOException
     {
         Path directory = path.getParent();
@@ -94,14 +94,14 @@ final class FileSkipper
             directories.put(directory, files);
         }
         FileStatus file = files.get(path);
-        return file != null && selection.skips(CanonicalPath.of(path), file.getLen(), file.getModificationTime());
+        return file != null && skippable.skips(CanonicalPath.of(path), file.getLen(), file.getModificationTime());
     }
 
-    private static void count(JobConf job, FileSelection selection, int listed, int kept)
+    private static void count(JobConf job, SkippableFiles skippable, int listed, int kept)
     {
         Hooks.COUNTERS.filesListed.add(listed);
         Hooks.COUNTERS.filesSkipped.add(listed - kept);
         log.info("skipbridge: {} reads {} of {} files (generation {}, query {})",
-                job.get("name", "?"), kept, listed, selection.generation(), job.get("hive.query.id", ""));
+                job.get("name", "?"), kept, listed, skippable.generation(), job.get("hive.query.id", ""));
     }
 }

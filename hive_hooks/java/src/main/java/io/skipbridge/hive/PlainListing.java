@@ -1,6 +1,6 @@
 package io.skipbridge.hive;
 
-import io.skipbridge.hive.wire.FileSelection;
+import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -25,7 +25,7 @@ final class PlainListing
     private PlainListing() {}
 
     /** @return null if Hadoop's own listing has to tell: there is a directory among the files, or a path is missing */
-    static PlainListing of(JobConf job, FileSelection selection)
+    static PlainListing of(JobConf job, SkippableFiles skippable)
             throws IOException
     {
         Path[] paths = FileInputFormat.getInputPaths(job);
@@ -40,7 +40,7 @@ final class PlainListing
                 return null;
             }
             for (FileStatus entry : found) {
-                if (!listing.add(entry.isDirectory() ? files.listStatus(entry.getPath(), filter) : new FileStatus[] {entry}, selection)) {
+                if (!listing.add(entry.isDirectory() ? files.listStatus(entry.getPath(), filter) : new FileStatus[] {entry}, skippable)) {
                     return null;
                 }
             }
@@ -48,13 +48,13 @@ final class PlainListing
         return listing;
     }
 
-    private boolean add(FileStatus[] entries, FileSelection selection)
+    private boolean add(FileStatus[] entries, SkippableFiles skippable)
     {
         for (FileStatus entry : entries) {
             if (entry.isDirectory()) {
                 return false;
             }
-            if (!selection.skips(CanonicalPath.of(entry.getPath()), entry.getLen(), entry.getModificationTime())) {
+            if (!skippable.skips(CanonicalPath.of(entry.getPath()), entry.getLen(), entry.getModificationTime())) {
                 kept.add(entry);
             }
         }

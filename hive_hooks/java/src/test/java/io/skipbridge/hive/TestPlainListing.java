@@ -1,6 +1,6 @@
 package io.skipbridge.hive;
 
-import io.skipbridge.hive.wire.FileSelection;
+import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapred.FileInputFormat;
@@ -43,7 +43,7 @@ class TestPlainListing
     {
         for (String[] paths : new String[][] {{"p=1"}, {"p=1", "p=2"}, {"p=2/é", "p=1"}, {"p=*"}, {"none"}, {"none", "p=2"}}) {
             JobConf job = job(paths);
-            PlainListing listing = PlainListing.of(job, FileSelection.everything());
+            PlainListing listing = PlainListing.of(job, SkippableFiles.nothing());
             assertEquals(described(new Hadoops().listStatus(job)), described(listing.kept()));
             assertEquals(listing.kept().length, listing.listed());
         }
@@ -53,17 +53,17 @@ class TestPlainListing
     void leavesToHadoopWhatItCannotTell()
             throws IOException
     {
-        assertNull(PlainListing.of(job("missing"), FileSelection.everything()));
-        assertNull(PlainListing.of(job("nested"), FileSelection.everything()));
-        assertNull(PlainListing.of(job("p=1", "nested"), FileSelection.everything()));
+        assertNull(PlainListing.of(job("missing"), SkippableFiles.nothing()));
+        assertNull(PlainListing.of(job("nested"), SkippableFiles.nothing()));
+        assertNull(PlainListing.of(job("p=1", "nested"), SkippableFiles.nothing()));
     }
 
     @Test
     void fewMeansAQuarter()
             throws IOException
     {
-        assertFalse(PlainListing.of(job("p=1"), FileSelection.everything()).few());
-        assertTrue(PlainListing.of(job("none"), FileSelection.everything()).few());
+        assertFalse(PlainListing.of(job("p=1"), SkippableFiles.nothing()).few());
+        assertTrue(PlainListing.of(job("none"), SkippableFiles.nothing()).few());
     }
 
     private JobConf job(String... paths)

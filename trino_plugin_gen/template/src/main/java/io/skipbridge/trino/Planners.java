@@ -84,8 +84,8 @@ public final class Planners
 
     public static TrinoException failure(BridgeFailure failure)
     {
-        String hint = failure.hint().isEmpty() ? "" : " (" + failure.hint() + ")";
-        return new TrinoException(BridgeErrorCode.of(failure), failure.getMessage() + hint, failure);
+        String remedy = failure.remedy().isEmpty() ? "" : " (" + failure.remedy() + ")";
+        return new TrinoException(BridgeErrorCode.of(failure), failure.getMessage() + remedy, failure);
     }
 
     public static TrinoException unreachable(List<PlannerAddress> addresses, Exception problem)

@@ -32,7 +32,7 @@ public final class PlannerClient
      * @throws PlannerFailure the planner's own answer
      * @throws ProtocolException what answered is no planner of this version
      */
-    public FileSelection selectFiles(FileRequest request)
+    public SkippableFiles listSkippableFiles(FileRequest request)
             throws IOException, PlannerFailure
     {
         int number = sequence.incrementAndGet();
@@ -82,7 +82,7 @@ public final class PlannerClient
         return (int) millis;
     }
 
-    private static FileSelection read(FrameReader reader, int number)
+    private static SkippableFiles read(FrameReader reader, int number)
             throws PlannerFailure
     {
         int kind = reader.message(METHOD, number);
@@ -92,10 +92,10 @@ public final class PlannerClient
         if (kind != REPLY) {
             throw new ProtocolException("a message of kind " + kind + " where an answer was expected");
         }
-        FileSelection found = null;
+        SkippableFiles found = null;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id == 0 && reader.is(FrameReader.STRUCT)) {
-                found = FileSelection.read(reader);
+                found = SkippableFiles.read(reader);
             }
             else if (id == 1 && reader.is(FrameReader.STRUCT)) {
                 throw PlannerFailure.read(reader);

@@ -8,14 +8,14 @@ public final class PlannerFailure
 
     private final String code;
     private final String category;
-    private final String hint;
+    private final String remedy;
 
-    PlannerFailure(String code, String category, String message, String hint)
+    PlannerFailure(String code, String category, String message, String remedy)
     {
         super(message);
         this.code = code;
         this.category = category;
-        this.hint = hint;
+        this.remedy = remedy;
     }
 
     static PlannerFailure read(FrameReader reader)
@@ -43,9 +43,9 @@ public final class PlannerFailure
         return category.equals("USER_ERROR");
     }
 
-    /** The mend, in the planner's words. */
-    public String hint()
+    /** The remedy, in the planner's words. */
+    public String remedy()
     {
-        return hint;
+        return remedy;
     }
 }

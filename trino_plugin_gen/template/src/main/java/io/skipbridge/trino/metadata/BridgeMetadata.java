@@ -48,7 +48,7 @@ public class BridgeMetadata
     private final Planners planners;
     private final TypeManager types;
     private final String timeZone;
-    private final PlannerAnswers answers;
+    private final PlannerStatistics statistics;
     private final Pushdown pushdown;
     private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
 
@@ -58,8 +58,8 @@ public class BridgeMetadata
         this.planners = planners;
         this.types = types;
         this.timeZone = timeZone;
-        this.answers = new PlannerAnswers(planners, timeZone);
-        this.pushdown = new Pushdown(answers);
+        this.statistics = new PlannerStatistics(planners, timeZone);
+        this.pushdown = new Pushdown(statistics);
     }
 
     @Override
@@ -187,13 +187,13 @@ public class BridgeMetadata
     public TableStatistics getTableStatistics(ConnectorSession session, ConnectorTableHandle handle)
     {
         BridgeTableHandle table = (BridgeTableHandle) handle;
-        if (table.answer().isPresent()) {
-            return TableStatistics.builder().setRowCount(Estimate.of(table.answer().get().rowCount())).build();
+        if (table.aggregateRows().isPresent()) {
+            return TableStatistics.builder().setRowCount(Estimate.of(table.aggregateRows().get().rowCount())).build();
         }
         if (!BridgeSession.statisticsEnabled(session)) {
             return TableStatistics.empty();
         }
-        return answers.estimate(session, table.name(), table.filter().and(table.hint()))
+        return statistics.estimate(session, table.name(), table.filter().and(table.unenforcedConstraint()))
                 .map(estimate -> TableStatisticsReader.read(estimate, table(session, handle).handles()))
                 .orElseGet(TableStatistics::empty);
     }

@@ -12,15 +12,15 @@ import java.util.OptionalLong;
 import static java.util.Objects.requireNonNull;
 
 /**
- * A table and what is known of the query's use of it.
+ * A table and the part of the query that its scan has taken over.
  *
- * <p>{@code filter} is either a hint, with the whole predicate kept by the engine, or {@code enforced}: every row of every file planned
- * satisfies it, and the engine has dropped it. What comes after a filter was enforced is a hint again.
- *
+ * @param filter skips files; the engine evaluates it too, unless it is enforced
+ * @param enforced whether every row of every planned file satisfies {@code filter}, so that the engine dropped it
+ * @param unenforcedConstraint arrived after {@code filter} was enforced: it skips files, and the engine evaluates it
  * @param timeZone in which timestamps that are kept in UTC are read, INT96 among them
- * @param limit so many rows suffice, of a scan that nothing else filters; with {@code order} the first of them
- * @param planner the process that holds the file set the query was answered for
- * @param answer rows that need no file at all
+ * @param limit number of rows that suffice where nothing else filters the scan; with {@code order} the first of them
+ * @param planner the process that holds the file set of this query
+ * @param aggregateRows the result of an aggregation, so that no file is read
  */
 public record BridgeTableHandle(
         String schemaName,
@@ -28,11 +28,11 @@ public record BridgeTableHandle(
         String timeZone,
         ScanFilter filter,
         boolean enforced,
-        ScanFilter hint,
+        ScanFilter unenforcedConstraint,
         OptionalLong limit,
         List<SortKey> order,
         Optional<String> planner,
-        Optional<KnownRows> answer)
+        Optional<AggregateRows> aggregateRows)
         implements ConnectorTableHandle
 {
     public BridgeTableHandle
@@ -41,11 +41,11 @@ public record BridgeTableHandle(
         requireNonNull(tableName, "tableName is null");
         requireNonNull(timeZone, "timeZone is null");
         requireNonNull(filter, "filter is null");
-        requireNonNull(hint, "hint is null");
+        requireNonNull(unenforcedConstraint, "unenforcedConstraint is null");
         requireNonNull(limit, "limit is null");
         order = List.copyOf(order);
         requireNonNull(planner, "planner is null");
-        requireNonNull(answer, "answer is null");
+        requireNonNull(aggregateRows, "aggregateRows is null");
     }
 
     static BridgeTableHandle all(SchemaTableName name, String timeZone)
@@ -71,39 +71,39 @@ public record BridgeTableHandle(
     /** All that is known of the rows wanted. */
     public TupleDomain<BridgeColumnHandle> predicate()
     {
-        return filter.domains().intersect(hint.domains());
+        return filter.domains().intersect(unenforcedConstraint.domains());
     }
 
     /** Whether the engine filters none of the rows that the scan gives it. */
     public boolean whole()
     {
-        return hint.isAll() && (enforced || filter.isAll());
+        return unenforcedConstraint.isAll() && (enforced || filter.isAll());
     }
 
     /** Whether the scan gives more than rows of files as they are. */
     public boolean reduced()
     {
-        return limit.isPresent() || answer.isPresent();
+        return limit.isPresent() || aggregateRows.isPresent();
     }
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, newFilter, newEnforced, hint, limit, order, newPlanner.or(() -> planner), answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
     }
 
-    BridgeTableHandle withHint(ScanFilter newHint)
+    BridgeTableHandle withUnenforcedConstraint(ScanFilter newConstraint)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, newHint, limit, order, planner, answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, hint, OptionalLong.of(newLimit), newOrder, planner, answer);
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
     }
 
-    BridgeTableHandle withAnswer(KnownRows newAnswer)
+    BridgeTableHandle withAggregateRows(AggregateRows newRows)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, hint, limit, order, planner, Optional.of(newAnswer));
+        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
     }
 
     @Override
@@ -113,8 +113,8 @@ public record BridgeTableHandle(
         if (!filter.isAll()) {
             text.append(enforced ? " enforced constraint on " : " constraint on ").append(filter);
         }
-        if (!hint.isAll()) {
-            text.append(" constraint on ").append(hint);
+        if (!unenforcedConstraint.isAll()) {
+            text.append(" constraint on ").append(unenforcedConstraint);
         }
         if (limit.isPresent() && order.isEmpty()) {
             text.append(" limit ").append(limit.getAsLong());
@@ -122,7 +122,7 @@ public record BridgeTableHandle(
         else if (limit.isPresent()) {
             text.append(" first ").append(limit.getAsLong()).append(" by ").append(String.join(", ", order.stream().map(SortKey::toString).toList()));
         }
-        answer.ifPresent(known -> text.append(" answered from statistics: ").append(known.text()));
+        aggregateRows.ifPresent(known -> text.append(" answered from statistics: ").append(known.text()));
         return text.toString();
     }
 }

@@ -2,8 +2,8 @@ package io.skipbridge.trino.metadata;
 
 import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.predicate.ValueReader;
-import io.skipbridge.trino.wire.Answer;
-import io.skipbridge.trino.wire.Question.Aggregate;
+import io.skipbridge.trino.wire.AggregateRequest.Aggregate;
+import io.skipbridge.trino.wire.AggregateResult;
 import io.skipbridge.trino.wire.SortKey;
 import io.trino.spi.connector.AggregateFunction;
 import io.trino.spi.connector.AggregationApplicationResult;
@@ -27,18 +27,18 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What the scan takes over from the plan above it.
+ * Decides what the scan takes over from the plan above it.
  *
- * <p>Limits and top-N are hints: the engine still counts and sorts. Filters are hints too, unless the planner says that every file left
- * matches as a whole; aggregations are taken over only with their exact answer in hand.
+ * <p>Limits and top-N only skip files: the engine still counts and sorts. Filters only skip files too, unless the planner says that each
+ * remaining file matches as a whole. Aggregations are taken over only with their exact result.
  */
 final class Pushdown
 {
-    private final PlannerAnswers answers;
+    private final PlannerStatistics statistics;
 
-    Pushdown(PlannerAnswers answers)
+    Pushdown(PlannerStatistics statistics)
     {
-        this.answers = answers;
+        this.statistics = statistics;
     }
 
     /** Conjoins; a repeated call changes nothing and ends the engine's loop. */
@@ -51,16 +51,16 @@ final class Pushdown
         if (filter.equals(table.filter())) {
             return Optional.empty();
         }
-        if (BridgeSession.metadataAnswersEnabled(session) && table.hint().isAll() && !filter.domains().isNone()) {
-            Answer answer = answers.enforces(session, table.name(), filter);
-            if (answer.enforced()) {
+        if (BridgeSession.metadataAnswersEnabled(session) && table.unenforcedConstraint().isAll() && !filter.domains().isNone()) {
+            AggregateResult result = statistics.enforces(session, table.name(), filter);
+            if (result.enforced()) {
                 return Optional.of(new ConstraintApplicationResult<>(
-                        table.withFilter(filter, true, Optional.of(answer.endpoint())), TupleDomain.all(), Constant.TRUE, false));
+                        table.withFilter(filter, true, Optional.of(result.endpoint())), TupleDomain.all(), Constant.TRUE, false));
             }
         }
         if (table.enforced()) {
-            ScanFilter hint = table.hint().and(constraint);
-            return hint.equals(table.hint()) ? Optional.empty() : Optional.of(kept(table.withHint(hint), constraint));
+            ScanFilter unenforced = table.unenforcedConstraint().and(constraint);
+            return unenforced.equals(table.unenforcedConstraint()) ? Optional.empty() : Optional.of(kept(table.withUnenforcedConstraint(unenforced), constraint));
         }
         return Optional.of(kept(table.withFilter(filter, false, Optional.empty()), constraint));
     }
@@ -73,7 +73,7 @@ final class Pushdown
     Optional<LimitApplicationResult<ConnectorTableHandle>> limit(ConnectorSession session, BridgeTableHandle table, long limit)
     {
         boolean less = table.limit().isPresent() && table.limit().getAsLong() <= limit;
-        if (!BridgeSession.limitPruningEnabled(session) || !table.whole() || table.answer().isPresent() || !table.order().isEmpty() || less) {
+        if (!BridgeSession.limitPruningEnabled(session) || !table.whole() || table.aggregateRows().isPresent() || !table.order().isEmpty() || less) {
             return Optional.empty();
         }
         return Optional.of(new LimitApplicationResult<>(table.withLimit(limit, List.of()), false, false));
@@ -120,12 +120,12 @@ final class Pushdown
             }
             aggregates.add(aggregate.get());
         }
-        Answer answer = answers.ask(session, table.name(), table.filter(), List.copyOf(aggregates), groups.stream().map(BridgeColumnHandle::name).toList());
-        return answer.answered() ? Optional.of(answered(table, functions, aggregates, groups, answer)) : Optional.empty();
+        AggregateResult result = statistics.aggregate(session, table.name(), table.filter(), List.copyOf(aggregates), groups.stream().map(BridgeColumnHandle::name).toList());
+        return result.answered() ? Optional.of(answered(table, functions, aggregates, groups, result)) : Optional.empty();
     }
 
     private static AggregationApplicationResult<ConnectorTableHandle> answered(
-            BridgeTableHandle table, List<AggregateFunction> functions, List<Aggregate> aggregates, List<BridgeColumnHandle> groups, Answer answer)
+            BridgeTableHandle table, List<AggregateFunction> functions, List<Aggregate> aggregates, List<BridgeColumnHandle> groups, AggregateResult result)
     {
         List<BridgeColumnHandle> columns = new ArrayList<>(groups);
         List<ConnectorExpression> projections = new ArrayList<>();
@@ -140,9 +140,9 @@ final class Pushdown
         }
         List<String> words = new ArrayList<>(aggregates.stream().map(Aggregate::toString).toList());
         words.addAll(groups.stream().map(BridgeColumnHandle::name).toList());
-        String text = "%s of %d files".formatted(String.join(", ", words), answer.files());
-        KnownRows known = new KnownRows(columns, answer.rows(), AnswerPages.count(answer.rows()), text);
-        return new AggregationApplicationResult<>(table.withAnswer(known), projections, assignments, Map.of(), false);
+        String text = "%s of %d files".formatted(String.join(", ", words), result.files());
+        AggregateRows known = new AggregateRows(columns, result.rows(), AggregatePages.count(result.rows()), text);
+        return new AggregationApplicationResult<>(table.withAggregateRows(known), projections, assignments, Map.of(), false);
     }
 
     private static Optional<Aggregate> aggregate(AggregateFunction function, Map<String, ColumnHandle> assignments)

@@ -28,7 +28,7 @@ final class BridgePageSource
     private final PageJoiner joiner;
     private final Block[] nulls;
     private final AggregatedMemoryContext memory = newSimpleAggregatedMemoryContext();
-    private FileGroup group;
+    private CombinedFiles group;
     private int[] columnOfChannel;
     private ParquetReader reader;
     private String current;

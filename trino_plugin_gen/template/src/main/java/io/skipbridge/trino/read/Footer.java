@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Optional;
 
 /** The part of a footer behind its schema, read for one set of columns. */
-record Footer(List<RowGroup> rowGroups, Optional<String> createdBy)
+record Footer(List<RowGroupFooter> rowGroups, Optional<String> createdBy)
 {
     static Footer read(FooterBytes bytes, ReadSchema schema, ParquetDataSourceId id)
             throws IOException
@@ -18,7 +18,7 @@ record Footer(List<RowGroup> rowGroups, Optional<String> createdBy)
         CompactReader reader = bytes.reader();
         int schemaField = 2;
         reader.resume(bytes.start() + schema.file().prefix().length, schemaField);
-        List<RowGroup> groups = new ArrayList<>();
+        List<RowGroupFooter> groups = new ArrayList<>();
         Optional<String> createdBy = Optional.empty();
         try {
             for (int field = reader.next(); field != 0; field = reader.next()) {
@@ -40,7 +40,7 @@ record Footer(List<RowGroup> rowGroups, Optional<String> createdBy)
         return new Footer(groups, createdBy);
     }
 
-    private static RowGroup rowGroup(CompactReader reader, ReadSchema schema, ParquetDataSourceId id)
+    private static RowGroupFooter rowGroup(CompactReader reader, ReadSchema schema, ParquetDataSourceId id)
             throws IOException
     {
         long rows = 0;
@@ -60,7 +60,7 @@ record Footer(List<RowGroup> rowGroups, Optional<String> createdBy)
                 throw new ParquetCorruptionException(id, "a column chunk is missing or encrypted");
             }
         }
-        return new RowGroup(rows, start, chunks);
+        return new RowGroupFooter(rows, start, chunks);
     }
 
     /** Reads the chunks the schema wants, and the first one for the row group's place. */

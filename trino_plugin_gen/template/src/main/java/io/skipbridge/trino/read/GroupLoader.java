@@ -50,11 +50,11 @@ final class GroupLoader
     }
 
     /** The next files that have something to read; null if none of the rest has. */
-    FileGroup next()
+    CombinedFiles next()
             throws IOException
     {
-        FileGroup group = null;
-        MemorySource source = null;
+        CombinedFiles group = null;
+        ConcatenatedDataSource source = null;
         while (hasNext()) {
             LoadedFile loaded = ahead;
             ahead = null;
@@ -66,7 +66,7 @@ final class GroupLoader
                     continue;
                 }
                 if (file.size() > SMALL_FILE) {
-                    FileGroup large = large(file);
+                    CombinedFiles large = large(file);
                     if (large != null) {
                         return large;
                     }
@@ -75,8 +75,8 @@ final class GroupLoader
                 loaded = load(file);
             }
             if (group == null) {
-                source = new MemorySource(new ParquetDataSourceId(loaded.file().path()), inflater);
-                group = new FileGroup(loaded.schema(), loaded.footer().createdBy(), source);
+                source = new ConcatenatedDataSource(new ParquetDataSourceId(loaded.file().path()), inflater);
+                group = new CombinedFiles(loaded.schema(), loaded.footer().createdBy(), source);
             }
             else if (!group.accepts(loaded.schema(), loaded.footer())) {
                 ahead = loaded;
@@ -111,7 +111,7 @@ final class GroupLoader
         return new LoadedFile(file, bytes, schema, Footer.read(footerBytes, schema, id));
     }
 
-    private void add(FileGroup group, MemorySource source, LoadedFile loaded)
+    private void add(CombinedFiles group, ConcatenatedDataSource source, LoadedFile loaded)
             throws IOException
     {
         long base = source.add(loaded.bytes());
@@ -121,7 +121,7 @@ final class GroupLoader
         group.add(loaded.file(), constants.blocks(loaded.file()), loaded.footer(), selected);
     }
 
-    private FileGroup large(PlannedFile file)
+    private CombinedFiles large(PlannedFile file)
             throws IOException
     {
         ParquetDataSourceId id = new ParquetDataSourceId(file.path());
@@ -133,7 +133,7 @@ final class GroupLoader
             ReadSchema schema = scan.schemas().get(footerBytes, predicate, id);
             Footer footer = Footer.read(footerBytes, schema, id);
             counters.opened(footerBytes.bytes().length);
-            FileGroup group = new FileGroup(schema, footer.createdBy(), new RangeSource(id, opened, scan.options()));
+            CombinedFiles group = new CombinedFiles(schema, footer.createdBy(), new RangeSource(id, opened, scan.options()));
             List<RowGroupInfo> selected = RowGroupSelection.select(file, footer, schema, group.source(), scan.options(), 0, 0);
             counters.rowGroups(footer, selected);
             group.add(file, constants.blocks(file), footer, selected);

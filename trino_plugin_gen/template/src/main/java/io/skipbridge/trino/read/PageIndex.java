@@ -20,7 +20,7 @@ record PageIndex(ColumnIndexStore file, long base)
      * whole as quickly.
      */
     static Optional<ColumnIndexStore> of(
-            RowGroup group,
+            RowGroupFooter group,
             ParquetDataSource source,
             BlockMetadata block,
             ReadSchema schema,
@@ -28,7 +28,7 @@ record PageIndex(ColumnIndexStore file, long base)
             long base)
     {
         if (!Arrays.stream(group.chunks()).allMatch(ChunkFooter::hasOffsetIndex)
-                || (source instanceof MemorySource && Arrays.stream(group.chunks()).allMatch(ChunkInflater::small))) {
+                || (source instanceof ConcatenatedDataSource && Arrays.stream(group.chunks()).allMatch(ChunkInflater::small))) {
             return Optional.empty();
         }
         return NativeReader.pageIndex(source, block, schema, options).map(file -> base == 0 ? file : new PageIndex(file, base));

@@ -1,6 +1,6 @@
 package io.skipbridge.trino.read;
 
-import io.skipbridge.trino.metadata.AnswerPages;
+import io.skipbridge.trino.metadata.AggregatePages;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.split.BridgeSplit;
@@ -35,14 +35,14 @@ final class PageSources
             BridgeSplit split,
             BridgeTableHandle table,
             List<ColumnHandle> columns,
-            Supplier<TupleDomain<ColumnHandle>> joinFilter)
+            Supplier<TupleDomain<ColumnHandle>> dynamicFilter)
     {
-        if (table.answer().isPresent()) {
-            return AnswerPages.source(table.answer().get(), columns);
+        if (table.aggregateRows().isPresent()) {
+            return AggregatePages.source(table.aggregateRows().get(), columns);
         }
         DateTimeZone timeZone = DateTimeZone.forID(table.timeZone());
         List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
-        Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), joinFilter);
+        Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), dynamicFilter);
         if (predicate.get().isNone()) {
             return new EmptyPageSource();
         }

@@ -38,7 +38,7 @@ final class RowGroupSelection
     {
         List<RowGroupInfo> selected = new ArrayList<>();
         long row = firstRow;
-        for (RowGroup group : footer.rowGroups()) {
+        for (RowGroupFooter group : footer.rowGroups()) {
             if (group.rows() > 0 && file.contains(group.startingPosition())) {
                 List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
                 for (int i = 0; i < group.chunks().length; i++) {
@@ -50,8 +50,8 @@ final class RowGroupSelection
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
                 if (schema.parquetDomain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
                     // a page index is of the pages as they are: where there is one they are not rewritten
-                    boolean rewritten = pageIndex.isEmpty() && source instanceof MemorySource;
-                    PrunedBlockMetadata prepared = rewritten ? prepare(group, block, pruned, schema, (MemorySource) source) : pruned;
+                    boolean rewritten = pageIndex.isEmpty() && source instanceof ConcatenatedDataSource;
+                    PrunedBlockMetadata prepared = rewritten ? prepare(group, block, pruned, schema, (ConcatenatedDataSource) source) : pruned;
                     selected.add(new RowGroupInfo(prepared, row, pageIndex));
                 }
             }
@@ -71,7 +71,7 @@ final class RowGroupSelection
     }
 
     /** The block as a reader gets it: small compressed chunks of a file in memory are rewritten, if the source has an inflater. */
-    private static PrunedBlockMetadata prepare(RowGroup group, BlockMetadata block, PrunedBlockMetadata pruned, ReadSchema schema, MemorySource source)
+    private static PrunedBlockMetadata prepare(RowGroupFooter group, BlockMetadata block, PrunedBlockMetadata pruned, ReadSchema schema, ConcatenatedDataSource source)
             throws IOException
     {
         List<ColumnChunkMetadata> chunks = new ArrayList<>(group.chunks().length);
@@ -95,7 +95,7 @@ final class RowGroupSelection
     static long rows(PlannedFile file, Footer footer)
     {
         long rows = 0;
-        for (RowGroup group : footer.rowGroups()) {
+        for (RowGroupFooter group : footer.rowGroups()) {
             if (file.contains(group.startingPosition())) {
                 rows += group.rows();
             }

@@ -39,13 +39,13 @@ public class BridgeSplitManager
             Constraint constraint)
     {
         BridgeTableHandle handle = (BridgeTableHandle) table;
-        if (handle.answer().isPresent()) {
+        if (handle.aggregateRows().isPresent()) {
             return new FixedSplitSource(BridgeSplit.empty());
         }
         ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilter.getColumnsCovered().isEmpty());
         Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
-        SplitLoader loader = new SplitLoader(planners, request, new JoinFilter(dynamicFilter, wait), queue);
+        SplitLoader loader = new SplitLoader(planners, request, new DynamicFilterTracker(dynamicFilter, wait), queue);
         Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
         BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread);
         thread.start();

@@ -14,15 +14,15 @@ import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * What one scan asks of the planner: the table, all that is known of the predicate, and how wide the cluster is.
+ * One scan's request to the planner: the table, the known predicate and the number of workers.
  *
- * @param hint a predicate beside the one that the planner enforces; it narrows the plan
+ * @param unenforcedConstraint a predicate beside the enforced one; it skips more files
  * @param planner the process that answered for this query before
  */
-record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
+record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<String> planner)
 {
     /**
-     * Whatever the engine may have put between a top-N and its scan by now takes away none of the first rows, so that it need not be known.
+     * Nothing that the engine puts between a top-N and its scan takes away one of the first rows.
      *
      * @param joined whether joins may filter the scan: then no number of its rows suffices
      */
@@ -44,6 +44,6 @@ record ScanRequest(PlanRequest plan, String hint, Optional<String> planner)
                 options,
                 stops ? table.order() : List.of(),
                 table.enforced());
-        return new ScanRequest(plan, table.enforced() ? table.hint().and(constraint).written() : "", table.planner());
+        return new ScanRequest(plan, table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "", table.planner());
     }
 }

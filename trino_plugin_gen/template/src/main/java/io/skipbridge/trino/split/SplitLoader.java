@@ -34,20 +34,20 @@ final class SplitLoader
 
     private final Planners planners;
     private final ScanRequest request;
-    private final JoinFilter joinFilter;
+    private final DynamicFilterTracker dynamicFilter;
     private final SplitQueue queue;
 
     private PlannerClient client;
     private Plan plan;
     private boolean delivered;
-    private TupleDomain<BridgeColumnHandle> narrowed = TupleDomain.all();
+    private TupleDomain<BridgeColumnHandle> applied = TupleDomain.all();
     private volatile Optional<String> report = Optional.empty();
 
-    SplitLoader(Planners planners, ScanRequest request, JoinFilter joinFilter, SplitQueue queue)
+    SplitLoader(Planners planners, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue)
     {
         this.planners = planners;
         this.request = request;
-        this.joinFilter = joinFilter;
+        this.dynamicFilter = dynamicFilter;
         this.queue = queue;
     }
 
@@ -81,13 +81,13 @@ final class SplitLoader
             throws IOException, BridgeFailure, InterruptedException
     {
         open();
-        joinFilter.await();
+        dynamicFilter.await();
         boolean reopened = false;
         long token = 0;
         while (queue.awaitRoom()) {
             SplitBatch batch;
             try {
-                narrow();
+                applyDynamicFilter();
                 batch = next(token);
             }
             catch (BridgeFailure | IOException e) {
@@ -95,7 +95,7 @@ final class SplitLoader
                 if (lost && !delivered && !reopened) {
                     reopened = true;
                     token = 0;
-                    narrowed = TupleDomain.all();
+                    applied = TupleDomain.all();
                     open();
                     continue;
                 }
@@ -119,22 +119,22 @@ final class SplitLoader
         plan = planners.call(request.plan().queryId(), request.planner(), asked -> {
             Plan opened = asked.plan(request.plan());
             client = planners.endpoint(opened.endpoint(), asked);
-            if (!request.hint().isEmpty()) {
-                client.narrow(opened.handle(), request.hint());
+            if (!request.unenforcedConstraint().isEmpty()) {
+                client.applyDynamicFilter(opened.handle(), request.unenforcedConstraint());
             }
             return opened;
         });
         log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
     }
 
-    /** Sends what joins are known to keep, when it became more than was sent before. */
-    private void narrow()
+    /** Sends the dynamic filter when it has changed since it was last sent. */
+    private void applyDynamicFilter()
             throws IOException, BridgeFailure
     {
-        TupleDomain<BridgeColumnHandle> current = joinFilter.current();
-        if (!current.isAll() && !current.equals(narrowed)) {
-            client.narrow(plan.handle(), PredicateWriter.write(current, List.of()));
-            narrowed = current;
+        TupleDomain<BridgeColumnHandle> current = dynamicFilter.current();
+        if (!current.isAll() && !current.equals(applied)) {
+            client.applyDynamicFilter(plan.handle(), PredicateWriter.write(current, List.of()));
+            applied = current;
         }
     }
 

@@ -10,15 +10,15 @@ public final class BridgeFailure
 
     private final String code;
     private final String category;
-    private final String hint;
+    private final String remedy;
     private final boolean retryable;
 
-    public BridgeFailure(String code, String category, String message, String hint, boolean retryable)
+    public BridgeFailure(String code, String category, String message, String remedy, boolean retryable)
     {
         super(message);
         this.code = requireNonNull(code, "code is null");
         this.category = requireNonNull(category, "category is null");
-        this.hint = requireNonNull(hint, "hint is null");
+        this.remedy = requireNonNull(remedy, "remedy is null");
         this.retryable = retryable;
     }
 
@@ -27,7 +27,7 @@ public final class BridgeFailure
         String code = "INTERNAL";
         String category = "INTERNAL_ERROR";
         String message = "";
-        String hint = "";
+        String remedy = "";
         boolean retryable = false;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id == 5) {
@@ -41,12 +41,12 @@ public final class BridgeFailure
                     case 1 -> code = text;
                     case 2 -> category = text;
                     case 3 -> message = text;
-                    case 4 -> hint = text;
+                    case 4 -> remedy = text;
                     default -> {}
                 }
             }
         }
-        return new BridgeFailure(code, category, message, hint, retryable);
+        return new BridgeFailure(code, category, message, remedy, retryable);
     }
 
     public String code()
@@ -59,9 +59,9 @@ public final class BridgeFailure
         return category;
     }
 
-    public String hint()
+    public String remedy()
     {
-        return hint;
+        return remedy;
     }
 
     public boolean retryable()

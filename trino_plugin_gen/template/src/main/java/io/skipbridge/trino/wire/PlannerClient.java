@@ -76,7 +76,7 @@ public final class PlannerClient
         }, WireType.STRUCT, Plan::read);
     }
 
-    public void narrow(String handle, String predicate)
+    public void applyDynamicFilter(String handle, String predicate)
             throws IOException, BridgeFailure
     {
         call("narrow", writer -> {
@@ -96,15 +96,15 @@ public final class PlannerClient
         }, WireType.STRUCT, SplitBatch::read);
     }
 
-    public Answer answer(PlanRequest request, Question question)
+    public AggregateResult aggregate(PlanRequest request, AggregateRequest aggregates)
             throws IOException, BridgeFailure
     {
         return call("answer", writer -> {
             writer.field(WireType.STRUCT, 1);
             request.write(writer);
             writer.field(WireType.STRUCT, 2);
-            question.write(writer);
-        }, WireType.STRUCT, Answer::read);
+            aggregates.write(writer);
+        }, WireType.STRUCT, AggregateResult::read);
     }
 
     /** The table with estimates for the rows that the request's predicate leaves. */

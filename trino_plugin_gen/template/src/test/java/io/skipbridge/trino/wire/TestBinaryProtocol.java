@@ -67,7 +67,7 @@ class TestBinaryProtocol
                 .u8(0);
         BridgeFailure failure = assertThrows(BridgeFailure.class, () -> Reply.read(bytes.reader(), "narrow", 4, WireType.STOP, _ -> null));
         assertTrue(failure.planLost());
-        assertEquals("EXTERNAL gone again true", String.join(" ", failure.category(), failure.getMessage(), failure.hint(), Boolean.toString(failure.retryable())));
+        assertEquals("EXTERNAL gone again true", String.join(" ", failure.category(), failure.getMessage(), failure.remedy(), Boolean.toString(failure.retryable())));
     }
 
     @Test

@@ -66,7 +66,7 @@ final class NativeReader
     }
 
     static ParquetReader open(
-            FileGroup group,
+            CombinedFiles group,
             AggregatedMemoryContext memory,
             ParquetReaderOptions options,
             Function<Exception, RuntimeException> failure)

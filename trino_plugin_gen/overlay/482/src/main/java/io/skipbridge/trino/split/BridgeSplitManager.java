@@ -39,16 +39,16 @@ public class BridgeSplitManager
             Constraint constraint)
     {
         BridgeTableHandle handle = (BridgeTableHandle) table;
-        if (handle.answer().isPresent()) {
+        if (handle.aggregateRows().isPresent()) {
             return new FixedSplitSource(BridgeSplit.empty());
         }
         ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilterColumns.isEmpty());
         long waitMillis = dynamicFilterColumns.isEmpty() ? 0 : BridgeSession.dynamicFilterWaitMillis(session);
-        JoinFilter joinFilter = new JoinFilter();
+        DynamicFilterTracker dynamicFilter = new DynamicFilterTracker();
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
-        SplitLoader loader = new SplitLoader(planners, request, joinFilter, queue);
+        SplitLoader loader = new SplitLoader(planners, request, dynamicFilter, queue);
         Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
-        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread, joinFilter, waitMillis);
+        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread, dynamicFilter, waitMillis);
         thread.start();
         return source;
     }

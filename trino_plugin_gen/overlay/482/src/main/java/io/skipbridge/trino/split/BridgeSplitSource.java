@@ -15,22 +15,22 @@ final class BridgeSplitSource
     private final SplitQueue queue;
     private final SplitLoader loader;
     private final Thread thread;
-    private final JoinFilter joinFilter;
+    private final DynamicFilterTracker dynamicFilter;
     private final long waitMillis;
 
-    BridgeSplitSource(SplitQueue queue, SplitLoader loader, Thread thread, JoinFilter joinFilter, long waitMillis)
+    BridgeSplitSource(SplitQueue queue, SplitLoader loader, Thread thread, DynamicFilterTracker dynamicFilter, long waitMillis)
     {
         this.queue = queue;
         this.loader = loader;
         this.thread = thread;
-        this.joinFilter = joinFilter;
+        this.dynamicFilter = dynamicFilter;
         this.waitMillis = waitMillis;
     }
 
     @Override
     public CompletableFuture<List<ConnectorSplit>> getNextBatch(int maxSize, DynamicFilterSnapshot dynamicFilterSnapshot)
     {
-        joinFilter.offer(dynamicFilterSnapshot.currentPredicate());
+        dynamicFilter.offer(dynamicFilterSnapshot.currentPredicate());
         return queue.drain(maxSize, SplitQueue.Drained::splits);
     }
 

@@ -9,37 +9,37 @@ import java.util.List;
 import java.util.Map;
 
 /** The files that hold no matching row: a file is skipped only if its path, size and time are those named here. */
-public final class FileSelection
+public final class SkippableFiles
 {
     /** Of bridge.thrift; another one is refused. */
     static final int PROTOCOL = 1;
 
     private final long generation;
-    private final boolean none;
+    private final boolean all;
     private final long known;
     private final Map<String, long[]> skipped;
     private final List<String> notes;
 
-    private FileSelection(long generation, boolean none, long known, Map<String, long[]> skipped, List<String> notes)
+    private SkippableFiles(long generation, boolean all, long known, Map<String, long[]> skipped, List<String> notes)
     {
         this.generation = generation;
-        this.none = none;
+        this.all = all;
         this.known = known;
         this.skipped = skipped;
         this.notes = notes;
     }
 
     /** Skips nothing. */
-    public static FileSelection everything()
+    public static SkippableFiles nothing()
     {
-        return new FileSelection(-1, false, 0, Collections.emptyMap(), Collections.emptyList());
+        return new SkippableFiles(-1, false, 0, Collections.emptyMap(), Collections.emptyList());
     }
 
-    static FileSelection read(FrameReader reader)
+    static SkippableFiles read(FrameReader reader)
     {
         int protocol = -1;
         long generation = -1;
-        boolean none = false;
+        boolean all = false;
         long known = 0;
         long count = 0;
         String root = "";
@@ -54,7 +54,7 @@ public final class FileSelection
                     generation = reader.is(FrameReader.I64) ? reader.i64() : generation;
                     break;
                 case 3:
-                    none = reader.is(FrameReader.BOOL) ? reader.bool() : none;
+                    all = reader.is(FrameReader.BOOL) ? reader.bool() : all;
                     break;
                 case 4:
                     known = reader.is(FrameReader.I64) ? reader.i64() : known;
@@ -78,7 +78,7 @@ public final class FileSelection
         if (protocol != PROTOCOL) {
             throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PROTOCOL);
         }
-        return new FileSelection(generation, none, known, unpack(root, files, count), notes);
+        return new SkippableFiles(generation, all, known, unpack(root, files, count), notes);
     }
 
     private static Map<String, long[]> unpack(String root, ByteBuffer packed, long count)
@@ -110,7 +110,7 @@ public final class FileSelection
     /** Whether the planner says that no row of this very file matches. */
     public boolean skips(String canonicalPath, long size, long modified)
     {
-        if (none) {
+        if (all) {
             return true;
         }
         long[] known = skipped.get(canonicalPath);
@@ -120,28 +120,28 @@ public final class FileSelection
     /** Whether anything is skipped at all. */
     public boolean skipsAny()
     {
-        return none || !skipped.isEmpty();
+        return all || !skipped.isEmpty();
     }
 
     /** Whether at least half of the files that the planner knows are skipped. */
     public boolean skipsMost()
     {
-        return none || (!skipped.isEmpty() && skipped.size() >= known / 2);
+        return all || (!skipped.isEmpty() && skipped.size() >= known / 2);
     }
 
-    /** Files named; what bounds the memory of those who keep selections. */
+    /** Number of files named. Caches bound their memory by it. */
     public int size()
     {
         return skipped.size();
     }
 
-    /** Of the index; -1 where there is none. */
+    /** Of the index; -1 without an index. */
     public long generation()
     {
         return generation;
     }
 
-    /** Why an index was not used, with the mend. */
+    /** Why an index was not used, with the remedy. */
     public List<String> notes()
     {
         return notes;

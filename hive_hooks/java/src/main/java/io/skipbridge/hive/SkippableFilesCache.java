@@ -2,10 +2,10 @@ package io.skipbridge.hive;
 
 import io.skipbridge.hive.predicate.ScanFilter;
 import io.skipbridge.hive.wire.FileRequest;
-import io.skipbridge.hive.wire.FileSelection;
 import io.skipbridge.hive.wire.PlannerClient;
 import io.skipbridge.hive.wire.PlannerFailure;
 import io.skipbridge.hive.wire.ProtocolException;
+import io.skipbridge.hive.wire.SkippableFiles;
 import org.apache.hadoop.hive.serde2.ColumnProjectionUtils;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hive.common.util.HiveVersionInfo;
@@ -25,23 +25,23 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The planner's answer for a scan: asked once per query, table and predicate in this JVM, then kept.
+ * Caches the files that each scan may skip. The planner is asked once per query, table and predicate in this JVM.
  *
- * <p>Nothing that goes wrong here fails a query: the scan then reads all its files, and one warning says why and what mends it.
+ * <p>No failure here fails a query: the scan then reads all its files, and one warning tells the cause and the remedy.
  */
-final class Selections
+final class SkippableFilesCache
 {
-    static final Selections SHARED = new Selections(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
+    static final SkippableFilesCache SHARED = new SkippableFilesCache(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
 
-    private static final Logger log = LoggerFactory.getLogger(Selections.class);
+    private static final Logger log = LoggerFactory.getLogger(SkippableFilesCache.class);
     private static final int MAX_ANSWERS = 256;
     private static final int MAX_FILES = 2_000_000;
 
     private final CircuitBreaker breaker;
     // Oldest first. An answer stays true for ever, since it names files by size and time: only memory bounds the number.
-    private final Map<List<String>, FutureTask<FileSelection>> answers = new LinkedHashMap<>();
+    private final Map<List<String>, FutureTask<SkippableFiles>> answers = new LinkedHashMap<>();
 
-    Selections(CircuitBreaker breaker)
+    SkippableFilesCache(CircuitBreaker breaker)
     {
         this.breaker = breaker;
     }
@@ -52,28 +52,28 @@ final class Selections
      * @param byPosition the setting by which columns are found by their position in the file: what the index knows of a column's name then says
      * nothing; null where there is none
      */
-    FileSelection of(JobConf job, String byPosition)
+    SkippableFiles of(JobConf job, String byPosition)
     {
         String table = job.get("name", "");
         String planner = job.getTrimmed(Settings.PLANNER, "");
         try {
             if (!Settings.pruning(job)) {
-                return FileSelection.everything();
+                return SkippableFiles.nothing();
             }
             if (byPosition != null && job.getBoolean(byPosition, false)) {
                 log.info("skipbridge: {} is read without skipping files: {} is true", table, byPosition);
-                return FileSelection.everything();
+                return SkippableFiles.nothing();
             }
             String queryId = job.get("hive.query.id", "");
             String filter = ScanFilter.serialized(job);
             String document = filter.isEmpty() ? ScanFilter.document(job) : "";
             if (filter.isEmpty() && document.isEmpty()) {
-                return FileSelection.everything();
+                return SkippableFiles.nothing();
             }
             int dot = table.indexOf('.');
             if (dot < 1) {
                 log.debug("a scan without a table's name reads all files: '{}'", table);
-                return FileSelection.everything();
+                return SkippableFiles.nothing();
             }
             List<String> key = Arrays.asList(queryId, table, filter, document, planner);
             return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document));
@@ -84,14 +84,14 @@ final class Selections
         catch (Exception | LinkageError | StackOverflowError e) {
             failed(table, e.toString(), "build the jar for this version of Hive: skipbridge hive jar --hive-version " + version(), e);
         }
-        return FileSelection.everything();
+        return SkippableFiles.nothing();
     }
 
-    private FileSelection answer(List<String> key, Callable<FileSelection> ask)
+    private SkippableFiles answer(List<String> key, Callable<SkippableFiles> ask)
             throws Exception
     {
-        FutureTask<FileSelection> mine = new FutureTask<>(ask);
-        FutureTask<FileSelection> task;
+        FutureTask<SkippableFiles> mine = new FutureTask<>(ask);
+        FutureTask<SkippableFiles> task;
         synchronized (answers) {
             task = answers.putIfAbsent(key, mine);
         }
@@ -119,10 +119,10 @@ final class Selections
     {
         synchronized (answers) {
             long files = 0;
-            for (FutureTask<FileSelection> task : answers.values()) {
+            for (FutureTask<SkippableFiles> task : answers.values()) {
                 files += size(task);
             }
-            Iterator<FutureTask<FileSelection>> oldest = answers.values().iterator();
+            Iterator<FutureTask<SkippableFiles>> oldest = answers.values().iterator();
             while (answers.size() > 1 && (answers.size() > MAX_ANSWERS || files > MAX_FILES)) {
                 files -= size(oldest.next());
                 oldest.remove();
@@ -130,7 +130,7 @@ final class Selections
         }
     }
 
-    private static int size(FutureTask<FileSelection> task)
+    private static int size(FutureTask<SkippableFiles> task)
             throws InterruptedException
     {
         try {
@@ -141,24 +141,24 @@ final class Selections
         }
     }
 
-    private FileSelection ask(JobConf job, String table, String queryId, String document)
+    private SkippableFiles ask(JobConf job, String table, String queryId, String document)
     {
         InetSocketAddress address = Settings.planner(job);
         String planner = address.getHostString() + ":" + address.getPort();
         String ofTable = planner + "/" + table;
         if (document.isEmpty()) {
-            return FileSelection.everything();
+            return SkippableFiles.nothing();
         }
         if (breaker.open(planner) || breaker.open(ofTable)) {
             Hooks.COUNTERS.callsSpared.increment();
-            return FileSelection.everything();
+            return SkippableFiles.nothing();
         }
         int dot = table.indexOf('.');
         List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
         FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns);
         Hooks.COUNTERS.calls.increment();
         try {
-            FileSelection found = new PlannerClient(address, Settings.timeoutMillis(job)).selectFiles(request);
+            SkippableFiles found = new PlannerClient(address, Settings.timeoutMillis(job)).listSkippableFiles(request);
             breaker.succeeded(planner);
             breaker.succeeded(ofTable);
             found.notes().forEach(note -> log.info("skipbridge: {}: {}", table, note));
@@ -174,24 +174,24 @@ final class Selections
         }
         catch (PlannerFailure e) {
             // What another query may be answered is not closed to it.
-            broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.hint());
+            broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.remedy());
         }
-        return FileSelection.everything();
+        return SkippableFiles.nothing();
     }
 
-    private void broken(String what, String table, String why, String mend)
+    private void broken(String what, String table, String why, String remedy)
     {
         Hooks.COUNTERS.failures.increment();
         if (breaker.failed(what)) {
-            log.warn("skipbridge: {} is read without skipping files: {} -> {} (told again after 30 s)", table, why, mend);
+            log.warn("skipbridge: {} is read without skipping files: {} -> {} (told again after 30 s)", table, why, remedy);
         }
     }
 
-    private void failed(String table, String why, String mend, Throwable cause)
+    private void failed(String table, String why, String remedy, Throwable cause)
     {
         Hooks.COUNTERS.failures.increment();
         if (breaker.failed("hook/" + table)) {
-            log.warn("skipbridge: {} is read without skipping files: {} -> {}", table, why, mend, cause);
+            log.warn("skipbridge: {} is read without skipping files: {} -> {}", table, why, remedy, cause);
         }
     }
 

@@ -16,14 +16,14 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 
-/** The rows of a {@link KnownRows} as a page. */
-public final class AnswerPages
+/** Turns {@link AggregateRows} into a page. */
+public final class AggregatePages
 {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
-    private AnswerPages() {}
+    private AggregatePages() {}
 
-    public static ConnectorPageSource source(KnownRows known, List<ColumnHandle> columns)
+    public static ConnectorPageSource source(AggregateRows known, List<ColumnHandle> columns)
     {
         JsonNode rows;
         try {

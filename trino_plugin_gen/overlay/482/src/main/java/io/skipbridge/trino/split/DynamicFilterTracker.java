@@ -6,8 +6,8 @@ import io.trino.spi.predicate.TupleDomain;
 
 import java.util.concurrent.CountDownLatch;
 
-/** What joins will keep, as the engine tells it with each batch it asks for; it has waited itself before the first. */
-final class JoinFilter
+/** Keeps the dynamic filter that the engine hands over with each request for splits. The engine itself waits before the first one. */
+final class DynamicFilterTracker
 {
     private final CountDownLatch asked = new CountDownLatch(1);
     private volatile TupleDomain<ColumnHandle> offered = TupleDomain.all();

@@ -9,13 +9,13 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** What joins will keep, as far as the engine knows it yet; waited for at most a given time. */
-final class JoinFilter
+/** Waits for dynamic filters, at most a given time, and gives what the engine has collected of them so far. */
+final class DynamicFilterTracker
 {
     private final DynamicFilter filter;
     private final Duration wait;
 
-    JoinFilter(DynamicFilter filter, Duration wait)
+    DynamicFilterTracker(DynamicFilter filter, Duration wait)
     {
         this.filter = filter;
         this.wait = wait;

@@ -23,7 +23,7 @@ import static java.lang.Math.toIntExact;
 /**
  * Small files in memory, one behind the other as if they were one: one reader then goes through the row groups of all, and nothing is copied.
  */
-final class MemorySource
+final class ConcatenatedDataSource
         implements ParquetDataSource
 {
     private final ParquetDataSourceId id;
@@ -34,7 +34,7 @@ final class MemorySource
     private long end;
     private byte[] lastFile;
 
-    MemorySource(ParquetDataSourceId id, ChunkInflater inflater)
+    ConcatenatedDataSource(ParquetDataSourceId id, ChunkInflater inflater)
     {
         this.id = id;
         this.inflater = inflater;

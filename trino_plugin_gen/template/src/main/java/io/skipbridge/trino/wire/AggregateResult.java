@@ -1,9 +1,9 @@
 package io.skipbridge.trino.wire;
 
-/** What statistics say to a {@link Question}; {@code endpoint} is the process that holds the file set it is true of. */
-public record Answer(String endpoint, boolean enforced, boolean answered, String reason, String rows, long files)
+/** The planner's result of an {@link AggregateRequest}; {@code endpoint} is the process that holds the file set it is true of. */
+public record AggregateResult(String endpoint, boolean enforced, boolean answered, String reason, String rows, long files)
 {
-    static Answer read(BinaryReader reader)
+    static AggregateResult read(BinaryReader reader)
     {
         String endpoint = "";
         boolean enforced = false;
@@ -22,6 +22,6 @@ public record Answer(String endpoint, boolean enforced, boolean answered, String
                 default -> reader.skip();
             }
         }
-        return new Answer(endpoint, enforced, answered, reason, rows, files);
+        return new AggregateResult(endpoint, enforced, answered, reason, rows, files);
     }
 }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 
 /** Files of one schema that one reader goes through; tells which file a row number belongs to. */
-final class FileGroup
+final class CombinedFiles
 {
     private final ReadSchema schema;
     private final Optional<String> createdBy;
@@ -23,7 +23,7 @@ final class FileGroup
     private long rows;
     private long bytes;
 
-    FileGroup(ReadSchema schema, Optional<String> createdBy, ParquetDataSource source)
+    CombinedFiles(ReadSchema schema, Optional<String> createdBy, ParquetDataSource source)
     {
         this.schema = schema;
         this.createdBy = createdBy;
@@ -44,7 +44,7 @@ final class FileGroup
         files.add(file);
         constants.add(fileConstants);
         rowGroups.addAll(selected);
-        for (RowGroup group : footer.rowGroups()) {
+        for (RowGroupFooter group : footer.rowGroups()) {
             rows += group.rows();
         }
         bytes += file.size();
@@ -64,7 +64,7 @@ final class FileGroup
     /** Memory that the files' bytes take. */
     long heldBytes()
     {
-        return source instanceof MemorySource ? bytes : 0;
+        return source instanceof ConcatenatedDataSource ? bytes : 0;
     }
 
     int fileOfRow(long row)

@@ -2,8 +2,8 @@ package io.skipbridge.trino.wire;
 
 import java.util.List;
 
-/** What is asked of the planner's statistics; without aggregates and groups only whether they enforce the predicate. */
-public record Question(List<Aggregate> aggregates, List<String> groupBy, int maxWaitMillis)
+/** Aggregates that statistics may answer. Without aggregates and groups it asks only whether each file matches the predicate as a whole. */
+public record AggregateRequest(List<Aggregate> aggregates, List<String> groupBy, int maxWaitMillis)
 {
     /** {@code count}, {@code min} or {@code max} of a column; count of the empty name counts rows. */
     public record Aggregate(String function, String column)

@@ -13,12 +13,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-class TestFileSelection
+class TestSkippableFiles
 {
     @Test
     void aFileIsSkippedOnlyAsItWasKnown()
     {
-        FileSelection found = read(answer(1, false, 2, "file:///t/", files("p=1/a", "p=1/é")));
+        SkippableFiles found = read(answer(1, false, 2, "file:///t/", files("p=1/a", "p=1/é")));
         assertEquals(7, found.generation());
         assertEquals(2, found.size());
         assertTrue(found.skips("file:///t/p=1/é", 11, 101));
@@ -30,9 +30,9 @@ class TestFileSelection
     @Test
     void noneSkipsWhateverThereIs()
     {
-        FileSelection found = read(answer(1, true, 0, "", new byte[0]));
+        SkippableFiles found = read(answer(1, true, 0, "", new byte[0]));
         assertTrue(found.skipsAny() && found.skips("file:///new", 1, 1));
-        assertFalse(FileSelection.everything().skipsAny());
+        assertFalse(SkippableFiles.nothing().skipsAny());
     }
 
     @Test
@@ -72,9 +72,9 @@ class TestFileSelection
         }
     }
 
-    private static FileSelection read(byte[] struct)
+    private static SkippableFiles read(byte[] struct)
     {
-        return FileSelection.read(new FrameReader(struct));
+        return SkippableFiles.read(new FrameReader(struct));
     }
 
     /** Files with sizes 10, 11 ... and times 100, 101 ... */
@@ -97,13 +97,13 @@ class TestFileSelection
         return packed.put(text).array();
     }
 
-    private static byte[] answer(int protocol, boolean none, long skipped, String root, byte[] files)
+    private static byte[] answer(int protocol, boolean all, long skipped, String root, byte[] files)
     {
         byte[] text = root.getBytes(StandardCharsets.UTF_8);
         ByteBuffer struct = ByteBuffer.allocate(64 + text.length + files.length);
         struct.put(FrameReader.I32).putShort((short) 1).putInt(protocol);
         struct.put(FrameReader.I64).putShort((short) 2).putLong(7);
-        struct.put(FrameReader.BOOL).putShort((short) 3).put((byte) (none ? 1 : 0));
+        struct.put(FrameReader.BOOL).putShort((short) 3).put((byte) (all ? 1 : 0));
         struct.put(FrameReader.I64).putShort((short) 5).putLong(skipped);
         struct.put(FrameReader.STRING).putShort((short) 6).putInt(text.length).put(text);
         struct.put(FrameReader.STRING).putShort((short) 7).putInt(files.length).put(files);

@@ -1,0 +1,92 @@
+package io.skipbridge.trino.metadata;
+
+import io.airlift.log.Logger;
+import io.skipbridge.trino.BridgeSession;
+import io.skipbridge.trino.Planners;
+import io.skipbridge.trino.wire.AggregateRequest;
+import io.skipbridge.trino.wire.AggregateResult;
+import io.skipbridge.trino.wire.PlanRequest;
+import io.skipbridge.trino.wire.TableDescription;
+import io.trino.spi.TrinoException;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.SchemaTableName;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Asks the planner for statistics and aggregates, for the queries of one transaction. The engine repeats its requests while it plans, so each
+ * is sent once a query. All requests of a query about a table go to one process: the results are true of the file set that it holds.
+ */
+final class PlannerStatistics
+{
+    private static final Logger log = Logger.get(PlannerStatistics.class);
+
+    private record AggregateKey(String queryId, SchemaTableName table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy) {}
+
+    private record EstimateKey(String queryId, SchemaTableName table, ScanFilter filter) {}
+
+    private record ScanKey(String queryId, SchemaTableName table) {}
+
+    private final Planners planners;
+    private final String timeZone;
+    private final Map<AggregateKey, AggregateResult> results = new ConcurrentHashMap<>();
+    private final Map<EstimateKey, Optional<TableDescription>> estimates = new ConcurrentHashMap<>();
+    private final Map<ScanKey, String> endpoints = new ConcurrentHashMap<>();
+
+    PlannerStatistics(Planners planners, String timeZone)
+    {
+        this.planners = planners;
+        this.timeZone = timeZone;
+    }
+
+    /** Whether every row of every file that the filter leaves satisfies it. */
+    AggregateResult enforces(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    {
+        return aggregate(session, table, filter, List.of(), List.of());
+    }
+
+    /** A failure is no answer: the scan will meet it again, and tell. */
+    AggregateResult aggregate(ConnectorSession session, SchemaTableName table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy)
+    {
+        return results.computeIfAbsent(new AggregateKey(session.getQueryId(), table, filter, aggregates, groupBy), _ -> {
+            AggregateRequest wanted = new AggregateRequest(aggregates, groupBy, BridgeSession.metadataWaitMillis(session));
+            try {
+                AggregateResult result = planners.call(session.getQueryId(), endpoint(session, table), client -> client.aggregate(request(session, table, filter), wanted));
+                endpoints.putIfAbsent(new ScanKey(session.getQueryId(), table), result.endpoint());
+                log.debug("query %s: %s %s by %s: enforced %s, answered %s %s", session.getQueryId(), table, aggregates, groupBy, result.enforced(), result.answered(), result.reason());
+                return result;
+            }
+            catch (TrinoException e) {
+                log.debug(e, "query %s: no answer about %s", session.getQueryId(), table);
+                return new AggregateResult("", false, false, "FAILED", "", 0);
+            }
+        });
+    }
+
+    Optional<TableDescription> estimate(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    {
+        return estimates.computeIfAbsent(new EstimateKey(session.getQueryId(), table, filter), _ -> {
+            try {
+                return Optional.of(planners.call(session.getQueryId(), endpoint(session, table), client -> client.getStatistics(request(session, table, filter))));
+            }
+            catch (TrinoException e) {
+                log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table);
+                return Optional.empty();
+            }
+        });
+    }
+
+    private Optional<String> endpoint(ConnectorSession session, SchemaTableName table)
+    {
+        return Optional.ofNullable(endpoints.get(new ScanKey(session.getQueryId(), table))).filter(known -> !known.isEmpty());
+    }
+
+    private PlanRequest request(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    {
+        return new PlanRequest(table.getSchemaName(), table.getTableName(), session.getQueryId(), "", filter.written(), List.of(), OptionalLong.empty(), PlanRequest.zoneOption(timeZone));
+    }
+}
