@@ -92,7 +92,8 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
         The expression, and the texts of the parts that could not be expressed.
 
     Errors:
-        InvalidPredicate: the text does not parse; with the place and the words there.
+        InvalidPredicate: the text does not parse, with the place and the words there; or it holds
+            an aggregate, which no engine takes in a WHERE clause.
 
     >>> parse_where("reverse(name) = 'X' AND day < 5")[1]
     ("REVERSE(name) = 'X'",)
@@ -105,7 +106,9 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
         )
     try:
         parser = _Parser(dialect)
-        expression = parser.condition(_tree(text, dialect))
+        tree = _tree(text, dialect)
+        _refuse_aggregates(tree, dialect)
+        expression = parser.condition(tree)
     except RecursionError:
         raise InvalidPredicate("the condition is nested too deeply", "simplify it") from None
     return expression, tuple(dict.fromkeys(parser.dropped))
@@ -137,6 +140,16 @@ def _tree(text: str, dialect: str) -> exp.Expression:
     except (TokenError, SqlglotError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidPredicate(f"{words[:200]!r} does not parse: {reason}", _QUOTES) from None
+
+
+def _refuse_aggregates(tree: exp.Expression, dialect: str) -> None:
+    """Errors: InvalidPredicate where one, or a window function, is in no query of its own."""
+    for found in tree.find_all(exp.AggFunc):
+        if not found.find_ancestor(exp.Query):
+            raise InvalidPredicate(
+                f"{found.sql(dialect=dialect)} looks at several rows, and a condition at one",
+                "give what stands after WHERE alone, without HAVING",
+            )
 
 
 _QUOTES = (
