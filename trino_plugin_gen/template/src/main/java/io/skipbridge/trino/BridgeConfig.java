@@ -13,7 +13,7 @@ import java.util.TreeSet;
 
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
 
-/** The catalog's properties. An unknown one is an error that names the nearest known. */
+/** The catalog's properties. An unknown property is an error that names the nearest known one. */
 public record BridgeConfig(
         List<PlannerAddress> planners,
         java.time.Duration plannerTimeout,
@@ -51,7 +51,7 @@ public record BridgeConfig(
                 Map.copyOf(fileSystem));
     }
 
-    /** Without values of the file system's properties: secrets are among them. */
+    /** Leaves out the values of the file system's properties, since some are secrets. */
     @Override
     public String toString()
     {
@@ -79,7 +79,7 @@ public record BridgeConfig(
         }
     }
 
-    /** The zone's id, UTC for whatever is the same; that of the JVM by default, as in Trino's hive connector. */
+    /** The zone's id, with UTC for all its aliases. The default is the JVM's zone, as in Trino's hive connector. */
     private static String timeZone(String own, String hives)
     {
         if (own != null && hives != null && !own.strip().equals(hives.strip())) {

@@ -19,7 +19,7 @@ public class BridgeConnectorFactory
     @Override
     public Connector create(String catalogName, Map<String, String> properties, ConnectorContext context)
     {
-        // a plugin of another release loads and fails at query time, with an AbstractMethodError
+        // without this check a plugin of another release loads, then fails at query time with an AbstractMethodError
         Versions.checkStrictSpiVersionMatch(context, this);
         return new BridgeConnector(BridgeConfig.parse(properties), context);
     }

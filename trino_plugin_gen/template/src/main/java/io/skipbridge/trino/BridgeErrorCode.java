@@ -9,7 +9,7 @@ import static io.trino.spi.ErrorType.EXTERNAL;
 import static io.trino.spi.ErrorType.INTERNAL_ERROR;
 import static io.trino.spi.ErrorType.USER_ERROR;
 
-/** The connector's own errors. A planner's error keeps its name and category under one of its number range. */
+/** The connector's own errors. A planner's error keeps its name and category; its number is in a range of its own. */
 public enum BridgeErrorCode
         implements ErrorCodeSupplier
 {

@@ -4,7 +4,7 @@ import io.trino.spi.connector.ConnectorTransactionHandle;
 
 import java.util.UUID;
 
-/** Reads only; a transaction is the scope of the metadata's memory. */
+/** A read-only transaction. Metadata is cached for its duration. */
 public record BridgeTransaction(UUID id)
         implements ConnectorTransactionHandle
 {}

@@ -1,6 +1,6 @@
 package io.skipbridge.trino;
 
-/** The name in {@code connector.name}; the generator renames it here and nowhere else. */
+/** The value of {@code connector.name}. The generator renames it only here. */
 final class ConnectorName
 {
     static final String NAME = "skipbridge";

@@ -15,11 +15,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The planner processes of a catalog: one is chosen per query, and its endpoint is kept for the plan it opened. */
+/** The planner processes of a catalog. One is chosen per query; the calls of a plan go to the process that opened it. */
 public final class Planners
         implements Closeable
 {
-    /** One call; it may be made again on another process. */
+    /** One call, which may be repeated on another process. */
     public interface Call<T>
     {
         T on(PlannerClient client)
@@ -41,7 +41,7 @@ public final class Planners
         return clients.computeIfAbsent(address, key -> new PlannerClient(key, timeout));
     }
 
-    /** The process that opened a plan; its own word for its endpoint, or the one that was asked if it gave none. */
+    /** The process that opened a plan: the endpoint that it named, or else the process that was called. */
     public PlannerClient endpoint(String endpoint, PlannerClient asked)
     {
         try {
@@ -52,13 +52,13 @@ public final class Planners
         }
     }
 
-    /** Calls the query's process, and the others in turn if nobody answers there. */
+    /** Calls the query's process, then the others in turn if it does not reply. */
     public <T> T call(String queryId, Call<T> call)
     {
         return call(queryId, Optional.empty(), call);
     }
 
-    /** Calls the process that already answered for the query, if one did; then as without. */
+    /** Calls the process that replied to the query before, if any, then the others in turn. */
     public <T> T call(String queryId, Optional<String> endpoint, Call<T> call)
     {
         int first = Math.floorMod(queryId.hashCode(), addresses.size());

@@ -7,9 +7,9 @@ import static java.util.Objects.requireNonNull;
 /**
  * The rows of an aggregation that statistics answered.
  *
- * @param columns what each value of a row is: grouping columns, then aggregates
+ * @param columns of each row: grouping columns, then aggregates
  * @param rows JSON, {@code [[…], …]}, with values as in docs/reference/predicates.md
- * @param text for EXPLAIN
+ * @param text shown by EXPLAIN
  */
 public record AggregateRows(List<BridgeColumnHandle> columns, String rows, int rowCount, String text)
 {

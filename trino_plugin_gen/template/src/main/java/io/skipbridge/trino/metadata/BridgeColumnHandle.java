@@ -8,7 +8,7 @@ import static io.trino.spi.type.TimestampWithTimeZoneType.TIMESTAMP_TZ_MILLIS;
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static java.util.Objects.requireNonNull;
 
-/** A column; {@code ordinal} is a partition key's place among the keys, 0 otherwise. */
+/** A column. The {@code ordinal} of a partition key is its position among the keys; that of other columns is 0. */
 public record BridgeColumnHandle(String name, Type type, ColumnKind kind, int ordinal)
         implements ColumnHandle
 {
@@ -24,7 +24,7 @@ public record BridgeColumnHandle(String name, Type type, ColumnKind kind, int or
         requireNonNull(kind, "kind is null");
     }
 
-    /** A column of an answer: it has no values in files. */
+    /** A column of an aggregation, which has no values in files. */
     static BridgeColumnHandle computed(String name, Type type)
     {
         return new BridgeColumnHandle(name, type, ColumnKind.DATA, 0);

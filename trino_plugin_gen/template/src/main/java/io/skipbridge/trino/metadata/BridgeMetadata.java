@@ -41,7 +41,7 @@ import java.util.function.UnaryOperator;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
-/** One transaction's view of the planner's catalog: a table is asked for once, whatever the engine's planning does. */
+/** The planner's catalog as one transaction sees it. Each table is requested once, however often the engine asks. */
 public class BridgeMetadata
         implements ConnectorMetadata
 {
@@ -52,7 +52,7 @@ public class BridgeMetadata
     private final Pushdown pushdown;
     private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
 
-    /** @param timeZone in which timestamps that are kept in UTC are read */
+    /** @param timeZone in which UTC timestamps are read */
     public BridgeMetadata(Planners planners, TypeManager types, String timeZone)
     {
         this.planners = planners;
@@ -89,7 +89,7 @@ public class BridgeMetadata
                 getView(session, name).ifPresent(view -> views.put(name, view));
             }
             catch (TrinoException e) {
-                // one that is refused, of Hive for instance, must not hide the others
+                // a view that is refused, such as one of Hive, must not hide the others
             }
         }
         return views;
@@ -177,7 +177,7 @@ public class BridgeMetadata
                         .ifPresent(relations::add);
             }
             catch (TrinoException e) {
-                // one table the planner refuses must not hide the others from information_schema
+                // a table that the planner refuses must not hide the others from information_schema
             }
         }
         return relations.iterator();

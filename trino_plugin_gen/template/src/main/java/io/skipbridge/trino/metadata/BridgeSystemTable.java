@@ -15,7 +15,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** What the planner knows of a table's files, partitions or indexes, drawn page by page. */
+/** A system table of the planner: the files, partitions or indexes of a table, fetched page by page. */
 final class BridgeSystemTable
         implements SystemTable
 {

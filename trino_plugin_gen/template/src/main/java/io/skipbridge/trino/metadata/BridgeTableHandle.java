@@ -17,7 +17,7 @@ import static java.util.Objects.requireNonNull;
  * @param filter skips files; the engine evaluates it too, unless it is enforced
  * @param enforced whether every row of every planned file satisfies {@code filter}, so that the engine dropped it
  * @param unenforcedConstraint arrived after {@code filter} was enforced: it skips files, and the engine evaluates it
- * @param timeZone in which timestamps that are kept in UTC are read, INT96 among them
+ * @param timeZone in which UTC timestamps are read, INT96 among them
  * @param limit number of rows that suffice where nothing else filters the scan; with {@code order} the first of them
  * @param planner the process that holds the file set of this query
  * @param aggregateRows the result of an aggregation, so that no file is read
@@ -68,19 +68,19 @@ public record BridgeTableHandle(
         return new SchemaTableName(schemaName, tableName);
     }
 
-    /** All that is known of the rows wanted. */
+    /** The whole known predicate. */
     public TupleDomain<BridgeColumnHandle> predicate()
     {
         return filter.domains().intersect(unenforcedConstraint.domains());
     }
 
-    /** Whether the engine filters none of the rows that the scan gives it. */
+    /** Whether the engine keeps every row of the scan. */
     public boolean whole()
     {
         return unenforcedConstraint.isAll() && (enforced || filter.isAll());
     }
 
-    /** Whether the scan gives more than rows of files as they are. */
+    /** Whether the scan has taken over a limit or an aggregation. */
     public boolean reduced()
     {
         return limit.isPresent() || aggregateRows.isPresent();

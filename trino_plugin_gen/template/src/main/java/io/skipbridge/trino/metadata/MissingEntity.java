@@ -3,7 +3,7 @@ package io.skipbridge.trino.metadata;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.trino.spi.TrinoException;
 
-/** Tells "there is no such table" from every other failure: the engine has its own words for it. */
+/** Tells a missing schema or table from other failures: the engine reports these itself. */
 final class MissingEntity
 {
     private MissingEntity() {}

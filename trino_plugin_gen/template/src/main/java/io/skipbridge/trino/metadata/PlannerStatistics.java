@@ -43,13 +43,13 @@ final class PlannerStatistics
         this.timeZone = timeZone;
     }
 
-    /** Whether every row of every file that the filter leaves satisfies it. */
+    /** Asks whether every row of every remaining file satisfies the filter. */
     AggregateResult enforces(ConnectorSession session, SchemaTableName table, ScanFilter filter)
     {
         return aggregate(session, table, filter, List.of(), List.of());
     }
 
-    /** A failure is no answer: the scan will meet it again, and tell. */
+    /** After a failure the result is empty: the scan meets the failure again and reports it. */
     AggregateResult aggregate(ConnectorSession session, SchemaTableName table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy)
     {
         return results.computeIfAbsent(new AggregateKey(session.getQueryId(), table, filter, aggregates, groupBy), _ -> {

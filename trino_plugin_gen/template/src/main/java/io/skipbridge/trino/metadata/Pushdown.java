@@ -41,7 +41,7 @@ final class Pushdown
         this.statistics = statistics;
     }
 
-    /** Conjoins; a repeated call changes nothing and ends the engine's loop. */
+    /** Conjoins the constraint. A repeated call changes nothing, which ends the engine's loop. */
     Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, BridgeTableHandle table, Constraint constraint)
     {
         if (table.reduced()) {

@@ -10,7 +10,7 @@ import java.util.TreeSet;
 
 import static java.util.Objects.requireNonNull;
 
-/** A conjunction of {@code domains} and of {@code conjuncts}, which are expressions in their wire form, in one order. */
+/** The conjunction of {@code domains} and {@code conjuncts}. Conjuncts are expressions in wire form, sorted. */
 public record ScanFilter(TupleDomain<BridgeColumnHandle> domains, List<String> conjuncts)
 {
     public static final ScanFilter ALL = new ScanFilter(TupleDomain.all(), List.of());
@@ -40,7 +40,7 @@ public record ScanFilter(TupleDomain<BridgeColumnHandle> domains, List<String> c
         return new ScanFilter(domains.intersect(other.domains), List.copyOf(together));
     }
 
-    /** As the planner reads it; empty for no filter. */
+    /** The wire form; empty without a filter. */
     public String written()
     {
         return PredicateWriter.write(domains, conjuncts);

@@ -25,7 +25,7 @@ import static io.trino.spi.type.DateTimeEncoding.packDateTimeWithZone;
 import static io.trino.spi.type.TimeZoneKey.UTC_KEY;
 import static io.trino.spi.type.TimestampWithTimeZoneType.TIMESTAMP_TZ_MILLIS;
 
-/** Rows of a system table; holds one page of them at a time. */
+/** Reads the rows of a system table; holds one page at a time. */
 final class SystemCursor
         implements RecordCursor
 {
@@ -164,7 +164,7 @@ final class SystemCursor
             client.closePlan(plan.handle());
         }
         catch (IOException | BridgeFailure | ProtocolException e) {
-            // it expires by itself
+            // the plan expires by itself
         }
         plan = null;
         finished = true;

@@ -13,7 +13,7 @@ import static io.trino.spi.type.BooleanType.BOOLEAN;
 import static io.trino.spi.type.TimestampWithTimeZoneType.TIMESTAMP_TZ_MILLIS;
 import static io.trino.spi.type.VarcharType.VARCHAR;
 
-/** The tables behind a table: {@code "name$files"} and so on; columns as the planner sends them. */
+/** A system table, such as {@code "name$files"}, with its columns in the order of the wire. */
 enum SystemTableKind
 {
     FILES(
@@ -55,13 +55,13 @@ enum SystemTableKind
         return columns;
     }
 
-    /** As the planner calls it. */
+    /** The kind's name on the wire. */
     String word()
     {
         return name().toLowerCase(Locale.ENGLISH);
     }
 
-    /** The kind that a name ends in, if it does. */
+    /** The kind that a table name ends with, if any. */
     static Optional<SystemTableKind> of(SchemaTableName name)
     {
         for (SystemTableKind kind : values()) {

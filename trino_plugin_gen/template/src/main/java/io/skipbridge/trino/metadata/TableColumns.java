@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** A described table in the engine's words: its handles by name, the hidden columns last. */
+/** A table's columns as the engine takes them: handles by name, hidden columns last. */
 record TableColumns(TableDescription description, Map<String, BridgeColumnHandle> handles, List<ColumnMetadata> metadata, Optional<ConnectorViewDefinition> view)
 {
     private static final List<BridgeColumnHandle> HIDDEN = List.of(

@@ -10,7 +10,7 @@ import io.trino.spi.statistics.TableStatistics;
 import java.util.Map;
 import java.util.OptionalDouble;
 
-/** The planner's numbers for the optimiser; a number that makes no sense is unknown. */
+/** Converts the planner's estimates for the optimiser. An impossible number becomes unknown. */
 final class TableStatisticsReader
 {
     private TableStatisticsReader() {}

@@ -16,7 +16,7 @@ import java.util.Optional;
 
 import static io.trino.spi.StandardErrorCode.INVALID_VIEW;
 
-/** Reads the JSON that Trino keeps of a view in a metastore. */
+/** Reads the JSON that Trino stores for a view in the metastore. */
 final class ViewReader
 {
     private static final ObjectMapper MAPPER = new ObjectMapper();

@@ -10,7 +10,7 @@ import io.trino.spi.type.Type;
 
 import java.util.List;
 
-/** One column's domain. More than {@link #MAX_RANGES} ranges become their span: a superset, which prunes less and loses nothing, but enforces nothing. */
+/** Writes one column's domain. More than {@link #MAX_RANGES} ranges become their span: a superset prunes less and loses no row, but it cannot be enforced. */
 final class DomainWriter
 {
     static final int MAX_RANGES = 10_000;
@@ -48,7 +48,7 @@ final class DomainWriter
         return json.close('}').toString();
     }
 
-    /** Whether less is written than the domain says. */
+    /** Whether the written domain is a superset of the given one. */
     static boolean weakened(Domain domain)
     {
         return domain.getValues() instanceof SortedRangeSet set && !set.isAll() && set.getRangeCount() > MAX_RANGES;

@@ -17,12 +17,12 @@ import java.util.Optional;
 import static io.trino.spi.expression.StandardFunctions.AND_FUNCTION_NAME;
 
 /**
- * Writes the engine's expressions as they are; what it has no word for is written as {@code {"opaque": …}}, in place, so that the planner
- * knows on which side of an OR or NOT something is missing.
+ * Writes the engine's expressions unchanged. An expression without a wire form becomes {@code {"opaque": …}} in its place, so that the
+ * planner knows which side of an OR or NOT is missing.
  */
 public final class ExpressionWriter
 {
-    /** The planner takes a little more; what is nested deeper prunes nothing. */
+    /** The planner accepts slightly deeper expressions; a deeper one prunes nothing. */
     static final int MAX_DEPTH = 140;
     private static final int MAX_TEXT = 1 << 20;
     private static final int MAX_OPAQUE = 200;
@@ -35,7 +35,7 @@ public final class ExpressionWriter
         this.assignments = assignments;
     }
 
-    /** The conjuncts of an expression, each in its wire form; TRUE has none. */
+    /** The conjuncts of an expression in wire form; TRUE has none. */
     public static List<String> conjuncts(ConnectorExpression expression, Map<String, ColumnHandle> assignments)
     {
         List<String> texts = new ArrayList<>();
@@ -88,7 +88,7 @@ public final class ExpressionWriter
                 value.raw("null");
             }
             else if (constant.getType().getBaseName().equals(JSON_PATH)) {
-                // Its class is the engine's own; as text it is the path that the query wrote.
+                // The class is internal to the engine; its text is the path in the query.
                 value.string(constant.getValue().toString());
                 type = "varchar";
             }

@@ -1,6 +1,6 @@
 package io.skipbridge.trino.predicate;
 
-/** Appends JSON to a text; the caller keeps the structure right. */
+/** Appends JSON to a text. The caller is responsible for its structure. */
 final class JsonText
 {
     private final StringBuilder text = new StringBuilder();
@@ -37,7 +37,7 @@ final class JsonText
         return this;
     }
 
-    /** A number, true, false, null, or JSON written before. */
+    /** Appends a number, true, false, null, or finished JSON. */
     JsonText raw(String json)
     {
         separate();

@@ -1,6 +1,6 @@
 package io.skipbridge.trino.predicate;
 
-/** The wire form has no word for a part of the predicate; the caller leaves that part out and says so. */
+/** A part of the predicate has no wire form. The caller leaves that part out and names it. */
 final class NotWritable
         extends Exception
 {

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** The document of docs/reference/predicates.md: domains and expressions, conjoined; what was left out is named. */
+/** Writes the document of docs/reference/predicates.md: the conjunction of domains and expressions, and the names of the parts left out. */
 public final class PredicateWriter
 {
     private PredicateWriter() {}

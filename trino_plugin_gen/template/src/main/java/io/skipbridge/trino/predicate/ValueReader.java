@@ -25,7 +25,7 @@ import static io.trino.spi.type.TimeZoneKey.UTC_KEY;
 import static io.trino.spi.type.TinyintType.TINYINT;
 import static io.trino.spi.type.VarbinaryType.VARBINARY;
 
-/** The engine's native value of a JSON value as {@link ValueWriter} writes it; NULL is null. */
+/** Reads values that {@link ValueWriter} wrote into the engine's native form; NULL is null. */
 public final class ValueReader
 {
     private ValueReader() {}

@@ -29,10 +29,10 @@ import static io.trino.spi.type.VarbinaryType.VARBINARY;
 import static java.lang.Math.toIntExact;
 
 /**
- * The exact JSON of a value in the engine's native form.
+ * Writes a value in the engine's native form as exact JSON.
  *
- * <p>Law: two values of a type have the same JSON only if they are the same value; a value that cannot be written so is refused with
- * {@link NotWritable}, never rounded.
+ * <p>Law: two values of a type have the same JSON only if they are equal. A value without exact JSON is refused with {@link NotWritable}, never
+ * rounded.
  */
 final class ValueWriter
 {
@@ -98,7 +98,7 @@ final class ValueWriter
         return type == BIGINT || type == INTEGER || type == SMALLINT || type == TINYINT;
     }
 
-    /** JSON has only Unicode; bytes that are not would come back as other bytes. */
+    /** JSON has only Unicode: other bytes would not be read back unchanged. */
     private static String text(Slice value)
             throws NotWritable
     {

@@ -8,8 +8,8 @@ import io.trino.spi.connector.ConnectorSplit;
 import java.util.List;
 
 /**
- * Several files in one split. On the coordinator it is a view into the planner's batch, packed when it is sent; on a worker it is the packed
- * bytes, unpacked when it is read.
+ * A split of several files. On the coordinator it is a view into the planner's batch, which is packed when it is sent. On a worker it is the
+ * packed bytes, which are unpacked when the split is read.
  */
 public final class BridgeSplit
         implements ConnectorSplit
@@ -30,7 +30,7 @@ public final class BridgeSplit
         this.weightThousandths = columns.weightThousandths(ordinal);
     }
 
-    /** A split without files, for a table whose rows the handle itself holds. */
+    /** A split without files, for a table handle that holds the rows itself. */
     static BridgeSplit empty()
     {
         return new BridgeSplit(PackedFiles.none(), 1000);

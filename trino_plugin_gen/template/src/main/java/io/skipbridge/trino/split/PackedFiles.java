@@ -16,14 +16,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * One split's files as bytes, for the way to the worker: the partitions it names, then per file the range, size, time, partition and the part
- * of its path that differs from the path before.
+ * Encodes the files of a split as bytes for the worker. First come the partitions, then for each file its range, size, time, partition and
+ * the part of its path that differs from the previous path.
  */
 final class PackedFiles
 {
     private PackedFiles() {}
 
-    /** No partition, no file. */
+    /** The encoding of no partition and no file. */
     static byte[] none()
     {
         return new byte[2 * Integer.BYTES];

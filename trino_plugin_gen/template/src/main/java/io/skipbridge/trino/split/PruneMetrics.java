@@ -11,7 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 
-/** The planner's PruneReport as the engine's counters: files in all, files kept, and what each stage kept. */
+/** Turns the planner's PruneReport into engine metrics: total files, kept files, and the counts of each stage. */
 final class PruneMetrics
 {
     private static final ObjectMapper MAPPER = new ObjectMapper();

@@ -17,14 +17,14 @@ import java.util.OptionalLong;
  * One scan's request to the planner: the table, the known predicate and the number of workers.
  *
  * @param unenforcedConstraint a predicate beside the enforced one; it skips more files
- * @param planner the process that answered for this query before
+ * @param planner the process that replied to this query before
  */
 record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<String> planner)
 {
     /**
      * Nothing that the engine puts between a top-N and its scan takes away one of the first rows.
      *
-     * @param joined whether joins may filter the scan: then no number of its rows suffices
+     * @param joined whether joins may filter the scan. Then no number of its rows suffices
      */
     static ScanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint, boolean joined)
     {

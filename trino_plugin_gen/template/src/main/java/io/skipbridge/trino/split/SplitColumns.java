@@ -10,9 +10,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 
 /**
- * A batch's columns, read in place: S splits over F files, in the layout of bridge.thrift.
+ * Reads the columns of a batch in place: S splits over F files, in the layout of bridge.thrift.
  *
- * <p>The constructor checks every offset, so that the accessors cannot leave the payload.
+ * <p>The constructor checks every offset, so that no accessor reads outside the payload.
  */
 public final class SplitColumns
 {

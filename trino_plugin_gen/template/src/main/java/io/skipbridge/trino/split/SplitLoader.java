@@ -18,10 +18,11 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Runs one plan from opening to its last batch, on a thread of its own, into a {@link SplitQueue}.
+ * Loads all batches of one plan into a {@link SplitQueue}, on a thread of its own.
  *
- * <p>Exactly once: a batch is asked for by its token, which the planner answers alike until the next token is asked for, so a broken connection
- * is mended by asking again. A plan the planner no longer knows is opened anew only while the queue was given nothing.
+ * <p>Each split arrives exactly once. The loader requests a batch by its token, and the planner repeats a batch until the next token is
+ * requested. So after a broken connection the loader requests the same batch again. It reopens a lost plan only if the queue has received
+ * nothing of it.
  */
 final class SplitLoader
         implements Runnable

@@ -10,14 +10,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 
 /**
- * Between the thread that loads batches and the engine that drains them.
+ * A bounded queue between the thread that loads batches and the engine that drains them.
  *
- * <p>States: open, then ended, failed or closed. A failure is recorded before any end can be seen, and {@link #finished} is never true while a
- * failure is there: the engine takes "finished" as the whole truth, and rows would be missing in silence.
+ * <p>It is open, then ended, failed or closed. {@link #finished} is never true after a failure: the engine would return a result with rows
+ * missing.
  */
 final class SplitQueue
 {
-    /** What is taken from the queue; {@code last} says that nothing follows. */
+    /** Splits taken from the queue; {@code last} says that none follow. */
     record Drained(List<ConnectorSplit> splits, boolean last) {}
 
     private final int maxBufferedSplits;
@@ -34,7 +34,7 @@ final class SplitQueue
         this.maxBufferedSplits = maxBufferedSplits;
     }
 
-    /** Waits while the queue is full; false if it was closed meanwhile. Called by the loader only. */
+    /** Waits while the queue is full. Returns false if the queue was closed. Only the loader calls it. */
     boolean awaitRoom()
             throws InterruptedException
     {
@@ -87,9 +87,9 @@ final class SplitQueue
     }
 
     /**
-     * Completes when something can be drained; fails with the loader's failure itself, whatever is still buffered.
+     * Completes when there are splits, or none will follow. Fails with the loader's failure, even if splits are still buffered.
      *
-     * @param form what the engine wants of it
+     * @param form converts the splits to what the engine expects
      */
     <T> CompletableFuture<T> drain(int max, Function<Drained, T> form)
     {

@@ -2,7 +2,7 @@ package io.skipbridge.trino.wire;
 
 import static java.util.Objects.requireNonNull;
 
-/** An error the planner declared, as it named it. */
+/** An error that the planner reported, with its code and remedy. */
 public final class BridgeFailure
         extends Exception
 {

@@ -46,7 +46,7 @@ final class Connection
         return ++sequence;
     }
 
-    /** Sends one frame and returns the whole reply; the caller decodes it when the connection is in step again. */
+    /** Sends one frame and returns the whole reply. The connection is then ready for the next call. */
     ByteBuffer call(byte[] frame)
             throws IOException
     {
@@ -70,7 +70,7 @@ final class Connection
             socket.close();
         }
         catch (IOException e) {
-            // nothing depends on a socket that is given up
+            // the socket is given up, so a failure to close it changes nothing
         }
     }
 }

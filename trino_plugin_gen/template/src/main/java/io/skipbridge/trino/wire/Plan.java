@@ -2,7 +2,7 @@ package io.skipbridge.trino.wire;
 
 import java.util.List;
 
-/** An open plan: its handle, and the process that holds it. */
+/** An open plan: its handle and the process that holds it. */
 public record Plan(String handle, String endpoint, long generation, String freshness, List<String> dropped)
 {
     static Plan read(BinaryReader reader)

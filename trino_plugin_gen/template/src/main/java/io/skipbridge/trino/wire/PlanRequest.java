@@ -5,10 +5,10 @@ import java.util.Map;
 import java.util.OptionalLong;
 
 /**
- * What a scan asks of the planner.
+ * A scan's request for a plan.
  *
  * @param order with a limit: the first rows in this order are wanted, not any
- * @param enforced the engine dropped its own filter, as the planner's answer allowed
+ * @param enforced whether the engine dropped its own filter, because the planner said that it enforces the predicate
  */
 public record PlanRequest(
         String schemaName,
@@ -37,7 +37,7 @@ public record PlanRequest(
         this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false);
     }
 
-    /** Options of a scan that reads timestamps kept in UTC in this zone; UTC itself is not told. */
+    /** Options of a scan that reads UTC timestamps in this zone. For UTC there are none. */
     public static Map<String, String> zoneOption(String timeZone)
     {
         return timeZone.equals("UTC") ? Map.of() : Map.of(TIME_ZONE, timeZone);

@@ -3,7 +3,7 @@ package io.skipbridge.trino.wire;
 import java.util.ArrayList;
 import java.util.List;
 
-/** host:port of a planner process; IPv6 hosts stand in brackets. */
+/** The host and port of a planner process. An IPv6 host is written in brackets. */
 public record PlannerAddress(String host, int port)
 {
     public static PlannerAddress parse(String text)

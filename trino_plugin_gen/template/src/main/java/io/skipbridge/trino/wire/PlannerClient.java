@@ -11,10 +11,10 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 
 /**
- * Calls one planner process. Safe for many threads: idle connections are kept, each call owns one.
+ * Calls one planner process. Threads may share a client: each call has a connection of its own, and idle connections are kept.
  *
- * <p>A call that fails on a kept connection (the planner was restarted meanwhile) is sent once more on a new one: every method of the service
- * may be repeated. An {@link IOException} means that nobody answered; a {@link BridgeFailure} is the planner's own answer.
+ * <p>A call that fails on a kept connection is sent once more on a new one, since the planner may have restarted. Every method of the service
+ * may be repeated. An {@link IOException} means that no planner replied; a {@link BridgeFailure} is the planner's reply.
  */
 public final class PlannerClient
         implements Closeable
@@ -48,14 +48,14 @@ public final class PlannerClient
         return call("list_tables", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
     }
 
-    /** Those among the tables that are views. */
+    /** The views among the tables. */
     public List<String> listViews(String schemaName)
             throws IOException, BridgeFailure
     {
         return call("list_views", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
     }
 
-    /** Describes a table; the planner begins to list it for the query's scans. */
+    /** Describes a table. The planner starts to list its files for the scans of the query. */
     public TableDescription getTable(String queryId, String schemaName, String tableName)
             throws IOException, BridgeFailure
     {
@@ -107,7 +107,7 @@ public final class PlannerClient
         }, WireType.STRUCT, AggregateResult::read);
     }
 
-    /** The table with estimates for the rows that the request's predicate leaves. */
+    /** The table with estimates for the rows that match the request's predicate. */
     public TableDescription getStatistics(PlanRequest request)
             throws IOException, BridgeFailure
     {

@@ -1,6 +1,6 @@
 package io.skipbridge.trino.wire;
 
-/** The planner's bytes are not what the protocol says: another program or another version answers there. */
+/** The bytes of a reply do not follow the protocol: another program or another version replied. */
 public final class ProtocolException
         extends RuntimeException
 {

@@ -2,7 +2,7 @@ package io.skipbridge.trino.wire;
 
 import java.util.function.Function;
 
-/** The answer to one call: a result, a declared failure, or Thrift's own exception. */
+/** Reads the reply to one call: a result, a failure that the service declares, or Thrift's own exception. */
 final class Reply
 {
     private static final int REPLY = 2;

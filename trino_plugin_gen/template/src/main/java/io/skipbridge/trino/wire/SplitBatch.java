@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** One answer to {@code next_splits}; the payload's layout is told in bridge.thrift and read by {@code SplitColumns}. */
+/** One reply to {@code next_splits}. bridge.thrift describes the layout of the payload; {@code SplitColumns} reads it. */
 public record SplitBatch(
         long nextToken,
         boolean finished,

@@ -2,7 +2,7 @@ package io.skipbridge.trino.wire;
 
 import java.util.List;
 
-/** Some rows of a system table: a JSON list for each column. */
+/** A page of rows of a system table: a JSON list for each column. */
 public record SystemPage(long nextToken, boolean finished, int rowCount, List<String> columns)
 {
     static SystemPage read(BinaryReader reader)

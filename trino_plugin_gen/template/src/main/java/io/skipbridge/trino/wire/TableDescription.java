@@ -8,7 +8,7 @@ import java.util.OptionalDouble;
 /**
  * One table as the planner describes it: data columns, then partition keys.
  *
- * @param view the JSON of a view that Trino made; then nothing else but comment and owner is told
+ * @param view the JSON of a view that Trino made. Besides it a view has only comment and owner
  */
 public record TableDescription(
         String schemaName,

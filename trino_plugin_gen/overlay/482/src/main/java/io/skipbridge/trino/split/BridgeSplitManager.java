@@ -15,7 +15,7 @@ import io.trino.spi.connector.FixedSplitSource;
 
 import java.util.Set;
 
-/** Opens a plan per scan and starts its loader; the engine is answered at once. */
+/** Opens a plan per scan and starts its loader, without waiting for either. */
 public class BridgeSplitManager
         implements ConnectorSplitManager
 {
