@@ -40,6 +40,7 @@ lint: setup
 
 # The documentation as a site, in build/site; --strict fails on a broken link or a page that is in no menu.
 docs: setup
+	$(BIN)/python docs/reference/generate.py
 	$(BIN)/mkdocs build --strict
 
 unit: setup

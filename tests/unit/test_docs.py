@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from bridge.errors import all_errors
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("bridge", "docs", "docker", "hive_hooks", "tests", "trino_plugin_gen")
@@ -32,3 +36,47 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def test_settings_and_commands_are_those_of_the_code() -> None:
+    """`make docs` writes both pages."""
+    for path, text in runpy.run_path(str(ROOT / "docs/reference/generate.py"))["pages"]().items():
+        assert path.read_text() == text, f"{path.name} is out of date: run `make docs`"
+
+
+def test_every_error_is_told_with_its_category() -> None:
+    for path in (ROOT / "bridge").rglob("*.py"):
+        if re.search(r'^    code = "', path.read_text(), re.M):
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    words = {"EXTERNAL": "external", "INSUFFICIENT_RESOURCES": "resources"}
+    words |= {"USER_ERROR": "user", "INTERNAL_ERROR": "internal"}
+    ours = [e for e in all_errors().values() if e.__module__.startswith("bridge.")]
+    known = {(e.code, words[e.category.value], "yes" if e.retryable else "no") for e in ours}
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (yes|no) \|", page("reference/errors.md"), re.M)
+    assert set(rows) == known
+
+
+@pytest.mark.parametrize(
+    ("source", "pattern", "name"),
+    [
+        ("bridge/telemetry.py", r'"(skipbridge_\w+)"', "reference/metrics.md"),
+        ("bridge/service/bridge.thrift", r"^  [\w<>]+ (\w+)\(", "reference/wire.md"),
+        ("{trino}/BridgeConfig.java", r'String \w+ = "([a-z].+?)";', "reference/trino.md"),
+        ("{trino}/BridgeSession.java", r'String \w+ = "(\w+)";', "reference/trino.md"),
+        ("{trino}/BridgeErrorCode.java", r"^    ([A-Z_]+)\(\d", "reference/errors.md"),
+        ("{hive}/Settings.java", r'"(skipbridge\.[\w.]+)"', "reference/hive.md"),
+    ],
+    ids=lambda value: Path(value).name if "/" in value else "",
+)
+def test_the_reference_names_everything(source: str, pattern: str, name: str) -> None:
+    source = source.format(
+        trino="trino_plugin_gen/template/src/main/java/io/skipbridge/trino",
+        hive="hive_hooks/java/src/main/java/io/skipbridge/hive",
+    )
+    found = re.findall(pattern, (ROOT / source).read_text(), re.M)
+    assert found
+    assert [each for each in found if each not in page(name)] == []
