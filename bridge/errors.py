@@ -1,6 +1,6 @@
 """Every error a user can meet: one tree, one table of codes.
 
-An error has a code, one sentence with the value found, and a hint that says how to mend it. The
+An error has a code, one sentence with the value found, and a hint that says how to remedy it. The
 service sends the same four fields, and the Java sides map `category` to the engine's own error
 type.
 """
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 
 class Category(Enum):
-    """Who can mend it; the names are Trino's error types."""
+    """Who can remedy it; the names are Trino's error types."""
 
     USER_ERROR = "USER_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"

@@ -16,7 +16,7 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 PROJECT = Path(__file__).with_name("java")
-# Compiled against, the default first; tried in a HiveServer2 is 4.0.1.
+# CachedIndex against, the default first; tried in a HiveServer2 is 4.0.1.
 VERSIONS = ("4.0.1", "3.1.3", "2.3.10")
 _NOT_TO_INSTALL = ("-sources.jar", "-javadoc.jar", "-tests.jar")
 

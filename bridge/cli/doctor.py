@@ -52,7 +52,7 @@ def doctor(
         for finding in findings:
             console.print(f"{_MARKS[finding.status]}  ", end="")
             console.print(f"{finding.check}: {finding.detail}", markup=False)
-            if finding.mend:
-                console.print(f"           -> {finding.mend}", markup=False)
+            if finding.remedy:
+                console.print(f"           -> {finding.remedy}", markup=False)
     if any(f.status == "error" for f in findings):
         raise SystemExit(1)

@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; exit status 2 for what the user can mend, 1 otherwise."""
+        """Runs the command; exit status 2 for what the user can remedy, 1 otherwise."""
         try:
             return super().invoke(ctx)
         except BridgeError as e:

@@ -23,7 +23,7 @@ _COMMANDS = {
     "serve": ("bridge.cli.serve:serve", "Start the planner that engines ask."),
     "plugin": ("bridge.cli.plugin:plugin", "Build the Trino connector."),
     "hive": ("bridge.cli.hive:hive", "Let Hive skip files: build the jar, hook tables, undo it."),
-    "doctor": ("bridge.cli.doctor:doctor", "What is missing here, and how to mend it."),
+    "doctor": ("bridge.cli.doctor:doctor", "What is missing here, and how to remedy it."),
     "config": ("bridge.cli.config:config_group", "Show settings and where they come from."),
 }
 
@@ -61,7 +61,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
       skipbridge doctor                       what is missing on this machine
 
     Every command explains itself with --help. Data goes to stdout, everything else to stderr.
-    Exit status: 0 done, 2 something to mend in the request or on this machine, 1 anything else.
+    Exit status: 0 done, 2 something to remedy in the request or on this machine, 1 anything else.
     """
     ctx.obj = config_path
     logging.basicConfig(
@@ -70,7 +70,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     )
     for noisy in ("py4j", "sqlglot"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    # They log each refused connection; our errors name the address and the mend.
+    # They log each refused connection; our errors name the address and the remedy.
     for own in ("thrift", "trino"):
         logging.getLogger(own).setLevel(logging.CRITICAL)
     for name, near in unknown_variables():

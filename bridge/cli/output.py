@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout, everything else on stderr, errors with code and mend."""
+"""How commands speak: data on stdout, everything else on stderr, errors with code and remedy."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def sync(
     skipbridge sync demo.flights --watch 5m --listen    stay
 
     Exit status: 0 in step, 3 in step but for partitions that collide or that the metastore
-    refused, 2 something to mend first, 1 anything else (for --all: a table failed); run again.
+    refused, 2 something to remedy first, 1 anything else (for --all: a table failed); run again.
     """
     if (name is None) == (file is None):
         raise InvalidRequest("neither or both of DB.TABLE and --all", "give one of the two")

@@ -22,6 +22,10 @@ _MAX_BRACKETS = 2 * (MAX_DEPTH + 2)
 _BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 
 
+class NotTranslatable(Exception):
+    """A part of the predicate has no counterpart; the message says what, and it is dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """An engine's predicate as an expression.

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidPredicate
 from bridge.expression.fold import FALSE, KEPT, TRUE, conjunction, disjunction, membership
+from bridge.expression.function_catalog import bound_call
 from bridge.expression.literals import Placement, domain, is_nan, place
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -39,7 +40,6 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.rewrite import normalise
-from bridge.expression.terms import bound_call
 from bridge.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
 
 

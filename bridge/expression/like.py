@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Expression, Literal, Op, Predicate, Reference
-from bridge.expression.terms import call
 from bridge.types import BOOLEAN, STRING
 
 

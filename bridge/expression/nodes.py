@@ -46,7 +46,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Call(Reference):
-    """A function of columns and constants where a column may stand; see `bridge.expression.terms`.
+    """A function of columns and constants where a column may stand.
+
+    `bridge.expression.function_catalog` says which there are.
 
     ``path`` is an empty name, that no column has, and the call in one spelling, which tells equal
     calls by equal text.

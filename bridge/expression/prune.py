@@ -38,8 +38,8 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
-from bridge.expression.taken import bounds_of, taken
-from bridge.storage import ahead
+from bridge.expression.statistics_subset import bounds_of, taken
+from bridge.storage import prefetch
 from bridge.types import Kind, NanOrder, Semantics, Value
 
 MANY_FILES = 50_000
@@ -163,8 +163,8 @@ class _Never:
             if never is not None:
                 return never
             if not column.ascending and isinstance(column.lower, np.ndarray):
-                ahead.whole(column.lower)
-                ahead.whole(column.upper)
+                prefetch.whole(column.lower)
+                prefetch.whole(column.upper)
         match op:
             case Op.IS_NULL:
                 no_null: Mask = np.equal(column.null_count, 0)

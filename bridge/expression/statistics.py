@@ -41,7 +41,7 @@ class ColumnStatistics:
         all_null: files known to hold nothing but NULLs of this column; None means there is none.
         ascending: lower and upper are numpy arrays, each in ascending order over the files.
         intervals: the same bounds for long lists of values, see `bridge.expression.intervals`.
-        cells: the same bounds, rounded, see `bridge.expression.cells`.
+        cells: the same bounds, rounded, see `bridge.expression.quantised_bounds`.
     """
 
     type: Type
@@ -55,11 +55,11 @@ class ColumnStatistics:
     row_count: Counts
     all_null: Mask | None
     ascending: bool = False
-    intervals: Intervals | None = None
+    intervals: BoundIntervals | None = None
     cells: Rounded | None = None
 
 
-class Intervals(Protocol):
+class BoundIntervals(Protocol):
     """Bounds in an order that is fast to search."""
 
     def none_of(self, values: tuple[Value, ...]) -> Mask | None:

@@ -22,6 +22,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from bridge.errors import InvalidPredicate, UnsupportedType
 from bridge.expression.calendar import parse_date, parse_instant, parse_timestamp
 from bridge.expression.format import brief, format, format_bound
+from bridge.expression.function_catalog import call
 from bridge.expression.like import matches, parse_like
 from bridge.expression.literals import (
     around,
@@ -45,7 +46,6 @@ from bridge.expression.nodes import (
     Unknown,
 )
 from bridge.expression.rewrite import NEGATED
-from bridge.expression.terms import call
 from bridge.types import (
     BIGINT,
     BINARY,

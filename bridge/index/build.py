@@ -31,7 +31,7 @@ from bridge.index.entries import (
     relative_to,
 )
 from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.kinds.kind import Kind
+from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, list_files
 from bridge.index.manifest import VERSION, Manifest, Shard
 from bridge.index.shard import (
@@ -224,7 +224,7 @@ class _Build:
             return None, NONE, number
 
     @property
-    def _kinds(self) -> tuple[tuple[Kind, Definition], ...]:
+    def _kinds(self) -> tuple[tuple[IndexKind, Definition], ...]:
         """What can be gathered here; a kind that is not installed is left to those who have it."""
         known = registry.kinds()
         return tuple((known[d.kind], d) for d in self._settings.definitions if d.kind in known)

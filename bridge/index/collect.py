@@ -15,7 +15,7 @@ from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFu
 from bridge.index.footer import FileStatistics, Footer, FooterReader
 from bridge.index.formats.reader import READERS
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import FileFacts, Gathering, Kind, Row
+from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.scan import leaf_scans, scan
@@ -56,7 +56,7 @@ class Reading:
     """
 
     nan: Nan = "footer"
-    kinds: tuple[tuple[Kind, Definition], ...] = ()
+    kinds: tuple[tuple[IndexKind, Definition], ...] = ()
     modes: tuple[tuple[str, str], ...] = ()
 
 

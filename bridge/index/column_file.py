@@ -34,7 +34,7 @@ _READ = ("file", "lower", "upper", "exact", "nulls", "nans")
 """Leaves that pruning needs; they lie next to one another in a row group."""
 _GAP = 64 * 1024
 """Bytes that cost less to read than a request of their own."""
-_MEND = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build builds it anew"
 
 
 def put_columns(store: IndexStore, name: str, columns: pa.Table) -> Blob:
@@ -60,7 +60,7 @@ class ColumnFile:
         try:
             self._open()
         except (pa.ArrowException, ValueError, OSError) as error:
-            raise IndexCorrupt(f"{blob.name}: its footer is damaged: {error}", _MEND) from error
+            raise IndexCorrupt(f"{blob.name}: its footer is damaged: {error}", _REMEDY) from error
 
     def _open(self) -> None:
         blob = self._blob
@@ -74,7 +74,7 @@ class ColumnFile:
         groups = [self._metadata.row_group(i) for i in range(self._metadata.num_row_groups)]
         self._rows = [0, *accumulate(group.num_rows for group in groups)]
         if self._rows[-1] != sum(rows for _, rows in found):
-            raise IndexCorrupt(f"{blob.name}: its directory is not of its rows", _MEND)
+            raise IndexCorrupt(f"{blob.name}: its directory is not of its rows", _REMEDY)
 
     def read(self, wanted: Iterable[str]) -> dict[str, pa.Table]:
         """The rows of some columns, without ``column`` and ``size``; those it has not are left out.
@@ -142,7 +142,7 @@ class ColumnFile:
             return file.read_row_groups(list(groups), columns=list(_READ)).cast(_SCHEMA)
         except (pa.ArrowException, OSError) as error:
             first = str(error).partition("\n")[0]
-            raise IndexCorrupt(f"{self._blob.name} is damaged: {first}", _MEND) from error
+            raise IndexCorrupt(f"{self._blob.name} is damaged: {first}", _REMEDY) from error
 
     def _extent(self, group: int) -> tuple[int, int]:
         chunks = self._metadata.row_group(group)

@@ -3,7 +3,7 @@
 A table's column is found in files by name without regard to case, as Hive names are. A file with
 two such columns, or one that is a leaf here and a group there, is unknown (correctness 14). A file
 without the column has it all NULL: external tables read missing columns so (15). Where engines may
-find columns by their place, name and place must agree: `bridge.index.by_position`.
+find columns by their place, name and place must agree: `bridge.index.column_resolution`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bridge.errors import BridgeError
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.index.by_position import WIDTH, agreeing
-from bridge.index.compiled import EXACT, LOWER, PRESENT, UPPER, Compiled, CompiledColumn
+from bridge.index.column_resolution import WIDTH, agreeing
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
+from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
 from bridge.index.pack import Loaded
-from bridge.index.stored import INT_MAX, INT_MIN
+from bridge.index.physical_column import INT_MAX, INT_MIN
 from bridge.types import Field, Kind, Semantics, Type
 
 _TRY_AGAIN = 5.0
@@ -42,16 +42,16 @@ class ColumnView:
     read is unknown; `problems` says why, and it is tried again after a while.
     """
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CachedIndex) -> None:
         self.compiled = compiled
         self.num_files: int = compiled.files.num_rows
         self.rows: npt.NDArray[np.int64] = compiled.files.column("rows").to_numpy()
         self._without_rows: Mask = self.rows == 0
         self._some_without_rows = bool(self._without_rows.any())
         self.trusted: Mask = compiled.files.column("trusted").to_numpy().view(np.bool_)
-        self._by_path: dict[tuple[str, ...], list[CompiledColumn]] = {}
-        self._placed: list[CompiledColumn] = []
-        self._widths: list[CompiledColumn] = []
+        self._by_path: dict[tuple[str, ...], list[CachedColumn]] = {}
+        self._placed: list[CachedColumn] = []
+        self._widths: list[CachedColumn] = []
         for column in compiled.columns:
             if column.column.position is not None:
                 self._placed.append(column)
@@ -125,7 +125,7 @@ class ColumnView:
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
         """Brings columns to this machine, together, that are not held ready; begins to read them.
 
-        Errors: as `Compiled.fetch`.
+        Errors: as `CachedIndex.fetch`.
         """
         with self._lock:
             ready = {path for path, _, _, _ in self._cache}
@@ -183,7 +183,7 @@ class ColumnView:
         return lacking
 
     def _single(
-        self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
+        self, variant: CachedColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> ColumnStatistics | None:
         """All files have the column, in one type: arrays as they lie, if that is the table's."""
         flags, every = loaded.flags, loaded.every
@@ -240,7 +240,7 @@ class ColumnView:
         )
 
     def _bounds(
-        self, variant: CompiledColumn, loaded: Loaded, target: Type, semantics: Semantics
+        self, variant: CachedColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> Converted | None:
         stored = variant.column.type
         if stored.holds == "none":
@@ -256,7 +256,7 @@ class ColumnView:
 
     def _counts(
         self,
-        variant: CompiledColumn,
+        variant: CachedColumn,
         loaded: Loaded,
         target: Type,
         converted: Converted | None,
@@ -281,8 +281,8 @@ class ColumnView:
 
     def _many(
         self,
-        variants: list[CompiledColumn],
-        conflicts: list[CompiledColumn],
+        variants: list[CachedColumn],
+        conflicts: list[CachedColumn],
         target: Type,
         semantics: Semantics,
         lacking: Mask | None,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.bounds import arrow_scalar
-from bridge.index.stored import INT_MAX, INT_MIN, StoredType
+from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalType
 from bridge.types import INTEGER_RANGE, TRINO, Kind, Semantics, Type
 
 Mask = npt.NDArray[np.bool_]
@@ -40,7 +40,7 @@ class Converted:
 
 
 def holds(target: Type) -> str:
-    """How bounds of a table's type are held, see `StoredType.holds`."""
+    """How bounds of a table's type are held, see `PhysicalType.holds`."""
     if target.kind is Kind.DECIMAL:
         return "int" if target.precision <= 18 else "wide"
     if target.kind in _NUMBERS:
@@ -52,7 +52,7 @@ def holds(target: Type) -> str:
     return "int" if target.is_integer else "none"
 
 
-def keeps_nulls(stored: StoredType, target: Type) -> bool:
+def keeps_nulls(stored: PhysicalType, target: Type) -> bool:
     """Whether reading such a column as that type makes no value NULL and no NULL a value.
 
     Hive reads text that is not a number, or a decimal that does not fit, as NULL.
@@ -68,7 +68,7 @@ def keeps_nulls(stored: StoredType, target: Type) -> bool:
 
 
 def convert(
-    stored: StoredType, target: Type, semantics: Semantics, lower: Any, upper: Any
+    stored: PhysicalType, target: Type, semantics: Semantics, lower: Any, upper: Any
 ) -> Converted | None:
     """Converts bounds of many files; None where the types do not go together."""
     kind = target.kind
@@ -101,7 +101,7 @@ def convert(
     return None  # CHAR: padded, rule 11
 
 
-def _integer(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+def _integer(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:
     if stored.logical not in ("int", "uint"):
         return None
     low, high = INTEGER_RANGE[target.kind]
@@ -117,7 +117,7 @@ def _integer(stored: StoredType, target: Type, lower: Any, upper: Any) -> Conver
     return Converted(lower, upper, (lower < low) | (upper > high))
 
 
-def _decimal(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+def _decimal(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:
     if stored.logical != "decimal" or target.scale < stored.scale:
         return None
     if target.precision - target.scale < stored.precision - stored.scale:
@@ -169,7 +169,7 @@ def _fits(values: pa.Array, shift: int) -> pa.Array:
     return pc.fill_null(fits, True)
 
 
-def _varchar(stored: StoredType, target: Type, lower: Any, upper: Any) -> Converted | None:
+def _varchar(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:
     """Longer values are cut by the engine: bounds that would be cut are not used."""
     if stored.holds != "bytes":
         return None

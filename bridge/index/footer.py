@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
-from bridge.index.stored import StoredColumn, StoredType
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
 from bridge.storage.parquet_tail import open_footer
 from bridge.storage.source import is_passing
@@ -40,7 +40,7 @@ class LeafStatistics:
     """One leaf column of one file; None is unknown. Bounds are of the physical type."""
 
     key: str
-    column: StoredColumn
+    column: PhysicalColumn
     lower: Any
     upper: Any
     exact: bool
@@ -82,7 +82,7 @@ class Footer(FileStatistics):
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    column: StoredColumn
+    column: PhysicalColumn
     key: str
     ordered: bool  # a signed number: its order is the same under every rule ever written
     bounded: bool
@@ -297,7 +297,7 @@ def _floor_1900(unit: str) -> int:
     return _MICROS_1900 * 1000 if unit == "ns" else _MICROS_1900 // _PER_MICRO[unit]
 
 
-def _order(stored: StoredType) -> Any:
+def _order(stored: PhysicalType) -> Any:
     if stored.logical == "decimal" and stored.physical.endswith("BYTE_ARRAY"):
         return lambda raw: int.from_bytes(raw, "big", signed=True)
     if stored.logical == "uint":
@@ -319,10 +319,10 @@ def _hybrid_calendar(end: End) -> bool:
     return not (spark.isdigit() and int(spark) >= 3)
 
 
-def _describe(leaf: Leaf, stored: StoredType) -> _Leaf:
+def _describe(leaf: Leaf, stored: PhysicalType) -> _Leaf:
     if leaf.repeated or not leaf.alone:
-        stored = StoredType(stored.physical, "repeated")
-    column = StoredColumn(leaf.path, stored)
+        stored = PhysicalType(stored.physical, "repeated")
+    column = PhysicalColumn(leaf.path, stored)
     return _Leaf(
         column,
         column.key(),
@@ -355,10 +355,10 @@ def _unpacker(leaf: Leaf) -> Callable[[bytes], Any]:
     return lambda raw: raw
 
 
-def _stored_type(column: Any) -> StoredType:
+def _stored_type(column: Any) -> PhysicalType:
     physical = column.physical_type
     if column.max_repetition_level > 0:
-        return StoredType(physical, "repeated")
+        return PhysicalType(physical, "repeated")
     annotation = json.loads(column.logical_type.to_json())
     kind = annotation["Type"]
     if kind == "None":
@@ -372,19 +372,21 @@ def _stored_type(column: Any) -> StoredType:
             "INT96": ("timestamp", 0),
         }
         logical, width = plain.get(physical, ("other", 0))
-        return StoredType(physical, logical, width)
+        return PhysicalType(physical, logical, width)
     if kind == "Int":
         logical = "int" if annotation["isSigned"] else "uint"
-        return StoredType(physical, logical, annotation["bitWidth"])
+        return PhysicalType(physical, logical, annotation["bitWidth"])
     if kind == "Decimal":
         width = column.length if physical == "FIXED_LEN_BYTE_ARRAY" else 0
-        return StoredType(physical, "decimal", width, annotation["precision"], annotation["scale"])
+        return PhysicalType(
+            physical, "decimal", width, annotation["precision"], annotation["scale"]
+        )
     if kind == "Timestamp":
         unit = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}.get(
             annotation["timeUnit"], ""
         )
         if unit and physical == "INT64":
-            return StoredType(
+            return PhysicalType(
                 physical, "timestamp", 64, unit=unit, utc=annotation["isAdjustedToUTC"]
             )
     simple = {
@@ -394,4 +396,4 @@ def _stored_type(column: Any) -> StoredType:
         "Date": "date",
         "Null": "null",
     }
-    return StoredType(physical, simple.get(kind, "other"))
+    return PhysicalType(physical, simple.get(kind, "other"))

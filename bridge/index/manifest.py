@@ -132,11 +132,11 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         IndexCorrupt: not a manifest, of another version, or its checksum is wrong.
         IndexNewer: a later version of this program wrote it.
     """
-    mend = "skipbridge index build builds it anew"
+    remedy = "skipbridge index build builds it anew"
     try:
         body = json.loads(raw)
         if body["format"] != FORMAT:
-            raise IndexCorrupt(f"{name} is not an index manifest: {body['format']!r}", mend)
+            raise IndexCorrupt(f"{name} is not an index manifest: {body['format']!r}", remedy)
         checksum = body.pop("checksum")
         whole = checksum == _checksum(body)
         if body["version"] not in _READ:
@@ -144,9 +144,9 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             found = f"{name} has version {body['version']}, this program reads {VERSION}"
             if newer:
                 raise IndexNewer(found, "upgrade this program, or drop the index and build it anew")
-            raise IndexCorrupt(found, mend)
+            raise IndexCorrupt(found, remedy)
         if not whole:
-            raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", mend)
+            raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", remedy)
         shards = tuple(_parse_shard(shard) for shard in body["shards"])
         tombstones = body["tombstones"]
         return Manifest(
@@ -163,7 +163,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             checksum=checksum,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexCorrupt(f"{name} is not an index manifest: {error}", mend) from error
+        raise IndexCorrupt(f"{name} is not an index manifest: {error}", remedy) from error
 
 
 def _parse_shard(body: dict[str, Any]) -> Shard:

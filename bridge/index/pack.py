@@ -28,8 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.expression.cells import Cells
-from bridge.storage import ahead
+from bridge.expression.quantised_bounds import QuantisedBounds
+from bridge.storage import prefetch
 
 Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
@@ -41,7 +41,7 @@ _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PackedRange:
     """Where a column lies.
 
     Attributes:
@@ -71,7 +71,7 @@ class Loaded:
 
     __slots__ = ("_place", "ascending", "batch", "count", "every")
 
-    def __init__(self, place: Place, file: pa.Buffer) -> None:
+    def __init__(self, place: PackedRange, file: pa.Buffer) -> None:
         """``file``: the bytes of the pack's file, mapped or not; the arrays keep it alive."""
         message = file.slice(place.offset, place.length)
         self.batch = pa.ipc.read_record_batch(message, place.schema)
@@ -89,7 +89,7 @@ class Loaded:
 
     @property
     def flags(self) -> npt.NDArray[np.uint8]:
-        """See `bridge.index.compiled`."""
+        """See `bridge.index.local_cache`."""
         flags: npt.NDArray[np.uint8] = self._numbers("flags", 0)
         return flags
 
@@ -110,7 +110,7 @@ class Loaded:
         for name in ("lower", "upper"):
             array = self._bound(name)
             if array is not None and pa.types.is_primitive(array.type):
-                ahead.whole(array.to_numpy())
+                prefetch.whole(array.to_numpy())
 
     def _bound(self, name: str) -> pa.Array | None:
         at = self._place.schema.get_field_index(name)
@@ -124,7 +124,7 @@ class Loaded:
         if at < 0:
             return _constant(name, self._place.constants.get(name, unknown), self.count)
         array = self.batch.column(at).to_numpy()
-        ahead.whole(array)
+        prefetch.whole(array)
         return array if array.dtype == _DTYPES[name] else array.astype(_DTYPES[name])
 
 
@@ -134,11 +134,11 @@ def _constant(name: str, value: int, count: int) -> Any:
     return np.broadcast_to(np.array(value, _DTYPES[name]), count)
 
 
-def read_cells(rounded: Loaded, edges: Loaded) -> Cells:
+def read_cells(rounded: Loaded, edges: Loaded) -> QuantisedBounds:
     """What `PackWriter.add_cells` wrote."""
     prefix = edges.batch.column("prefix")[0].as_py() if edges.batch.num_columns > 1 else None
     lower, upper = (rounded.batch.column(name).to_numpy() for name in ("lower", "upper"))
-    return Cells(lower, upper, edges.batch.column("edges").to_numpy(), prefix)
+    return QuantisedBounds(lower, upper, edges.batch.column("edges").to_numpy(), prefix)
 
 
 class PackWriter:
@@ -187,7 +187,7 @@ class PackWriter:
         file.write(bytes(-raw.size % _ALIGNED))
         self._columns.append([key, form, offset, raw.size, count, every, constants, ascend(arrays)])
 
-    def add_cells(self, key: str, cells: Cells) -> None:
+    def add_cells(self, key: str, cells: QuantisedBounds) -> None:
         """Adds the cells of a column's bounds."""
         rounded = {"lower": pa.array(cells.lower), "upper": pa.array(cells.upper)}
         self.add(key + CELLS, rounded, 0, len(cells.lower))
@@ -222,7 +222,7 @@ def ascend(arrays: Mapping[str, pa.Array]) -> bool:
     return True
 
 
-def read_pack(path: Path) -> dict[str, Place]:
+def read_pack(path: Path) -> dict[str, PackedRange]:
     """What a pack holds, by key; nothing if a file of it is gone or has another size."""
     try:
         body = json.loads(path.read_bytes())
@@ -233,7 +233,7 @@ def read_pack(path: Path) -> dict[str, Place]:
             schema = pa.py_buffer(base64.b64decode(body["schemas"][form]))
             schemas[form] = pa.ipc.read_schema(schema)
         return {
-            key: Place(str(path.parent / form), schemas[form], *numbers)
+            key: PackedRange(str(path.parent / form), schemas[form], *numbers)
             for key, form, *numbers in body["columns"]
         }
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
@@ -269,10 +269,10 @@ class Mapped:
         self._map.madvise(mmap.MADV_RANDOM)  # `advise` knows what is next; the kernel does not
         self._buffer = pa.py_buffer(self._map)
 
-    def advise(self, place: Place) -> None:
+    def advise(self, place: PackedRange) -> None:
         """Begins to read a small column, or one that is not used as it lies; does not wait.
 
-        Of others few pages may be looked at: who looks asks for them, see `bridge.storage.ahead`.
+        Of others few pages may be looked at: who looks asks for them (`bridge.storage.prefetch`).
         What nobody asked for is left to the kernel's read-ahead, except where a search hops about.
         """
         start, end = place.offset - place.offset % mmap.PAGESIZE, place.offset + place.length
@@ -283,5 +283,5 @@ class Mapped:
         for at in range(start, end, _AT_ONCE):
             self._map.madvise(mmap.MADV_WILLNEED, at, min(_AT_ONCE, end - at))
 
-    def read(self, place: Place) -> Loaded:
+    def read(self, place: PackedRange) -> Loaded:
         return Loaded(place, self._buffer)

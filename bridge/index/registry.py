@@ -1,7 +1,7 @@
 """Index kinds by name: a new kind is a new file, and edits nothing here.
 
 A module of `bridge.index.kinds` that has a ``KIND`` is one; other distributions add kinds in the
-entry point group ``skipbridge.index_kinds``: the entry's value is the `Kind`. See
+entry point group ``skipbridge.index_kinds``, whose value is the `IndexKind`. See
 docs/reference/index-kinds.md.
 """
 
@@ -15,19 +15,19 @@ from importlib.metadata import entry_points
 
 from bridge.errors import InvalidConfiguration
 from bridge.index import kinds as package
-from bridge.index.kinds.kind import Kind
+from bridge.index.kinds.kind import IndexKind
 
 _log = logging.getLogger(__name__)
 GROUP = "skipbridge.index_kinds"
 
 
 @cache
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, IndexKind]:
     """All kinds that are installed, cheapest first; a name is taken by the first that has it."""
-    found: dict[str, Kind] = {}
+    found: dict[str, IndexKind] = {}
     for module in pkgutil.iter_modules(package.__path__):
         kind = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "KIND", None)
-        if isinstance(kind, Kind):
+        if isinstance(kind, IndexKind):
             found[kind.name] = kind
     for entry in entry_points(group=GROUP):
         try:
@@ -39,7 +39,7 @@ def kinds() -> dict[str, Kind]:
     return dict(sorted(found.items(), key=lambda item: (item[1].cost, item[0])))
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> IndexKind:
     """A kind by name. Errors: InvalidConfiguration: it is not installed."""
     found = kinds().get(name)
     if found is None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bridge.errors import FileCorrupt
 from bridge.index.footer import Footer, LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering, Row
-from bridge.index.stored import StoredType
+from bridge.index.physical_column import PhysicalType
 from bridge.storage.port import Storage
 from bridge.storage.source import is_passing, open_source
 
@@ -162,7 +162,7 @@ class LeafScan:
         return ()
 
 
-def _comparable(values: pa.ChunkedArray, stored: StoredType) -> Any:
+def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
     """As what compares; None where Arrow was told, by the file, to read another type."""
     held = values.type
     if stored.logical in ("string", "binary"):

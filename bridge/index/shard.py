@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.index.footer import FileStatistics
-from bridge.index.stored import encode, parse_key
+from bridge.index.physical_column import encode, parse_key
 
 FILES = pa.schema(
     [

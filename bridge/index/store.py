@@ -41,7 +41,7 @@ _AT_ONCE = 100
 CLEANED_AFTER = 3600.0
 """Seconds after which a file that no generation names is taken for garbage."""
 MAX_BLOB = 4 * 1024**3
-_MEND = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build builds it anew"
 
 
 class IndexStore:
@@ -133,14 +133,16 @@ class IndexStore:
     def read_blob(self, blob: Blob) -> bytes:
         """A file of the index. Errors: IndexCorrupt: gone, too large, or not what was written."""
         if ".." in blob.name or blob.name.startswith("/") or blob.size > MAX_BLOB:
-            raise IndexCorrupt(f"{blob.name} of {blob.size} bytes is not a file of an index", _MEND)
+            raise IndexCorrupt(
+                f"{blob.name} of {blob.size} bytes is not a file of an index", _REMEDY
+            )
         uri = join(self.root, blob.name)
         try:
             content = self.storage.read(uri)
         except FileUnreadable as error:
-            raise IndexCorrupt(f"{uri} is gone: {error.message}", _MEND) from error
+            raise IndexCorrupt(f"{uri} is gone: {error.message}", _REMEDY) from error
         if len(content) != blob.size or hashlib.sha256(content).hexdigest() != blob.sha256:
-            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _MEND)
+            raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _REMEDY)
         return content
 
     def read_part(self, blob: Blob, start: int, end: int) -> bytes:
@@ -153,7 +155,7 @@ class IndexStore:
         try:
             (part,) = self.storage.read_ranges(uri, [(start, end)])
         except FileUnreadable as error:
-            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _MEND) from error
+            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _REMEDY) from error
         return part
 
     def read_tail(self, blob: Blob) -> bytes:
@@ -163,7 +165,7 @@ class IndexStore:
             raise IndexCorrupt(
                 f"the end of {join(self.root, blob.name)} does not match its checksum "
                 f"{blob.tail_sha256[:12]}",
-                _MEND,
+                _REMEDY,
             )
         return part
 
@@ -173,7 +175,7 @@ class IndexStore:
         try:
             return self.storage.read_ranges(uri, ranges)
         except FileUnreadable as error:
-            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _MEND) from error
+            raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _REMEDY) from error
 
     def commit(self, manifest: Manifest) -> Manifest:
         """Makes a generation visible, if its number is still free.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bridge.config import Config, cache_dir
 from bridge.errors import InvalidConfiguration, InvalidRequest, TableNotFound
-from bridge.index.compiled import Limits
+from bridge.index.local_cache import CacheLimits
 from bridge.index.store import IndexStore
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.cache import CachedCatalog
@@ -16,9 +16,9 @@ from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.security import Security
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.freshness import parse_freshness
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.predicate_log import PredicateLog
 from bridge.splits.coalesce import SplitSettings
@@ -193,9 +193,9 @@ def local_index_cache(config: Config) -> Path:
     return Path(configured) if configured else cache_dir() / "index"
 
 
-def index_limits(config: Config) -> Limits:
+def index_limits(config: Config) -> CacheLimits:
     """How much of the indexes this machine keeps."""
-    return Limits(config.size("planner.cache_bytes"), config.size("planner.index_memory"))
+    return CacheLimits(config.size("planner.cache_bytes"), config.size("planner.index_memory"))
 
 
 def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
@@ -205,7 +205,7 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         config.seconds("index.check_interval"),
         index_limits(config),
     )
-    listings = Listings(
+    listings = DirectoryLister(
         storage,
         config.integer("planner.listing_threads"),
         recursive=config.flag("planner.recursive"),

@@ -78,7 +78,7 @@ def create_table(
             if c.name not in unreadable
         ],
         "left_out": unreadable,
-        "strays": [{"file": s.uri, "is": s.what, "remedy": s.mend} for s in catalog.strays],
+        "strays": [{"file": s.uri, "is": s.what, "remedy": s.remedy} for s in catalog.strays],
         "dry_run": dry_run,
     }
     if dry_run:
@@ -101,10 +101,10 @@ def _add_missing(
 ) -> int:
     """Registers the partitions that an existing table lacks; their number."""
     existing = client.get_table(name.schema, name.table)
-    mend = "choose another name, or drop it first (its files stay if it is external)"
+    remedy = "choose another name, or drop it first (its files stay if it is external)"
     location = existing.sd.location if existing.sd is not None else None
     if not location or canonical(location) != table.location:
-        raise TableExists(f"table {name} exists already, at {location}", mend)
+        raise TableExists(f"table {name} exists already, at {location}", remedy)
     for have, wanted in (
         (existing.sd.cols, table.columns),
         (existing.partitionKeys or [], table.partition_keys),
@@ -114,7 +114,7 @@ def _add_missing(
             if (column.name, column.type) not in columns:
                 raise TableExists(
                     f"table {name} exists already, without a column {column.name} {column.type}",
-                    mend,
+                    remedy,
                 )
     missing: list[Partition] = []
     if table.partition_keys:

@@ -22,9 +22,9 @@ from bridge.jobs.compose import (
     split_settings,
     storage_of,
 )
+from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.explain import explain
-from bridge.jobs.finding import Finding, guarded
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
 from bridge.servers.java import find_jdk
@@ -40,9 +40,9 @@ class TrinoUnavailable(ExternalError):
 
 def examine(
     config: Config, table: str | None, trino: str | None, hive: HiveAddress | None = None
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     """Runs every check; none of them changes anything."""
-    yield Finding("skipbridge", "ok", f"version {__version__}")
+    yield Diagnostic("skipbridge", "ok", f"version {__version__}")
     for package, use in (
         ("pyspark", "index builds"),
         ("trino", "the demo"),
@@ -53,14 +53,14 @@ def examine(
         yield guarded(f"JDK {release}", partial(_jdk, release, use))
     maven = shutil.which("mvn")
     if maven is None:
-        yield Finding(
+        yield Diagnostic(
             "Maven",
             "warning",
             "mvn is not on the path",
             "install Maven 3.8+, or build the plugin with --from-server",
         )
     else:
-        yield Finding("Maven", "ok", "found")
+        yield Diagnostic("Maven", "ok", "found")
     needed = table is not None and not is_location(table)
     yield guarded("metastore", lambda: _metastore(config), "error" if needed else "warning")
     yield guarded("planner", lambda: _planner(config))
@@ -74,39 +74,41 @@ def examine(
             yield from examine_hooks(config, table, hive is not None)
 
 
-def _package(name: str, use: str) -> Finding:
+def _package(name: str, use: str) -> Diagnostic:
     try:
-        return Finding(name, "ok", version(name))
+        return Diagnostic(name, "ok", version(name))
     except PackageNotFoundError:
-        return Finding(name, "warning", f"not installed; needed for {use}", f"pip install {name}")
+        return Diagnostic(
+            name, "warning", f"not installed; needed for {use}", f"pip install {name}"
+        )
 
 
-def _jdk(release: int, use: str) -> Finding:
+def _jdk(release: int, use: str) -> Diagnostic:
     jdk = find_jdk(release)
-    return Finding(f"JDK {release}", "ok", f"{jdk.version}, for {use}")
+    return Diagnostic(f"JDK {release}", "ok", f"{jdk.version}, for {use}")
 
 
-def _metastore(config: Config) -> Finding:
+def _metastore(config: Config) -> Diagnostic:
     with metastore_of(config) as client:
         found = client.get_version()
-        return Finding("metastore", "ok", f"{config.text('metastore.uri')}, version {found}")
+        return Diagnostic("metastore", "ok", f"{config.text('metastore.uri')}, version {found}")
 
 
-def _planner(config: Config) -> Finding:
+def _planner(config: Config) -> Diagnostic:
     endpoint = f"{config.text('service.host')}:{config.text('service.port')}"
     with PlannerClient(endpoint, timeout=5.0) as client:
         health = client.health()
     if health.version != __version__:
-        return Finding(
+        return Diagnostic(
             "planner",
             "warning",
             f"{endpoint} runs version {health.version}, this is {__version__}",
             "restart it with `skipbridge serve`",
         )
-    return Finding("planner", "ok", f"{endpoint}, {health.open_plans} plans open")
+    return Diagnostic("planner", "ok", f"{endpoint}, {health.open_plans} plans open")
 
 
-def _trino(address: str) -> Finding:
+def _trino(address: str) -> Diagnostic:
     import trino
 
     host, _, port = address.rpartition(":")
@@ -123,7 +125,7 @@ def _trino(address: str) -> Finding:
         ) from e
     running = str(cursor.fetchall()[0][0])
     if running not in supported_versions():
-        return Finding(
+        return Diagnostic(
             "Trino",
             "error",
             f"{address} is version {running}",
@@ -134,16 +136,18 @@ def _trino(address: str) -> Finding:
     )
     catalogs = [row[0] for row in cursor.fetchall()]
     if not catalogs:
-        return Finding(
+        return Diagnostic(
             "Trino",
             "warning",
             f"{address}, version {running}, has no catalogue of the skipbridge connector",
             f"skipbridge plugin build --trino-version {running}",
         )
-    return Finding("Trino", "ok", f"{address}, version {running}, catalogue {', '.join(catalogs)}")
+    return Diagnostic(
+        "Trino", "ok", f"{address}, version {running}, catalogue {', '.join(catalogs)}"
+    )
 
 
-def _index(config: Config, table: str) -> Finding:
+def _index(config: Config, table: str) -> Diagnostic:
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     planner = planner_of(config, catalog, storage)
@@ -155,8 +159,8 @@ def _index(config: Config, table: str) -> Finding:
         planner.listings.close()
     if report.not_used:
         first = report.not_used[0]
-        return Finding(f"index of {table}", "warning", first.detail, first.mend)
-    return Finding(
+        return Diagnostic(f"index of {table}", "warning", first.detail, first.remedy)
+    return Diagnostic(
         f"index of {table}",
         "ok",
         f"generation {report.generation} knows all {report.files_total} files",

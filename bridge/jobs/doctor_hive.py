@@ -10,7 +10,7 @@ from bridge.clients.hive import HiveSession
 from bridge.config import Config
 from bridge.errors import BridgeError, UnsupportedTable
 from bridge.jobs.compose import metastore_of
-from bridge.jobs.finding import Finding, guarded
+from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.hive import HookedTable, open_hooked
 from bridge.jobs.hive_jar import hive_versions
 from bridge.metastore.hooks import is_hooked, is_marked, refuse_unhookable
@@ -30,7 +30,7 @@ class HiveAddress:
     authentication: str
 
 
-def examine_hive(hive: HiveAddress) -> Iterator[Finding]:
+def examine_hive(hive: HiveAddress) -> Iterator[Diagnostic]:
     """The jar on a HiveServer2's class path, and whether it hands filters over."""
     try:
         session = HiveSession(hive.address, hive.authentication)
@@ -43,7 +43,7 @@ def examine_hive(hive: HiveAddress) -> Iterator[Finding]:
         yield guarded("Hive filters", lambda: examine_filters(session))
 
 
-def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Finding]:
+def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diagnostic]:
     """Whether Hive reads all partitions of a table through the hook.
 
     Args:
@@ -56,10 +56,10 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Find
             yield guarded(check, lambda: _hooks(check, of), "error")
             version = client.get_version()
     except BridgeError as error:
-        yield Finding(check, "error", error.message, error.hint)
+        yield Diagnostic(check, "error", error.message, error.hint)
         return
     if is_hooked(of.table.sd) and not asked_hive and version.startswith(_OLD):
-        yield Finding(
+        yield Diagnostic(
             "Hive filters",
             "warning",
             f"before 4.0 Hive tells input formats a query's filter only with {_FILTER}=true, which "
@@ -68,18 +68,18 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Find
         )
 
 
-def _hooks(check: str, of: HookedTable) -> Finding:
+def _hooks(check: str, of: HookedTable) -> Diagnostic:
     name, survey = of.name, of.survey()
     hooked = is_hooked(of.table.sd)
     if not hooked and not survey.hooked and not is_marked(of.table):
-        return Finding(check, "ok", "not hooked: Hive reads every file")
+        return Diagnostic(check, "ok", "not hooked: Hive reads every file")
     try:
         refuse_unhookable(of.table)
     except UnsupportedTable as error:
         # Hooked once, altered since: Hive may read wrong rows.
-        return Finding(check, "error", error.message, f"skipbridge hive unhook {name}")
+        return Diagnostic(check, "error", error.message, f"skipbridge hive unhook {name}")
     if not hooked:
-        return Finding(
+        return Diagnostic(
             check,
             "warning",
             f"the table is not hooked, {survey.hooked} of {survey.total} partitions are: an unhook "
@@ -88,7 +88,7 @@ def _hooks(check: str, of: HookedTable) -> Finding:
         )
     if survey.plain:
         examples = ", ".join(survey.examples["plain"])
-        return Finding(
+        return Diagnostic(
             check,
             "warning",
             f"Hive reads {survey.plain} of {survey.total} partitions whole, such as {examples}",
@@ -96,50 +96,52 @@ def _hooks(check: str, of: HookedTable) -> Finding:
         )
     left = "".join(f"; {count} left as they are, {why}" for why, count in survey.left.items())
     partitions = f", {survey.hooked} partitions" if of.table.partitionKeys else ""
-    return Finding(check, "ok", f"the table{partitions}{left}")
+    return Diagnostic(check, "ok", f"the table{partitions}{left}")
 
 
-def _jar(session: HiveSession, address: str) -> Finding:
+def _jar(session: HiveSession, address: str) -> Diagnostic:
     ((running,),) = session.query("SELECT version()")
     version = str(running).split()[0]
     found = f"{address} runs Hive {version}"
-    mend = (
+    remedy = (
         "put the jar of `skipbridge hive jar` into its lib/ and restart it; without it, queries of "
         "hooked tables fail"
     )
     try:
         ((class_path,),) = session.query(_CLASS_PATH)
     except Exception as error:  # whatever PyHive raises: some forbid reflect()
-        return Finding("Hive", "warning", f"{found}; its class path cannot be seen: {error}", mend)
+        return Diagnostic(
+            "Hive", "warning", f"{found}; its class path cannot be seen: {error}", remedy
+        )
     jars = sorted(set(_JAR.findall(str(class_path))))
     if not jars:
-        return Finding("Hive", "warning", f"{found}, without the hooks' jar", mend)
+        return Diagnostic("Hive", "warning", f"{found}, without the hooks' jar", remedy)
     if len(jars) > 1:
-        return Finding(
+        return Diagnostic(
             "Hive", "warning", f"{found}, with several jars of hooks: {', '.join(jars)}", "keep one"
         )
     if _release(jars[0]) != _release(version):
-        return Finding(
+        return Diagnostic(
             "Hive",
             "error",
             f"{found}, with hooks for Hive {jars[0]}",
             f"replace them: skipbridge hive jar --hive-version {_nearest(version)}",
         )
     planner = _setting(session, "skipbridge.planner") or "127.0.0.1:9527, the default"
-    return Finding("Hive", "ok", f"{found}, with hooks for {jars[0]}; its planner is {planner}")
+    return Diagnostic("Hive", "ok", f"{found}, with hooks for {jars[0]}; its planner is {planner}")
 
 
-def examine_filters(session: HiveSession) -> Finding:
+def examine_filters(session: HiveSession) -> Diagnostic:
     value = _setting(session, _FILTER)
     if (value or "").lower() != "true":
-        return Finding(
+        return Diagnostic(
             "Hive filters",
             "warning",
             f"{_FILTER} is {value or 'not set'}: Hive tells input formats no filter, and every "
             "file is read",
             _FILTER_MEND,
         )
-    return Finding("Hive filters", "ok", f"{_FILTER} is true")
+    return Diagnostic("Hive filters", "ok", f"{_FILTER} is true")
 
 
 def _setting(session: HiveSession, key: str) -> str | None:
@@ -161,5 +163,5 @@ def _nearest(version: str) -> str:
     return (fitting or known)[0]
 
 
-def _raise(error: Exception) -> Finding:
+def _raise(error: Exception) -> Diagnostic:
     raise error

@@ -14,9 +14,9 @@ from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
 from bridge.index.listed import list_files
 from bridge.index.manifest import Manifest
-from bridge.index.serving import ServingIndex
+from bridge.index.physical_column import parse_key
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
-from bridge.index.stored import parse_key
 from bridge.jobs.compose import index_limits, local_index_cache
 from bridge.jobs.index_table import newest, opened
 from bridge.planner.index_view import argument
@@ -47,7 +47,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
     with opened(config, table) as (storage, catalog, found, store):
         manifest = newest(store, found, table)
         cache = local_index_cache(config)
-        serving = ServingIndex.open(manifest, store, cache, index_limits(config))
+        serving = IndexSnapshot.open(manifest, store, cache, index_limits(config))
         recursive = config.flag("planner.recursive")
         partitions: list[Partition] = []
         for batch in catalog.partitions(found, catalog.partition_names(found)):

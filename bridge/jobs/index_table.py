@@ -14,8 +14,8 @@ from bridge.errors import (
     InvalidConfiguration,
     UnsupportedTable,
 )
+from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.build import build_index
-from bridge.index.change import change_settings, drop_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
@@ -23,7 +23,7 @@ from bridge.index.kinds.request import Asked, by_properties
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
-from bridge.jobs.quiet import quiet_spark
+from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.storage.port import Storage
 from bridge.table.formats import INDEXED, spelled
 from bridge.table.model import Catalog, Partition, Table
@@ -153,7 +153,7 @@ def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collec
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
-    with quiet_spark():
+    with filter_spark_log():
         session = open_session(name="skipbridge index build")
     try:
         yield SparkCollector(session, storage_options(config))

@@ -33,7 +33,7 @@ def watch(
     """Refreshes now and every ``seconds`` after the last one began.
 
     A round that fails is told and tried again, later each time up to five minutes; what the user
-    must mend ends the watch.
+    must remedy ends the watch.
 
     Args:
         refresh: one round; its report.

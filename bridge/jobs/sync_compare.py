@@ -28,6 +28,7 @@ from bridge.jobs.sync_storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.sync.diff import Changes, Occupied, PartitionDiff, Target
+from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.extractors import find_extractor
 from bridge.sync.listing import Directories
 from bridge.sync.report import SyncReport
@@ -41,7 +42,6 @@ from bridge.sync.state import (
     storage_digest,
     text_digest,
 )
-from bridge.sync.stored import Stored, read_directories
 from bridge.table.model import Column
 from bridge.table.partition import partition_name
 
@@ -69,7 +69,7 @@ class Plan:
     place: Place
     extractor: str
     directories: Directories
-    stored: Stored
+    stored: DiscoveredPartitions
     state: SyncState | None
     quick: bool
     listed_at: float
@@ -197,7 +197,11 @@ class Comparison:
         self._report.adopted = not ours
 
     def _refuse_nothing(
-        self, place: Place, stored: Stored, names: Sequence[str], table: RegisteredTable | None
+        self,
+        place: Place,
+        stored: DiscoveredPartitions,
+        names: Sequence[str],
+        table: RegisteredTable | None,
     ) -> None:
         if self._request.drop_all and table is not None:
             return

@@ -13,7 +13,7 @@ from bridge.config import Config
 from bridge.errors import InvalidRequest, UnsupportedType
 from bridge.jobs.compose import metastore_of, storage_of, storage_options
 from bridge.jobs.file_systems import require_file_system
-from bridge.jobs.quiet import quiet_spark
+from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.sync_metastore import read_table
 from bridge.jobs.sync_request import SyncRequest, SyncSettings
 from bridge.jobs.sync_table import Progress, TableSync
@@ -84,7 +84,7 @@ def _list_with_spark(config: Config, root: str) -> Directories:
     from bridge.spark.session import open_session
 
     with _SPARK:  # a process has one session, and whoever ends it ends it for all
-        with quiet_spark():
+        with filter_spark_log():
             session = open_session(name="skipbridge sync")
         try:
             return list_with_spark(session, root, storage_options(config))

@@ -22,10 +22,10 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refuse_unsupported, storage_format
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
-from bridge.sync.batches import Limits, batches
+from bridge.sync.batches import BatchLimits, batches
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
+from bridge.sync.discovered_partitions import Key
 from bridge.sync.spark_schema import follow
-from bridge.sync.stored import Key
 from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
@@ -196,7 +196,7 @@ class Writer:
 
     client: MetastoreClient
     table: RegisteredTable
-    limits: Limits
+    limits: BatchLimits
     parallelism: int = 4
     progress: Callable[[int], None] = lambda done: None
     failed: list[tuple[str, str]] = field(default_factory=list)

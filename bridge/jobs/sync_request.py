@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.config import Config
-from bridge.sync.batches import Limits
+from bridge.sync.batches import BatchLimits
 from bridge.table.model import Column, TableName
 
 
@@ -45,7 +45,7 @@ class SyncRequest:
 class SyncSettings:
     """The ``sync.*`` options."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: BatchLimits = field(default_factory=BatchLimits)
     parallelism: int = 4
     schema_sample: int = 400
     compare_all_after: float = 86400.0
@@ -57,7 +57,7 @@ class SyncSettings:
     @classmethod
     def of(cls, config: Config) -> SyncSettings:
         return cls(
-            Limits(config.size("sync.batch_bytes"), config.integer("sync.batch_partitions")),
+            BatchLimits(config.size("sync.batch_bytes"), config.integer("sync.batch_partitions")),
             max(1, config.integer("sync.parallelism")),
             config.integer("sync.schema_sample"),
             config.seconds("sync.compare_all_after"),

@@ -3,7 +3,8 @@
 A call to the metastore costs much whatever its size, so batches ought to be large; but the planner
 can begin with the files of the first partitions while the rest is fetched, so the first batch ought
 to be small. Hence a ladder: 10, 20, 40, 80, 100, 100, ... Its steps are fixed, or, by default,
-after the first batch of 10 as large as the calls made so far advise (`bridge.metastore.pace`).
+after the first batch of 10 as large as the calls made so far advise
+(`bridge.metastore.adaptive_batch_size`).
 
 Batches are fetched by a few threads ahead of the reader and handed on in order: never more than
 ``parallelism`` batches are under way or waiting, so a reader that stops early has cost little.
@@ -20,9 +21,9 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from bridge.errors import InvalidConfiguration
+from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.metastore.connection import Cancellation
-from bridge.metastore.pace import Pace
 
 T = TypeVar("T")
 Fetch = Callable[[Sequence[str], Cancellation], T]
@@ -87,14 +88,14 @@ class BatchStream(Generic[T]):
         fetch: Fetch[T],
         names: Sequence[str],
         settings: BatchSettings,
-        pace: Pace | None = None,
+        pace: AdaptiveBatchSize | None = None,
     ) -> None:
         self._fetch = fetch
         self._names = names
         self._begin = 0
         self._settings = settings
         self._ladder = batch_sizes(settings.start, settings.growth, settings.cap)
-        self._pace = pace if pace is not None else Pace(settings.target)
+        self._pace = pace if pace is not None else AdaptiveBatchSize(settings.target)
         self._cancellation = Cancellation()
         self._threads: ThreadPoolExecutor | None = None
         self._ahead: deque[Future[T]] = deque()
@@ -175,7 +176,7 @@ def fetch_partitions(
     table: str,
     names: Sequence[str],
     settings: BatchSettings | None = None,
-    pace: Pace | None = None,
+    pace: AdaptiveBatchSize | None = None,
 ) -> BatchStream[FoundPartitions]:
     """The metastore's own records of these partitions, in batches.
 

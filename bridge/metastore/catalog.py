@@ -7,11 +7,11 @@ from types import TracebackType
 
 from bridge.errors import MetastoreFailure, UnsupportedTable
 from bridge.metastore._gen import ttypes
+from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, BatchStream
 from bridge.metastore.classify import refuse_unsupported, storage_format, trino_view
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
-from bridge.metastore.pace import Pace
 from bridge.storage.uri import canonical
 from bridge.table.formats import INDEXED
 from bridge.table.model import (
@@ -44,7 +44,7 @@ class HiveCatalog:
     ) -> None:
         self.client = client
         self._settings = batch_settings if batch_settings is not None else BatchSettings()
-        self._pace = Pace(self._settings.target)
+        self._pace = AdaptiveBatchSize(self._settings.target)
 
     def close(self) -> None:
         self.client.close()

@@ -47,7 +47,7 @@ class Refusal:
 
     kind: str
     value: str
-    mend: str
+    remedy: str
 
 
 def refusal(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET})) -> Refusal | None:
@@ -68,7 +68,7 @@ def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = frozenset(
     found = refusal(table, formats)
     if found is not None:
         raise UnsupportedTable(
-            f"{table.dbName}.{table.tableName} is {found.kind} ({found.value})", found.mend
+            f"{table.dbName}.{table.tableName} is {found.kind} ({found.value})", found.remedy
         )
 
 
@@ -138,8 +138,8 @@ def _hudi(table: ttypes.Table) -> Refusal | None:
 
 def _acid(table: ttypes.Table) -> Refusal | None:
     shown = _property(table, "transactional", "true")
-    mend = "query it with Hive, or copy it into an external table"
-    return Refusal("an ACID table", shown, mend) if shown else None
+    remedy = "query it with Hive, or copy it into an external table"
+    return Refusal("an ACID table", shown, remedy) if shown else None
 
 
 def _handler(table: ttypes.Table) -> Refusal | None:
@@ -153,14 +153,14 @@ def _projection(table: ttypes.Table) -> Refusal | None:
     shown = _property(table, "projection.enabled", "true") or _property(
         table, "partition_projection_enabled", "true"
     )
-    mend = "register its partitions in the metastore"
-    return Refusal("a table of projected partitions", shown, mend) if shown else None
+    remedy = "register its partitions in the metastore"
+    return Refusal("a table of projected partitions", shown, remedy) if shown else None
 
 
 def _symlinks(table: ttypes.Table) -> Refusal | None:
     shown = _class(table, "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat")
-    mend = "declare a table at the location of the files themselves"
-    return Refusal("a table of symbolic links", shown, mend) if shown else None
+    remedy = "declare a table at the location of the files themselves"
+    return Refusal("a table of symbolic links", shown, remedy) if shown else None
 
 
 def _list_bucketing(table: ttypes.Table) -> Refusal | None:

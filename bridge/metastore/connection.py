@@ -17,7 +17,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from bridge.errors import InvalidConfiguration, MetastoreFailure
-from bridge.metastore.lean import LeanClient
+from bridge.metastore.partition_projection import PartitionProjectionClient
 from bridge.metastore.security import Security
 
 DEFAULT_PORT = 9083
@@ -123,7 +123,7 @@ class Connection:
         try:
             self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._raw = security.wrap(self._raw, address.host)
-            self.client: Any = LeanClient(self._protocol())
+            self.client: Any = PartitionProjectionClient(self._protocol())
             self._shake_hands()
             self._raw.settimeout(timeouts.call)
         except BaseException:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from bridge.expression.nodes import BoundExpression, BoundReference
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.table.partition import Unparsable
+from bridge.table.partition import UnparsableValue
 from bridge.types import Kind, Semantics, Type, Value
 
 Group = tuple[Value | None, ...]
@@ -61,7 +61,7 @@ class Question:
 
 
 class Known(PruningStatistics, Protocol):
-    """Statistics of listed files; `BatchStatistics` is one."""
+    """Statistics of listed files; `CompositePruningStatistics` is one."""
 
     @property
     def rows(self) -> Counts: ...
@@ -221,7 +221,7 @@ def check_groups(group_by: Sequence[BoundReference]) -> None:
 
 def group_values(values: Sequence[Any]) -> Group:
     """Errors: NotAnswered: a partition value that its type cannot read."""
-    if any(isinstance(v, Unparsable) for v in values):
+    if any(isinstance(v, UnparsableValue) for v in values):
         raise NotAnswered("PARTITION_VALUE")
     return tuple(values)
 

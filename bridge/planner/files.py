@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import BridgeError
+from bridge.expression.function_catalog import FUNCTIONS, columns_of
 from bridge.expression.nodes import (
     BoundAnd,
     BoundCall,
@@ -31,15 +32,14 @@ from bridge.expression.nodes import (
 from bridge.expression.prune import prune
 from bridge.expression.residual import references
 from bridge.expression.statistics import ColumnStatistics, Mask, PruningStatistics
-from bridge.expression.terms import FUNCTIONS, columns_of
-from bridge.index.kinds.chain import Ask, has_or, never
 from bridge.index.kinds.definition import column_text
+from bridge.index.kinds.evaluate_indexes import Ask, has_or, never
 from bridge.index.kinds.kind import predicates
 from bridge.index.kinds.opened import OpenedKind
+from bridge.planner.disabled_indexes import uses_minmax
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
-from bridge.planner.visibility import uses_minmax
-from bridge.storage import ahead
+from bridge.storage import prefetch
 from bridge.table.model import FileList, Table
 from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics
 
@@ -235,7 +235,7 @@ class FilePruner:
 
     def unindexed_functions(self, predicate: BoundExpression) -> tuple[tuple[str, str], ...]:
         """Functions of columns in the predicate that no index says anything of, and the option of
-        ``index build`` that would mend it.
+        ``index build`` that would remedy it.
         """
         if self._view.serving is None:
             return ()
@@ -278,7 +278,7 @@ def take(files: FileList, ordinals: Sequence[int] | npt.NDArray[np.int64]) -> Fi
     index = np.asarray(ordinals, np.int64)
     arrow = pa.array(index)
     for array in (files.sizes, files.modified, files.partition):
-        ahead.some(array, index)
+        prefetch.some(array, index)
     return FileList(
         paths=files.paths.take(arrow),
         sizes=files.sizes[index],

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from bridge import telemetry
 from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
-from bridge.index.compiled import Limits
-from bridge.index.serving import ServingIndex
+from bridge.index.local_cache import CacheLimits
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.planner.report import IndexNotUsed
 from bridge.table.directory import SCHEMA as DIRECTORY
@@ -33,7 +33,7 @@ _MOST_TABLES = 1000
 class IndexView:
     """One opened generation and what is derived from it once."""
 
-    def __init__(self, serving: ServingIndex | None, not_used: tuple[IndexNotUsed, ...]) -> None:
+    def __init__(self, serving: IndexSnapshot | None, not_used: tuple[IndexNotUsed, ...]) -> None:
         self.serving = serving
         self.not_used = not_used
         # Ordinals of all files; recognised by identity, so that whole-table answers are not copied.
@@ -73,14 +73,14 @@ class IndexView:
         owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
         return np.concatenate(list(ranges.values())), owner, list(ranges)
 
-    def _by_owner(self, serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
+    def _by_owner(self, serving: IndexSnapshot) -> dict[str, npt.NDArray[np.int64]]:
         with self._lock:
             if self._ranges is None:
                 self._ranges = _by_partition(serving)
             return self._ranges
 
 
-def _by_partition(serving: ServingIndex) -> dict[str, npt.NDArray[np.int64]]:
+def _by_partition(serving: IndexSnapshot) -> dict[str, npt.NDArray[np.int64]]:
     order = np.argsort(serving.partition, kind="stable").astype(np.int64)
     edges = np.searchsorted(serving.partition[order], np.arange(len(serving.owners) + 1)).tolist()
     held: dict[str, list[npt.NDArray[np.int64]]] = {}
@@ -112,12 +112,12 @@ class IndexViews:
         open_store: Callable[[Table], IndexStore],
         cache_dir: Path,
         check_interval: float = 1.0,
-        limits: Limits | None = None,
+        limits: CacheLimits | None = None,
     ) -> None:
         self._open_store = open_store
         self._cache_dir = cache_dir
         self._interval = check_interval
-        self._limits = limits or Limits()
+        self._limits = limits or CacheLimits()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -130,7 +130,9 @@ class IndexViews:
         if generation is not None:
             store = self._open_store(table)
             return IndexView(
-                ServingIndex.open(store.manifest(generation), store, self._cache_dir, self._limits),
+                IndexSnapshot.open(
+                    store.manifest(generation), store, self._cache_dir, self._limits
+                ),
                 (),
             )
         with self._lock:
@@ -162,7 +164,7 @@ class IndexViews:
                 return _absent("NO_INDEX", "the table has no index", command)
             if held is not None and held.serving is not None and held.serving.manifest == manifest:
                 return held
-            serving = ServingIndex.open(manifest, store, self._cache_dir, self._limits)
+            serving = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
             if held is not None and held.serving is not None:
                 # The others go on with the old generation while its columns are brought over.
                 with contextlib.suppress(BridgeError):  # a plan that asks will be told
@@ -184,6 +186,6 @@ def argument(table: Table) -> str:
     return shlex.quote(table.location.removeprefix("file://"))
 
 
-def _absent(reason: str, detail: str, mend: str) -> IndexView:
+def _absent(reason: str, detail: str, remedy: str) -> IndexView:
     telemetry.INDEX_IGNORED.labels(reason).inc()
-    return IndexView(None, (IndexNotUsed("minmax", reason, detail, mend),))
+    return IndexView(None, (IndexNotUsed("minmax", reason, detail, remedy),))

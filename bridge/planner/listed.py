@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
+from bridge.planner.directory_lister import DirectoryLister, SharedListing, concat
 from bridge.planner.freshness import SNAPSHOT, Freshness
 from bridge.planner.index_view import IndexView
-from bridge.planner.listing import Listings, SharedListing, concat
 from bridge.planner.pins import Pin
 from bridge.storage.uri import join
 from bridge.table.model import FileList, Partition
@@ -42,7 +42,7 @@ class FileSource:
 
     def __init__(
         self,
-        listings: Listings,
+        listings: DirectoryLister,
         pin: Pin,
         freshness: Freshness,
         *,
@@ -192,7 +192,7 @@ class _LazyPaths:
     pruning.
     """
 
-    def __init__(self, serving: ServingIndex, ordinals: npt.NDArray[np.int64]) -> None:
+    def __init__(self, serving: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> None:
         self._serving = serving
         self._ordinals = ordinals
 

@@ -18,15 +18,15 @@ from bridge.expression.prune import prune
 from bridge.expression.residual import references, residual
 from bridge.expression.statistics import ColumnStatistics
 from bridge.table.model import Column
-from bridge.table.partition import UNPARSABLE, Unparsable, typed_values
+from bridge.table.partition import UNPARSABLE, UnparsableValue, typed_values
 from bridge.types import Kind, Semantics, Type, Value
 
 _LOW = np.iinfo(np.int64).min
 _HIGH = np.iinfo(np.int64).max
 PARTITION_COLUMN = "$partition"
 
-TypedValues = list[Value | Unparsable | None]
-Typed = tuple[Value | Unparsable | None, ...]
+TypedValues = list[Value | UnparsableValue | None]
+Typed = tuple[Value | UnparsableValue | None, ...]
 
 
 class PartitionStatistics:
@@ -149,6 +149,6 @@ def partition_residual(
         (PARTITION_COLUMN,): name.encode("utf-8", "surrogateescape")
     }
     for key, value in zip(keys, values, strict=True):
-        if not isinstance(value, Unparsable):
+        if not isinstance(value, UnparsableValue):
             known[(key.name,)] = value
     return residual(predicate, known)

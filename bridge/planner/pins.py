@@ -12,8 +12,8 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from bridge.planner.directory_lister import SharedListing
 from bridge.planner.index_view import IndexView
-from bridge.planner.listing import SharedListing
 from bridge.table.model import Partition, Table, TableName
 
 _MAX_PINS = 128

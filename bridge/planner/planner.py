@@ -2,8 +2,8 @@
 
 ``plan`` binds and returns at once; the stages run when ``ScanPlan.batches`` is drawn, so that a
 split loader can drive them in the background and ``explain`` can drive the same to the end.
-``narrow`` adds a conjunct that arrives later (a dynamic filter); it holds for every batch not yet
-handed out.
+``apply_dynamic_filter`` adds a conjunct that arrives later; it holds for every batch not yet handed
+out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ from bridge.expression.residual import references
 from bridge.expression.text import brief, format_bound
 from bridge.expression.unwrap import unwrap
 from bridge.index.kinds.opened import OpenedKind
-from bridge.planner.batch_statistics import BatchStatistics, exact_statistics
-from bridge.planner.definitions import Definitions
+from bridge.planner.composite_statistics import CompositePruningStatistics, exact_statistics
+from bridge.planner.directory_lister import DirectoryLister
+from bridge.planner.disabled_indexes import disabled_indexes
+from bridge.planner.early_survivors import early_survivors, without
 from bridge.planner.files import (
     HIDDEN_COLUMNS,
     FilePruner,
@@ -51,9 +53,7 @@ from bridge.planner.freshness import (
     parse_freshness,
 )
 from bridge.planner.index_view import IndexViews, argument
-from bridge.planner.known_first import known_first, without
 from bridge.planner.listed import FileBatch, FileSource, materialised
-from bridge.planner.listing import Listings
 from bridge.planner.partitions import (
     PARTITION_COLUMN,
     PartitionStatistics,
@@ -66,8 +66,8 @@ from bridge.planner.predicate_log import PredicateLog
 from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.sufficient import always, stops_early, sufficient
+from bridge.planner.table_cache import TableCache
 from bridge.planner.unknown import UnknownFiles
-from bridge.planner.visibility import switched_off
 from bridge.storage.port import FileStat
 from bridge.table.model import (
     Catalog,
@@ -81,7 +81,10 @@ from bridge.types import Field
 
 
 class ScanPlan:
-    """One scan under way; `batches` is drawn by one thread, `narrow` and `report` come from any."""
+    """One scan under way.
+
+    One thread draws `batches`; any thread calls `apply_dynamic_filter` and `report`.
+    """
 
     def __init__(self, planner: Planner, request: ScanRequest, pin: Pin, mode: Freshness) -> None:
         self.request = request
@@ -94,7 +97,7 @@ class ScanPlan:
             planner.listings, pin, mode, absent_is_empty=request.absent_is_empty
         )
         # Neither the metastore nor storage is asked: the file set is the index's own.
-        self.prompt = mode == SNAPSHOT and not pin.table.partition_keys
+        self.plans_without_io = mode == SNAPSHOT and not pin.table.partition_keys
         self._lock = threading.Lock()
         self._fetch: PartitionFetch | None = None
         self._closed = False
@@ -125,7 +128,7 @@ class ScanPlan:
             predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
         return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
 
-    def narrow(self, predicate: Expression) -> None:
+    def apply_dynamic_filter(self, predicate: Expression) -> None:
         """Conjoins a predicate for every batch not yet handed out.
 
         Errors:
@@ -138,12 +141,12 @@ class ScanPlan:
             with self._lock:
                 self._narrowed = (*self._narrowed, bound)
 
-    def known(self, batch: FileBatch) -> BatchStatistics:
+    def known(self, batch: FileBatch) -> CompositePruningStatistics:
         """What is known of a batch's files, by any column of the table."""
         names = [p.name for p in batch.partitions]
         values = [self.values_of(p) for p in batch.partitions]
         serving = self.view.serving
-        return BatchStatistics(
+        return CompositePruningStatistics(
             batch.files,
             batch.ordinals,
             self._exact,
@@ -197,7 +200,7 @@ class ScanPlan:
             TableChanged: the engine relies on every file matching, and one may not.
             see `_survivors`.
         """
-        early = known_first(self)
+        early = early_survivors(self)
         survivors = sufficient(self, self._survivors())
         if early is not None and len(early.files):
             yield early
@@ -259,7 +262,7 @@ class ScanPlan:
             yield batch
 
     def refine(self, batch: FileBatch) -> FileBatch:
-        """Applies what `narrow` has added by now; called as late as the batch is handed out."""
+        """Applies the dynamic filters that came by now; called when the batch is handed out."""
         with self._lock:
             narrowed = self._narrowed
         if not narrowed or not len(batch.files):
@@ -329,14 +332,14 @@ class ScanPlan:
         found = list(self.view.not_used)
         if not self.request.pruning:
             found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
-        found += switched_off(self.view, name)
+        found += disabled_indexes(self.view, name)
         problems = self.view.serving.problems if self.view.serving is not None else {}
         for column in self._pruner.unindexed(split_by_source(self.predicate).data):
             error = problems.get(column.lower())
             if error is not None:
                 damaged = isinstance(error, IndexCorrupt)
-                mend = f"skipbridge index build {name}" if damaged else error.hint
-                found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, mend))
+                remedy = f"skipbridge index build {name}" if damaged else error.hint
+                found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
                 continue
             found.append(
                 IndexNotUsed(
@@ -352,9 +355,9 @@ class ScanPlan:
             found.append(IndexNotUsed(f"expression({text})", "NO_INDEX", detail, command))
         for kind in list(self._kind_stages):
             if kind.problem is not None:
-                mend = f"skipbridge index build {name}"
+                remedy = f"skipbridge index build {name}"
                 problem = kind.problem
-                found.append(IndexNotUsed(kind.name, problem.code, problem.message, mend))
+                found.append(IndexNotUsed(kind.name, problem.code, problem.message, remedy))
         found += self._unknown.told(name)
         return tuple(found)
 
@@ -466,7 +469,7 @@ class Planner:
         self,
         catalog: Catalog,
         views: IndexViews,
-        listings: Listings,
+        listings: DirectoryLister,
         *,
         freshness: Freshness = LIVE,
         metadata_ttl: float = 1.0,
@@ -477,7 +480,7 @@ class Planner:
         self.views = views
         self.listings = listings
         self._freshness = freshness
-        self._definitions = Definitions(catalog, metadata_ttl)
+        self._definitions = TableCache(catalog, metadata_ttl)
         self._scopes: dict[TableName, tuple[Table, Scope]] = {}
         self.pins = Pins()
 

@@ -41,7 +41,7 @@ class IndexNotUsed:
     index: str
     reason: str
     detail: str
-    mend: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class PruneReport:
                 "bytes": self.splits.bytes,
             },
             "not_used": [
-                {"index": n.index, "reason": n.reason, "detail": n.detail, "mend": n.mend}
+                {"index": n.index, "reason": n.reason, "detail": n.detail, "remedy": n.remedy}
                 for n in self.not_used
             ],
             "complete": self.complete,

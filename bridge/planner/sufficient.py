@@ -17,11 +17,11 @@ import numpy as np
 from bridge.expression.prune import prune
 from bridge.expression.statistics import Mask
 from bridge.planner import early_stop
-from bridge.planner.batch_statistics import BatchStatistics
-from bridge.planner.estimates import indexed
+from bridge.planner.composite_statistics import CompositePruningStatistics
+from bridge.planner.directory_lister import concat
 from bridge.planner.files import take
 from bridge.planner.listed import FileBatch
-from bridge.planner.listing import concat
+from bridge.planner.table_statistics import indexed
 from bridge.planner.unchanged import unchanged
 from bridge.table.model import Partition
 
@@ -43,7 +43,7 @@ def sufficient(plan: ScanPlan, batches: Iterator[FileBatch]) -> Iterator[FileBat
     return _first(plan, batches) if plan.request.order else _enough(plan, batches)
 
 
-def always(plan: ScanPlan, known: BatchStatistics) -> Mask:
+def always(plan: ScanPlan, known: CompositePruningStatistics) -> Mask:
     """Files of which every row satisfies the plan's predicate."""
     return prune(plan.predicate, known, plan.request.semantics).always
 

@@ -20,7 +20,7 @@ from bridge.planner.answers import (
     group_values,
     require_always,
 )
-from bridge.planner.estimates import indexed
+from bridge.planner.table_statistics import indexed
 from bridge.types import Value
 
 if TYPE_CHECKING:

@@ -58,8 +58,8 @@ def funnel(report: PruneReport) -> str:
             f"{size:>{widths[3]}}  {time:>{widths[4]}}  {note}".rstrip()
         )
     for missing in report.not_used:
-        mend = f" -> {missing.mend}" if missing.mend else ""
-        lines.append(f"not used: {missing.index}  {missing.reason}, {missing.detail}{mend}")
+        remedy = f" -> {missing.remedy}" if missing.remedy else ""
+        lines.append(f"not used: {missing.index}  {missing.reason}, {missing.detail}{remedy}")
     if not report.complete:
         lines.append("provisional: the plan was not drawn to its end")
     return "\n".join(lines)

@@ -10,7 +10,8 @@ import json
 from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
 
-from bridge.engines.trino.values import NotTranslatable, encode
+from bridge.engines.translation import NotTranslatable
+from bridge.engines.trino.values import encode
 from bridge.errors import InvalidRequest
 from bridge.expression.nodes import BoundReference
 from bridge.planner.answers import Aggregate, Question

@@ -123,7 +123,7 @@ class PlannerClient:
     def system_table(
         self, schema: str, table: str, kind: str, columns: Sequence[str] = (), max_rows: int = 1000
     ) -> Iterator[list[Any]]:
-        """Rows of ``$files``, ``$partitions`` or ``$indexes``; see `bridge.planner.inventory`."""
+        """Rows of ``$files``, ``$partitions`` or ``$indexes`` (`bridge.planner.system_tables`)."""
         request = _request(schema, table, "", "trino", "", None, columns)
         handle = self._call("open_system_table", request, kind).handle
         token, finished = 0, False

@@ -20,20 +20,20 @@ from bridge.engines.translation import Translation
 from bridge.engines.trino.translate import translate as translate_trino
 from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
-from bridge.planner.estimates import Estimate, row_estimate
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.planner.selection import select_files
+from bridge.planner.skippable_files import list_skippable_files
+from bridge.planner.table_statistics import Estimate, row_estimate
 from bridge.service._gen import ttypes
 from bridge.service.answering import answer
 from bridge.service.codec import PROTOCOL, encode_batch, failure_of
+from bridge.service.fair_lock import FairLock
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import OpenPlans
-from bridge.service.selection import encode_selection
+from bridge.service.skippable_files import encode_skippable_files
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
-from bridge.service.turns import Turns
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
@@ -112,7 +112,7 @@ class PlannerHandler:
         # Of their own: answers that list for long must not keep splits from being made.
         self._answers = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-answer")
         self._estimates = Estimates(self._answers)
-        self._turns = Turns()
+        self._turns = FairLock()
 
     def health(self) -> ttypes.Health:
         uptime = int(time.monotonic() - self._started)
@@ -190,7 +190,9 @@ class PlannerHandler:
     @_answers_failures
     def narrow(self, handle: str, predicate: str) -> None:
         source = self.plans.get(handle, SplitSource)
-        source.plan.narrow(_translate(source.plan.request.engine, predicate).expression)
+        source.plan.apply_dynamic_filter(
+            _translate(source.plan.request.engine, predicate).expression
+        )
 
     @_answers_failures
     def next_splits(
@@ -198,7 +200,7 @@ class PlannerHandler:
     ) -> ttypes.SplitBatch:
         source = self.plans.get(handle, SplitSource)
         wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
-        with self._turns.turn() if source.plan.prompt else nullcontext():
+        with self._turns.turn() if source.plan.plans_without_io else nullcontext():
             return _next(source, token, min(max_splits, _MAX_SPLITS), wait)
 
     @_answers_failures
@@ -227,15 +229,15 @@ class PlannerHandler:
         self._planner.listings.close()
 
     @_answers_failures
-    def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def list_skippable_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.indexed_table(scan.table)
         view = self._planner.views.view(table)
         with self._turns.turn():
-            found = select_files(table, view, scan)
+            found = list_skippable_files(table, view, scan)
         selection_made(scan, found, time.perf_counter() - started)
-        return encode_selection(found, scan.dropped)
+        return encode_skippable_files(found, scan.dropped)
 
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))

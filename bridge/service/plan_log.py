@@ -8,7 +8,7 @@ import time
 from bridge import telemetry
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
-from bridge.planner.selection import FileSelection
+from bridge.planner.skippable_files import SkippableFiles
 from bridge.report.text import human_bytes
 from bridge.splits.source import SplitSource
 
@@ -57,7 +57,7 @@ def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
     return report
 
 
-def selection_made(request: ScanRequest, found: FileSelection, seconds: float) -> None:
+def selection_made(request: ScanRequest, found: SkippableFiles, seconds: float) -> None:
     """The same for an engine that lists by itself and only asks which files to leave out."""
     plan_opened(request, seconds)
     table = telemetry.table_label(str(request.table))

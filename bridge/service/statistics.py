@@ -12,9 +12,9 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as Late
 
 from bridge.expression.nodes import BoundExpression
-from bridge.planner.estimates import Estimate, estimate, row_estimate
 from bridge.planner.index_view import IndexView
 from bridge.planner.planner import ScanPlan
+from bridge.planner.table_statistics import Estimate, estimate, row_estimate
 from bridge.table.model import TableName
 
 _MAX_KEPT = 256

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 
 from bridge.errors import InvalidRequest
-from bridge.planner.inventory import COLUMNS, Rows, inventory
 from bridge.planner.planner import ScanPlan
+from bridge.planner.system_tables import COLUMNS, Rows, inventory
 from bridge.service._gen import ttypes
 
 _MAX_ROWS = 10_000

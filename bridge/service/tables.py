@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.engines.trino.types import to_trino
-from bridge.planner.estimates import ColumnEstimate, Estimate
+from bridge.planner.table_statistics import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
 from bridge.table.model import Table, View
 

@@ -3,10 +3,10 @@
 States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is recorded before any
 end is announced. A step that finds the queue full gives its thread back (the reader schedules the
 next), so that slow readers never hold the pool. What is queued are surviving files; splits are cut
-when they are handed out, so that a late `narrow` still holds.
+when they are handed out, so that a late `apply_dynamic_filter` still holds.
 
-A plan that waits for nothing but the processor (`ScanPlan.prompt`) is begun by its reader: to hand
-a millisecond's work to another thread and back costs as much as the work.
+A plan that does no I/O (`ScanPlan.plans_without_io`) is begun by its reader: to hand a
+millisecond's work to another thread and back costs as much as the work.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class SplitLoader:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Begins to load, or leaves that to the first `take` of a prompt plan; returns at once."""
+        """Begins to load, or leaves that to the first `take` if the plan does no I/O."""
         with self._changed:
-            if not self._plan.prompt:
+            if not self._plan.plans_without_io:
                 self._schedule()
 
     @property
@@ -122,9 +122,13 @@ class SplitLoader:
                 self._fail(e)
 
     def _begin_here(self) -> None:
-        """The first batch of a prompt plan, and whether that was all."""
+        """The first batch of a plan that does no I/O, and whether that was all."""
         with self._changed:
-            if self._begun or not self._plan.prompt or self._state is not LoaderState.INITIAL:
+            if (
+                self._begun
+                or not self._plan.plans_without_io
+                or self._state is not LoaderState.INITIAL
+            ):
                 return
             self._begun = self._running = True
         self._run(most=2)

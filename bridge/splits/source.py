@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.listed import FileBatch, slice_batch
 from bridge.planner.planner import ScanPlan
 from bridge.planner.report import PruneReport, SplitTotals
@@ -167,7 +167,7 @@ class SplitSource:
 class _RowGroups:
     """Row-group offsets of a batch's files, from the index."""
 
-    def __init__(self, serving: ServingIndex, ordinals: npt.NDArray[np.int64]) -> None:
+    def __init__(self, serving: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> None:
         self._serving = serving
         self._ordinals = ordinals
 

@@ -1,4 +1,4 @@
-"""Errors of the local disk as sentences with a mend."""
+"""Errors of the local disk as sentences with a remedy."""
 
 from __future__ import annotations
 

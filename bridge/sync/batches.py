@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What one request holds at most.
 
     Attributes:
@@ -41,12 +41,12 @@ class Limits:
             )
 
 
-def batches(items: Iterable[T], size: Callable[[T], int], limits: Limits) -> Iterator[list[T]]:
+def batches(items: Iterable[T], size: Callable[[T], int], limits: BatchLimits) -> Iterator[list[T]]:
     """Cuts items into batches, in order, none lost; lazily.
 
     The law: a batch keeps both limits, unless it is one item that alone is too large.
 
-    >>> list(batches(["a", "bbb", "cc"], len, Limits(bytes=4, count=9)))
+    >>> list(batches(["a", "bbb", "cc"], len, BatchLimits(bytes=4, count=9)))
     [['a', 'bbb'], ['cc']]
     """
     batch: list[T] = []

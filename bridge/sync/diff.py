@@ -26,7 +26,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bridge.sync.stored import Key, Stored
+from bridge.sync.discovered_partitions import DiscoveredPartitions, Key
 
 Columns = tuple[tuple[str, str], ...]
 """Names in lower case, and types in Hive's words."""
@@ -163,7 +163,7 @@ class PartitionDiff:
     in step is not held.
     """
 
-    def __init__(self, stored: Stored, target: Target, occupied: Occupied) -> None:
+    def __init__(self, stored: DiscoveredPartitions, target: Target, occupied: Occupied) -> None:
         self._stored = stored
         self._target = target
         self._occupied = occupied

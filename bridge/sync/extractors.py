@@ -34,7 +34,7 @@ Values = dict[str, str | None]
 """Value by key, in the order of the levels; None is NULL."""
 
 
-class Unparsable(ValueError):
+class UnparsableDirectory(ValueError):
     """The directory is no partition in this spelling; the text says why."""
 
 
@@ -45,7 +45,7 @@ class PartitionExtractor(Protocol):
         """Values of a directory, given relative to the table's root, without slashes around.
 
         Errors:
-            Unparsable.
+            UnparsableDirectory.
         """
         ...
 
@@ -77,7 +77,7 @@ def find_extractor(name: str, keys: Sequence[str] = ()) -> PartitionExtractor:
     except Exception as error:  # a stranger's code
         raise InvalidConfiguration(
             f"partition extractor {name!r} ({found[name].value}) does not load: {error!r}",
-            "mend or reinstall the package that brings it",
+            "remedy or reinstall the package that brings it",
         ) from error
     return extractor
 
@@ -85,7 +85,7 @@ def find_extractor(name: str, keys: Sequence[str] = ()) -> PartitionExtractor:
 def _value(text: str) -> str | None:
     value = unescape(text)
     if not value:
-        raise Unparsable("a partition value is empty")
+        raise UnparsableDirectory("a partition value is empty")
     return None if value == NULL_MARKER else value
 
 
@@ -103,12 +103,14 @@ class _Hive:
             raw, separator, text = level.partition("=")
             key = unescape(raw).lower()
             if not separator or not key:
-                raise Unparsable(f"{level!r} is not named key=value")
+                raise UnparsableDirectory(f"{level!r} is not named key=value")
             if key in found:
-                raise Unparsable(f"key {key!r} stands in it twice")
+                raise UnparsableDirectory(f"key {key!r} stands in it twice")
             found[key] = _value(text)
         if self._keys and tuple(found) != self._keys:
-            raise Unparsable(f"its keys are {_shown(tuple(found))}, not {_shown(self._keys)}")
+            raise UnparsableDirectory(
+                f"its keys are {_shown(tuple(found))}, not {_shown(self._keys)}"
+            )
         return found
 
 
@@ -126,7 +128,7 @@ class _Levels:
     def __call__(self, directory: str) -> Values:
         levels = _levels(directory)
         if len(levels) != len(self._keys):
-            raise Unparsable(f"it has {len(levels)} levels, not {len(self._keys)}")
+            raise UnparsableDirectory(f"it has {len(levels)} levels, not {len(self._keys)}")
         return {k: _value(level) for k, level in zip(self._keys, levels, strict=True)}
 
 
@@ -155,12 +157,12 @@ class _SlashDate:
             level.isascii() and level.isdigit() for level in levels
         ):
             shape = "/".join(("yyyy", "mm", "dd", "hh")[: len(self._widths)])
-            raise Unparsable(f"it is not {shape}")
+            raise UnparsableDirectory(f"it is not {shape}")
         numbers = [int(level) for level in levels]
         try:
             dt.datetime(*(*numbers, 1)[: max(3, len(numbers))])  # type: ignore[arg-type]
         except ValueError as error:
-            raise Unparsable(f"no such date: {error}") from None
+            raise UnparsableDirectory(f"no such date: {error}") from None
         return {self._key: "-".join(levels)}
 
 
@@ -174,7 +176,7 @@ class _Nothing:
 
     def __call__(self, directory: str) -> Values:
         if directory:
-            raise Unparsable("it lies below the root of a table without partitions")
+            raise UnparsableDirectory("it lies below the root of a table without partitions")
         return {}
 
 

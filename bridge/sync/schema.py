@@ -133,13 +133,13 @@ def refuse(table: str, evolution: Evolution, old: Sequence[Column], new: Sequenc
         *(f"{n} is {t} in the table and {f} in the files" for n, t, f in evolution.conflicting),
         *(f"{n} would narrow from {t} to {f}" for n, t, f in evolution.narrower),
     ]
-    mend = (
+    remedy = (
         "rewrite the files of one of the two, or register them as two tables"
         if evolution.conflicting
         else "the wider type reads these files too: allow it with --hold-wider"
     )
     raise SchemaConflict(
-        f"{table}: {'; '.join(wrong)}\n  table: {show(old)}\n  files: {show(new)}", mend
+        f"{table}: {'; '.join(wrong)}\n  table: {show(old)}\n  files: {show(new)}", remedy
     )
 
 

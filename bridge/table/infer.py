@@ -144,7 +144,7 @@ def infer_readable(
                 what = error.message.removeprefix(uri).lstrip(": ")
                 found = Stray(uri, f"damaged: {what}", "restore it or write it again")
             strays.append(found)
-            first = first or FileCorrupt(f"{uri} is {found.what}", found.mend)
+            first = first or FileCorrupt(f"{uri} is {found.what}", found.remedy)
     if not schemas and first is not None:
         raise first
     return merge_schemas(schemas), tuple(strays)

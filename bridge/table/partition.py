@@ -32,11 +32,11 @@ _TIMESTAMP = re.compile(
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 
 
-class Unparsable:
+class UnparsableValue:
     """A partition value that is not of its key's type; nothing is known about it."""
 
 
-UNPARSABLE = Unparsable()
+UNPARSABLE = UnparsableValue()
 
 
 def escape(value: str) -> str:
@@ -75,7 +75,7 @@ def parse_partition_name(name: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(pairs)
 
 
-def parse_value(text: str | None, type_: Type) -> Value | Unparsable | None:
+def parse_value(text: str | None, type_: Type) -> Value | UnparsableValue | None:
     """The canonical value of a partition value's text; None is NULL, UNPARSABLE is unknown.
 
     '01' and '1' are the same int: values compare typed, names never do.
@@ -91,7 +91,7 @@ def parse_value(text: str | None, type_: Type) -> Value | Unparsable | None:
         return UNPARSABLE
 
 
-def _integer(text: str, type_: Type) -> Value | Unparsable:
+def _integer(text: str, type_: Type) -> Value | UnparsableValue:
     if not _INTEGER.fullmatch(text):
         return UNPARSABLE
     value = int(text)
@@ -99,11 +99,11 @@ def _integer(text: str, type_: Type) -> Value | Unparsable:
     return value if low <= value <= high else UNPARSABLE
 
 
-def _boolean(text: str, _type: Type) -> Value | Unparsable:
+def _boolean(text: str, _type: Type) -> Value | UnparsableValue:
     return {"true": True, "false": False}.get(text.lower(), UNPARSABLE)
 
 
-def _decimal(text: str, type_: Type) -> Value | Unparsable:
+def _decimal(text: str, type_: Type) -> Value | UnparsableValue:
     if not _NUMBER.fullmatch(text):
         return UNPARSABLE
     # Digits, not arithmetic: decimal's own rounds to 28 of them.
@@ -119,13 +119,13 @@ def _decimal(text: str, type_: Type) -> Value | Unparsable:
     return -value if sign else value
 
 
-def _date(text: str, _type: Type) -> Value | Unparsable:
+def _date(text: str, _type: Type) -> Value | UnparsableValue:
     if not _DATE.fullmatch(text):
         return UNPARSABLE
     return (date.fromisoformat(text) - _EPOCH).days
 
 
-def _timestamp(text: str, _type: Type) -> Value | Unparsable:
+def _timestamp(text: str, _type: Type) -> Value | UnparsableValue:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return UNPARSABLE
@@ -137,13 +137,13 @@ def _timestamp(text: str, _type: Type) -> Value | Unparsable:
     return (moment - _EPOCH_TIME) // timedelta(microseconds=1) + int(fraction[:6])
 
 
-def _text(text: str, type_: Type) -> Value | Unparsable:
+def _text(text: str, type_: Type) -> Value | UnparsableValue:
     if type_.kind is Kind.VARCHAR and len(text) > type_.length:
         return UNPARSABLE  # cut to its length by Hive, refused by Trino
     return text.encode("utf-8", "surrogateescape")
 
 
-_PARSERS: dict[Kind, Callable[[str, Type], Value | Unparsable]] = {
+_PARSERS: dict[Kind, Callable[[str, Type], Value | UnparsableValue]] = {
     Kind.BOOLEAN: _boolean,
     Kind.TINYINT: _integer,
     Kind.SMALLINT: _integer,
@@ -159,12 +159,12 @@ _PARSERS: dict[Kind, Callable[[str, Type], Value | Unparsable]] = {
 
 def typed_values(
     names: Sequence[str], keys: Sequence[Column]
-) -> list[list[Value | Unparsable | None]]:
+) -> list[list[Value | UnparsableValue | None]]:
     """Typed values by key (outer) and partition (inner); names with missing levels are
     unparsable.
     """
-    columns: list[list[Value | Unparsable | None]] = [[] for _ in keys]
-    memo: list[dict[str, Value | Unparsable | None]] = [{} for _ in keys]
+    columns: list[list[Value | UnparsableValue | None]] = [[] for _ in keys]
+    memo: list[dict[str, Value | UnparsableValue | None]] = [{} for _ in keys]
     lowered = [k.name.lower() for k in keys]
     for name in names:
         levels = name.split("/")

@@ -32,18 +32,18 @@ class Stray:
 
     Attributes:
         what: ends "<uri> is".
-        mend: what to do about it.
+        remedy: what to do about it.
         read: whether it lies in a partition, so that engines read it and fail.
     """
 
     uri: str
     what: str
-    mend: str
+    remedy: str
     read: bool = True
 
     def __str__(self) -> str:
         told = "queries that read it fail" if self.read else "left out: no partition holds it"
-        return f"{self.uri} is {self.what}; {told} -> {self.mend}"
+        return f"{self.uri} is {self.what}; {told} -> {self.remedy}"
 
 
 def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
@@ -51,14 +51,14 @@ def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     whole = format_at_end(storage, uri, size)
     if whole is not None:
         name = {PARQUET: "a Parquet file", ORC: "an ORC file"}[whole]
-        mend = "move it to a table of its own: a directory is read in one format"
-        return Stray(uri, f"{name} among files of another format", mend, read)
+        remedy = "move it to a table of its own: a directory is read in one format"
+        return Stray(uri, f"{name} among files of another format", remedy, read)
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
     what = what_is(head, uri)
     if what.startswith("a damaged"):
         return Stray(uri, what, "restore it or write it again", read)
-    mend = "move it to another directory; skipbridge indexes Parquet and ORC files"
-    return Stray(uri, what, mend, read)
+    remedy = "move it to another directory; skipbridge indexes Parquet and ORC files"
+    return Stray(uri, what, remedy, read)
 
 
 def what_is(head: bytes, uri: str) -> str:

@@ -15,8 +15,8 @@ from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.store import IndexStore
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
@@ -134,7 +134,10 @@ class Lake:
     def planner(self) -> Planner:
         views = IndexViews(lambda table: self.store(), self.root / "cache", 0.0)
         return Planner(
-            self, views, Listings(self.storage, 4, recursive=self.recursive), metadata_ttl=0.0
+            self,
+            views,
+            DirectoryLister(self.storage, 4, recursive=self.recursive),
+            metadata_ttl=0.0,
         )
 
 
@@ -177,7 +180,7 @@ def owned(plan: ScanPlan, narrow: Expression | None = None) -> set[tuple[str, st
     found: list[tuple[str, str]] = []
     for batch in plan.batches():
         if narrow is not None:
-            plan.narrow(narrow)
+            plan.apply_dynamic_filter(narrow)
             narrow = None
         left = plan.refine(batch)
         names = [left.partitions[i].name for i in left.files.partition.tolist()]

@@ -22,7 +22,7 @@ from lake import NAME, Lake, age, kept
 from bridge.cli.main import cli
 from bridge.errors import StorageFailure
 from bridge.expression.text import parse_where
-from bridge.index.change import change_settings, drop_index
+from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
@@ -261,8 +261,8 @@ def test_an_invisible_index_is_kept_and_not_asked(lake: Lake) -> None:
     assert len(asked(lake, 54)) == 30
     told = {n.index: n for n in report(lake).not_used}
     assert {n.reason for n in told.values()} == {"INVISIBLE"}
-    assert told["minmax"].mend == "skipbridge index reveal db.t minmax"
-    assert told["values(x)"].mend == "skipbridge index reveal db.t 'values(x)'"
+    assert told["minmax"].remedy == "skipbridge index reveal db.t minmax"
+    assert told["values(x)"].remedy == "skipbridge index reveal db.t 'values(x)'"
     fill(lake, 2, start=30)
     lake.build()  # kept up to date, and as invisible as before
     assert len(asked(lake, 54)) == 32

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lake import NAME, Lake, age
 
 from bridge.expression.text import parse_where
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.freshness import parse_freshness
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.storage.port import FileListing
@@ -43,8 +43,8 @@ class Storage:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.planner.known_first._FILES", 10)
-    monkeypatch.setattr("bridge.planner.known_first._MOST", 8)
+    monkeypatch.setattr("bridge.planner.early_survivors._FILES", 10)
+    monkeypatch.setattr("bridge.planner.early_survivors._MOST", 8)
 
 
 def lake_at(root: Path) -> Lake:
@@ -64,7 +64,7 @@ def opened(lake: Lake, storage: Storage, where: str, **options: Any) -> ScanPlan
     planner = Planner(
         lake,
         lake.planner().views,
-        Listings(storage, 4),  # type: ignore[arg-type]
+        DirectoryLister(storage, 4),  # type: ignore[arg-type]
         freshness=parse_freshness("live"),  # as the settings of a server spell it
         metadata_ttl=0.0,
     )
@@ -145,7 +145,7 @@ def test_narrowed_before_it_is_handed_out(tmp_path: Path) -> None:
     plan = opened(lake, storage, "x BETWEEN 8 AND 10")
     early = next(batches := plan.batches())
     narrower, _ = parse_where("x = 9")
-    plan.narrow(narrower)
+    plan.apply_dynamic_filter(narrower)
     assert numbers([plan.refine(early)]) == [9]
     storage.go.set()
     assert numbers(plan.refine(batch) for batch in batches) == []

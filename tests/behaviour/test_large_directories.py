@@ -14,7 +14,7 @@ from lake import NAME, Lake, age, drained, kept
 from bridge.errors import StorageFailure
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.text import parse_where
-from bridge.planner.listing import Listings
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import FileListing
@@ -49,8 +49,8 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("storage.local_listing._FIRST_PAGE", 9),
         ("storage.local_listing._PAGE", 20),
-        ("planner.listing._FIRST_CHUNK", 4),
-        ("planner.listing._CHUNK", 7),
+        ("planner.directory_lister._FIRST_CHUNK", 4),
+        ("planner.directory_lister._CHUNK", 7),
         ("planner.listed._PIECE", 5),
     ):
         monkeypatch.setattr(f"bridge.{name}", value)
@@ -72,7 +72,7 @@ def write(lake: Lake, n: int, x: int | None = None) -> Path:
 
 def planner_over(lake: Lake, storage: Storage) -> Planner:
     made = lake.planner()
-    return Planner(lake, made.views, Listings(storage, 4), metadata_ttl=0.0)  # type: ignore[arg-type]
+    return Planner(lake, made.views, DirectoryLister(storage, 4), metadata_ttl=0.0)  # type: ignore[arg-type]
 
 
 def numbers(uris: set[str]) -> list[int]:

@@ -12,7 +12,7 @@ from lake import NAME, Lake, age, drained, everything, kept
 from bridge.errors import ColumnNotFound, PartitionAbsent
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
-from bridge.planner.listing import Listings
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
@@ -104,7 +104,7 @@ def test_a_dynamic_filter_prunes_what_was_not_handed_out(lake: Lake) -> None:
 def test_a_dynamic_filter_over_an_unknown_column_is_an_error_of_its_call(lake: Lake) -> None:
     plan = lake.planner().plan(ScanRequest(NAME))
     with pytest.raises(ColumnNotFound):
-        plan.narrow(where("nope = 1"))
+        plan.apply_dynamic_filter(where("nope = 1"))
     assert len(drained(plan)) == 6
 
 
@@ -123,7 +123,7 @@ def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
     drained(plan)
     stale = plan.report().not_used
     assert [n.reason for n in stale] == ["STALE"]
-    assert stale[0].mend == "skipbridge index refresh db.t"
+    assert stale[0].remedy == "skipbridge index refresh db.t"
     lake.build()
     assert f"file://{path}" in kept(planner, where("x = 10"))
     assert f"file://{path}" not in kept(planner, where("x = 20"))
@@ -166,7 +166,7 @@ def test_a_query_pins_partitions_that_only_its_second_scan_reads(lake: Lake) -> 
 
 def test_without_pruning_every_file_comes(lake: Lake) -> None:
     plan = lake.planner().plan(ScanRequest(NAME, where("x = 10"), pruning=False))
-    plan.narrow(where("x = 10"))
+    plan.apply_dynamic_filter(where("x = 10"))
     assert len(drained(plan)) == 6
     assert plan.report().not_used[0].reason == "DISABLED"
 
@@ -183,7 +183,7 @@ def test_a_broken_index_is_named_and_never_trusted(lake: Lake) -> None:
     assert report.generation == -1
     (missing,) = report.not_used
     assert missing.reason == "INDEX_CORRUPT" and "checksum" in missing.detail
-    assert missing.mend == "skipbridge index build db.t"
+    assert missing.remedy == "skipbridge index build db.t"
 
 
 def test_an_index_built_anew_under_the_same_number_is_noticed(lake: Lake) -> None:
@@ -206,7 +206,7 @@ def test_27_a_file_that_failed_is_told_as_such(lake: Lake) -> None:
         plan = lake.planner().plan(ScanRequest(NAME, where("x = 10"), freshness=mode))
         assert len(drained(plan)) == 3 + 1, "pruning happens beside it"
         (told,) = plan.report().not_used
-        assert (told.reason, told.mend) == ("FAILED_FILES", "skipbridge index show db.t --failed")
+        assert (told.reason, told.remedy) == ("FAILED_FILES", "skipbridge index show db.t --failed")
         assert told.detail.startswith("1 file could not be read")
     age(path, 60)
     plan = lake.planner().plan(ScanRequest(NAME, where("x = 10")))
@@ -233,7 +233,7 @@ def test_a_partition_whose_directory_is_gone_is_an_error(lake: Lake, freshness: 
 def test_absent_partitions_may_be_ignored(lake: Lake) -> None:
     lake.partition_values.append(("8", "gone"))
     views = lake.planner().views
-    listings = Listings(lake.storage, 4, ignore_absent=True)
+    listings = DirectoryLister(lake.storage, 4, ignore_absent=True)
     assert len(everything(Planner(lake, views, listings, metadata_ttl=0.0))) == 6
 
 

@@ -13,18 +13,18 @@ from lake import NAME, Lake, owned
 
 from bridge.expression.nodes import AlwaysTrue, BoundReference
 from bridge.expression.text import parse_where
-from bridge.index.change import change_settings
+from bridge.index.alter_index import change_settings
 from bridge.index.listed import owners_of
 from bridge.index.shard import FILES, read_files, write_files
 from bridge.index.store import new_id, next_generation
 from bridge.planner.answers import Aggregate, Question
-from bridge.planner.estimates import estimate, row_estimate
 from bridge.planner.freshness import LIVE, SNAPSHOT
-from bridge.planner.inventory import inventory
 from bridge.planner.planner import ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.planner.selection import select_files
+from bridge.planner.skippable_files import list_skippable_files
 from bridge.planner.survey import answer
+from bridge.planner.system_tables import inventory
+from bridge.planner.table_statistics import estimate, row_estimate
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 
@@ -119,7 +119,7 @@ def test_28_files_left_out_by_partition(lake: Lake) -> None:
     planner = lake.planner()
     view = planner.views.view(lake.table())
     for where, left_out in (("p = 'b' AND x = 10", ["f"]), ("p = 'c' AND x = 1", ["h"])):
-        found = select_files(lake.table(), view, ScanRequest(NAME, parse_where(where)[0]))
+        found = list_skippable_files(lake.table(), view, ScanRequest(NAME, parse_where(where)[0]))
         assert [path[-1] for path in found.paths.to_pylist()] == left_out, where
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from bridge.storage import ahead
+from bridge.storage import prefetch
 
 
 def drop(path: Path) -> None:
@@ -21,7 +21,7 @@ def drop(path: Path) -> None:
     (root), the kernel is asked to drop all clean pages as well.
     """
     gc.collect()
-    ahead.forget()
+    prefetch.forget()
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     for file in files:
         descriptor = os.open(file, os.O_RDONLY)

@@ -17,9 +17,9 @@ from bridge.index.kinds.bloom import build, optimal_bytes
 from bridge.index.kinds.kind import KindStatistics
 from bridge.index.kinds.payload import Part, header_bytes, open_payload, rows_schema
 from bridge.index.kinds.xxh64 import ascending, hash_numbers
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
-from bridge.index.stored import StoredColumn, StoredType
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
@@ -28,7 +28,7 @@ from bridge.table.model import Partition
 from bridge.types import BIGINT, TRINO
 from tests.benchmark.figures import Figure, median, timed
 
-_KEY = StoredColumn(("id",), StoredType("INT64", "int", 64)).key()
+_KEY = PhysicalColumn(("id",), PhysicalType("INT64", "int", 64)).key()
 _X = BoundReference(("id",), BIGINT)
 
 

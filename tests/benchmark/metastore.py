@@ -18,11 +18,11 @@ from bridge.errors import EnvironmentMissing
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
 from bridge.metastore._gen import ttypes
+from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, BatchStream
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
-from bridge.metastore.pace import Pace
 from bridge.planner.partitions import select_partitions
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.metastore_401 import start_metastore_401
@@ -152,7 +152,10 @@ def _fill(client: MetastoreClient, directory: Path, table: str, count: int) -> N
 
 
 def _fetch(
-    running: Running, names: Sequence[str], settings: BatchSettings, pace: Pace | None = None
+    running: Running,
+    names: Sequence[str],
+    settings: BatchSettings,
+    pace: AdaptiveBatchSize | None = None,
 ) -> tuple[float, float]:
     """Seconds until the last batch, and until the first."""
 
@@ -177,7 +180,7 @@ def _by_name(running: Running) -> list[Figure]:
     def add(
         count: int, how: str, settings: BatchSettings, runs: int, aim: str, first_aim: str = ""
     ) -> None:
-        pace = Pace(settings.target)
+        pace = AdaptiveBatchSize(settings.target)
         _fetch(running, names[:count], settings, pace)
         taken = [_fetch(running, names[:count], settings, pace) for _ in range(runs)]
         whole, first = (statistics.median(t[i] for t in taken) for i in (0, 1))

@@ -13,8 +13,8 @@ from bridge.index.collect import FileTask, Reading
 from bridge.index.footer import Footer, FooterReader
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.store import IndexStore
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
@@ -65,7 +65,7 @@ def run() -> list[Figure]:
             collector=_Synthetic(),
         )
     views = IndexViews(lambda t: store, root() / "cache", 60.0)
-    planner = Planner(OneTable(table), views, Listings(open_storage()), metadata_ttl=60.0)
+    planner = Planner(OneTable(table), views, DirectoryLister(open_storage()), metadata_ttl=60.0)
     predicate, _ = parse_where("id BETWEEN 5000000 AND 5000100")
     kept = [0]
 

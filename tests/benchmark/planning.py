@@ -15,8 +15,8 @@ from bridge.expression.text import parse_where
 from bridge.index.build import build_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.store import IndexStore
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
@@ -102,7 +102,7 @@ def parsed(where: str) -> Expression:
 def run() -> list[Figure]:
     directory = small_files()
     catalog, views, table = indexed(directory, root() / "index-39000")
-    listings = Listings(open_storage())
+    listings = DirectoryLister(open_storage())
     planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
     report = plan(planner, table, DAY, "snapshot")
     assert 0 < report.files_kept < 100, report

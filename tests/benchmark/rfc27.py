@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
 from bridge.index.pack import Loaded
-from bridge.index.serving import ServingIndex
+from bridge.index.physical_column import PhysicalColumn, PhysicalType, encode
 from bridge.index.shard import COLUMNS, OUTCOME, Collected
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
-from bridge.index.stored import StoredColumn, StoredType, encode
 from bridge.storage.routed import open_storage
 from bridge.table.model import Partition, Table, TableName
 from tests.benchmark.cold import drop, median_cold
@@ -39,9 +39,9 @@ from tests.benchmark.figures import Figure, median
 from tests.benchmark.synthetic import Listed
 
 FILES, WIDTH, SEED = 1288, 2078, 27
-_BIGINT, _INT = StoredType("INT64", "int", 64), StoredType("INT32", "int", 32)
-_DATE, _DOUBLE = StoredType("INT32", "date"), StoredType("DOUBLE", "double")
-_TEXT = StoredType("BYTE_ARRAY", "string")
+_BIGINT, _INT = PhysicalType("INT64", "int", 64), PhysicalType("INT32", "int", 32)
+_DATE, _DOUBLE = PhysicalType("INT32", "date"), PhysicalType("DOUBLE", "double")
+_TEXT = PhysicalType("BYTE_ARRAY", "string")
 _MIX = [_BIGINT] * 40 + [_INT] * 10 + [_DATE] * 5 + [_DOUBLE] * 20 + [_TEXT] * 25
 _RANGE = 5000
 
@@ -51,7 +51,7 @@ class Records:
     """One column's records, by file."""
 
     name: str
-    type: StoredType
+    type: PhysicalType
     lower: Sequence[Any]
     upper: Sequence[Any]
     nulls: np.ndarray[Any, np.dtype[np.int64]]
@@ -59,7 +59,7 @@ class Records:
 
     @property
     def key(self) -> str:
-        return StoredColumn((self.name,), self.type).key()
+        return PhysicalColumn((self.name,), self.type).key()
 
 
 def records(files: int = FILES, width: int = WIDTH) -> Iterator[Records]:
@@ -151,10 +151,10 @@ class Ours:
     def cold(self) -> Path:
         return self._directory / "cache"
 
-    def open(self) -> ServingIndex:
+    def open(self) -> IndexSnapshot:
         manifest = self._store.latest()
         assert manifest is not None
-        return ServingIndex.open(manifest, self._store, self._directory / "cache")
+        return IndexSnapshot.open(manifest, self._store, self._directory / "cache")
 
     def size(self) -> int:
         manifest = self._store.latest()
@@ -463,7 +463,7 @@ def _opening(ours: Ours) -> list[Figure]:
         def work() -> None:
             manifest = ours._store.latest()
             assert manifest is not None
-            serving = ServingIndex.open(manifest, ours._store, away)
+            serving = IndexSnapshot.open(manifest, ours._store, away)
             serving.local.load(serving.local.columns[777])
 
         return work

@@ -28,13 +28,13 @@ import pyarrow as pa
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
 from bridge.index.build import write_shard
-from bridge.index.compiled import Limits
+from bridge.index.local_cache import CacheLimits
 from bridge.index.manifest import Shard
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.shard import COLUMNS, FILES
 from bridge.index.store import IndexStore, new_id, next_generation
-from bridge.index.stored import StoredColumn, StoredType
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
@@ -47,8 +47,8 @@ from tests.benchmark.planning import OneTable
 
 MILLION = 1_000_000
 NUMBERS = ("id", "day", "key", "a", "b", "c", "d")
-_LONG = StoredType("INT64", "int", 64)
-_TEXT = StoredType("BYTE_ARRAY", "string")
+_LONG = PhysicalType("INT64", "int", 64)
+_TEXT = PhysicalType("BYTE_ARRAY", "string")
 _LOCATION = "file:///synthetic/scale"
 TABLE = Table(
     TableName("bench", "scale"),
@@ -87,7 +87,8 @@ def _shard(store: IndexStore, first: int, total: int) -> Shard:
     low |= {name: rng.integers(0, 10**9, MILLION) for name in "abcd"}
     wide = {"id": 14, "day": 1, "key": 14}
     words = pa.array(
-        [StoredColumn((n,), _LONG).key() for n in NUMBERS] + [StoredColumn(("name",), _TEXT).key()],
+        [PhysicalColumn((n,), _LONG).key() for n in NUMBERS]
+        + [PhysicalColumn(("name",), _TEXT).key()],
         pa.large_string(),
     )
     parts = []
@@ -123,9 +124,9 @@ def made(millions: int) -> IndexStore:
     return store
 
 
-def planner_over(store: IndexStore, cache: Path, limits: Limits | None = None) -> Planner:
+def planner_over(store: IndexStore, cache: Path, limits: CacheLimits | None = None) -> Planner:
     views = IndexViews(lambda table: store, cache, 3600.0, limits)
-    return Planner(OneTable(TABLE), views, Listings(open_storage()), metadata_ttl=3600.0)
+    return Planner(OneTable(TABLE), views, DirectoryLister(open_storage()), metadata_ttl=3600.0)
 
 
 def plan(planner: Planner, predicate: Expression) -> int:
@@ -222,7 +223,7 @@ def _measure_ten(memory: int) -> None:
     cache = directory / "cache"
     if memory == 1 << 30:  # the first of the two runs begins with nothing on local disk
         shutil.rmtree(cache, ignore_errors=True)
-    limits = Limits(memory=memory)
+    limits = CacheLimits(memory=memory)
     process = psutil.Process()
     planner = planner_over(store, cache, limits)
     started = time.perf_counter()

@@ -20,8 +20,8 @@ from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
+from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.listing import Listings
 from bridge.planner.planner import Planner
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
@@ -68,7 +68,7 @@ def clients(count: int = 16, plans: int = 40) -> list[Figure]:
     engine does. Each client's first plan is not counted: what is cold is measured elsewhere.
     """
     catalog, views, table = indexed(small_files(), root() / "index-39000")
-    listings = Listings(open_storage())
+    listings = DirectoryLister(open_storage())
     planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
     with serving(planner) as server:
         one = _latencies(server.endpoint, table.name, count, plans)
@@ -152,7 +152,7 @@ def wire(count: int = 1_000_000) -> list[Figure]:
     table = Table(TableName("bench", "synthetic"), (Column("id", BIGINT),), (), "file:///warehouse")
     storage = _Synthetic(count)
     views = IndexViews(_no_index, root() / "cache", 60.0)
-    planner = Planner(OneTable(table), views, Listings(storage), metadata_ttl=60.0)  # type: ignore[arg-type]
+    planner = Planner(OneTable(table), views, DirectoryLister(storage), metadata_ttl=60.0)  # type: ignore[arg-type]
     with serving(planner) as server, PlannerClient(server.endpoint) as client:
         java = _java_rate(server.endpoint.rpartition(":")[2], count)
         best, first = float("inf"), 0.0
@@ -220,7 +220,7 @@ def hundred_plans() -> None:
     from tests.benchmark.planning import DAY, plan
 
     catalog, views, table = indexed(small_files(), root() / "index-39000")
-    listings = Listings(open_storage())
+    listings = DirectoryLister(open_storage())
     planner = Planner(catalog, views(), listings, metadata_ttl=60.0)
     with serving(planner) as server, PlannerClient(server.endpoint) as client:
         for number in range(100):

@@ -84,7 +84,7 @@ def test_a_planner_is_asked_once_a_query(hive: HookedHive, planner: PlannerUnder
 
 
 def test_nobody_answers(hive: HookedHive) -> None:
-    """All files, one warning with the mend, and no second call until half a minute has passed."""
+    """All files, one warning with the remedy, and no second call until half a minute has passed."""
     absent = {**FETCH, "skipbridge.planner": f"{LOOPBACK}:{choose_port(0, 'nobody')}"}
     first, second = (hive.ask(SELECTIVE, absent) for _ in range(2))
     assert first.rows == second.rows == [(77,)]

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from bridge.cli.main import cli
 from bridge.clients.hive import HiveSession
+from bridge.jobs.diagnostic import Diagnostic
 from bridge.jobs.doctor_hive import HiveAddress, examine_filters, examine_hive
-from bridge.jobs.finding import Finding
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.hooks import PARQUET_HOOK, is_hooked
@@ -175,25 +175,25 @@ def test_doctor_knows_hooks(hive: RunningHiveServer2, client: MetastoreClient) -
     left.sd.inputFormat = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
     client.alter_partitions(DATABASE, "examined", [left])
     found = findings(table)[check]
-    assert (found["status"], found["mend"]) == ("warning", f"skipbridge hive hook {table}")
+    assert (found["status"], found["remedy"]) == ("warning", f"skipbridge hive hook {table}")
     assert "1 of 2 partitions" in found["detail"] and "p=2" in found["detail"]
 
     record = client.get_table(DATABASE, "examined")
     record.sd.inputFormat = left.sd.inputFormat
     client.alter_table(DATABASE, "examined", record)
     found = findings(table)[check]
-    assert (found["status"], found["mend"]) == ("warning", f"skipbridge hive unhook {table}")
+    assert (found["status"], found["remedy"]) == ("warning", f"skipbridge hive unhook {table}")
 
     hive.query(f"ALTER TABLE {table} CLUSTERED BY (k) INTO 4 BUCKETS")
     found = findings(table)[check]
     assert found["status"] == "error" and "bucketed" in found["detail"]
-    assert found["mend"] == f"skipbridge hive unhook {table}"
+    assert found["remedy"] == f"skipbridge hive unhook {table}"
 
 
 def test_doctor_sees_which_jar_hive_has(hive: RunningHiveServer2) -> None:
     address = HiveAddress(f"127.0.0.1:{hive.server.port}", "NONE")
 
-    def told() -> Finding:
+    def told() -> Diagnostic:
         return next(f for f in examine_hive(address) if f.check == "Hive")
 
     ((class_path,),) = hive.query(
@@ -201,14 +201,14 @@ def test_doctor_sees_which_jar_hive_has(hive: RunningHiveServer2) -> None:
     )
     assert told().status == "ok" and "with hooks for 4.0.1" in told().detail
     try:
-        for jars, status, word, mend in (
+        for jars, status, word, remedy in (
             ("/lib/x.jar", "warning", "without the hooks' jar", "skipbridge hive jar"),
             ("/lib/skipbridge-hive-2.3.10.jar", "error", "hooks for Hive 2.3.10", "version 4.0.1"),
             ("/skipbridge-hive-4.0.1.jar:/b/skipbridge-hive-3.1.3.jar", "warning", "3.1.3", "one"),
         ):
             hive.query(f"SET system:java.class.path={jars}")
             found = told()
-            assert found.status == status and word in found.detail and mend in found.mend
+            assert found.status == status and word in found.detail and remedy in found.remedy
     finally:
         hive.query(f"SET system:java.class.path={class_path}")
 
@@ -230,4 +230,4 @@ def test_doctor_finds_no_hive(hive: RunningHiveServer2) -> None:
         result = CliRunner().invoke(cli, ["doctor", "--hive", *words, "--output", "json"])
         assert result.exit_code == 1
         (found,) = [f for f in json.loads(result.stdout) if f["check"] == "Hive"]
-        assert found["status"] == "error" and told in found["detail"] and found["mend"]
+        assert found["status"] == "error" and told in found["detail"] and found["remedy"]

@@ -269,7 +269,7 @@ def test_doctor_warns_of_versions_that_hand_no_filter_over(verbs: Verbs) -> None
     assert "2 partitions" in found[f"Hive hooks of {verbs.name('filtered')}"]["detail"]
     if before_4(verbs):
         assert found["Hive filters"]["status"] == "warning"
-        assert "hive.optimize.index.filter=true" in found["Hive filters"]["mend"]
+        assert "hive.optimize.index.filter=true" in found["Hive filters"]["remedy"]
     else:
         assert "Hive filters" not in found
 

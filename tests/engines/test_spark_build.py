@@ -13,8 +13,8 @@ import pytest
 
 from bridge.errors import StorageFailure
 from bridge.index.collect import FileTask, Nan, Reading, ThreadCollector
-from bridge.index.serving import ServingIndex
 from bridge.index.shard import Collected
+from bridge.index.snapshot import IndexSnapshot
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
@@ -167,4 +167,4 @@ def test_no_file_is_read_twice(session: SparkSession, lake: Lake) -> None:
     assert lake.column("x", BIGINT).lower.tolist() == list(range(30))
     manifest = lake.store().latest()
     assert manifest is not None
-    assert ServingIndex.open(manifest, lake.store(), lake.directory / "c").num_files == 30
+    assert IndexSnapshot.open(manifest, lake.store(), lake.directory / "c").num_files == 30

@@ -111,10 +111,10 @@ def _places(rows: object) -> list[str]:
 
 FOREIGN = '''
 import pyarrow as pa
-from bridge.index.kinds.kind import Kind
+from bridge.index.kinds.kind import IndexKind
 
 
-class Heights(Kind):
+class Heights(IndexKind):
     """The number of distinct values, to see that it came along."""
 
     name = "heights"

@@ -31,7 +31,7 @@ from bridge.metastore.hooks import unhook
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import free_port
 from bridge.storage.local import LocalStorage
-from bridge.sync.batches import Limits
+from bridge.sync.batches import BatchLimits
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import RealLake, RealMetastore, command, write
@@ -105,7 +105,7 @@ class Killed(BaseException):
 
 def test_killed_at_every_write_and_completed_by_the_next(lake: RealLake) -> None:
     lake.sync(**KEYS)
-    lake.settings = SyncSettings(Limits(count=2), parallelism=2, recheck_after=0.0)
+    lake.settings = SyncSettings(BatchLimits(count=2), parallelism=2, recheck_after=0.0)
     steps = [*histories(2, 1)[0], *histories(3, 1)[0]]
     client, database = lake.metastore.client, lake.metastore.database
     results = []
@@ -203,7 +203,7 @@ def test_a_metastore_that_dies_between_batches(tmp_path: Path) -> None:
     spec = MetastoreSpec(tmp_path / "metastore", port=free_port())
     root = tmp_path / "t"
     write(root, *(f"p={i}" for i in range(60)))
-    settings = SyncSettings(Limits(count=10), parallelism=1)
+    settings = SyncSettings(BatchLimits(count=10), parallelism=1)
     request = SyncRequest(TableName("dies", "t"), str(root))
     client = MetastoreClient(
         f"thrift://127.0.0.1:{spec.port}", MetastoreSettings(retry_deadline=0.5)

@@ -8,8 +8,8 @@ from typing import Any
 
 from strategies import Table, value
 
+from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Expression, Literal, Op, Predicate, Reference
-from bridge.expression.terms import call
 from bridge.types import (
     BIGINT,
     BOOLEAN,

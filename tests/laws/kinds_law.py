@@ -38,10 +38,10 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.prune import prune
 from bridge.index.build import Change
-from bridge.index.kinds import chain
+from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.opened import OpenedKind
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.types import Kind, Semantics, Type
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
@@ -182,7 +182,7 @@ _NARROWER = {
 class Asked:
     """A table whose index is open, and what its files hold."""
 
-    serving: ServingIndex
+    serving: IndexSnapshot
     data: Table
     semantics: Semantics
     oracle: RowsOracle
@@ -231,8 +231,8 @@ class Asked:
                 for ask, opened in zip(asks, self.serving.kinds, strict=True)
                 if opened.kind.name == name
             ]
-            self._hold(name, chain.never(bound, everything, alone), truth, expression)
-        together = chain.never(bound, everything, [by_bounds, *asks])
+            self._hold(name, evaluate_indexes.never(bound, everything, alone), truth, expression)
+        together = evaluate_indexes.never(bound, everything, [by_bounds, *asks])
         self._hold("together", together, truth, expression)
         assert (together | ~bounds).all(), expression
         for opened in self.serving.kinds:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from bridge.expression.bounds import _DIGITS
-from bridge.expression.cells import Cells
 from bridge.expression.evaluate import Row
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -33,6 +32,7 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
+from bridge.expression.quantised_bounds import QuantisedBounds
 from bridge.expression.statistics import ColumnStatistics
 from bridge.types import (
     BIGINT,
@@ -312,7 +312,7 @@ class Statistics:
             np.array([f.nans for f in files], dtype=np.int64),
             np.array([f.rows for f in files], dtype=np.int64),
             all_null if all_null.any() else None,
-            cells=Cells.of(lower, upper, self._cells) if rounded else None,
+            cells=QuantisedBounds.of(lower, upper, self._cells) if rounded else None,
         )
 
 

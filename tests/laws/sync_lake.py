@@ -25,7 +25,7 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.client import FoundPartitions
 from bridge.storage.local import LocalStorage
 from bridge.storage.uri import canonical
-from bridge.sync.batches import Limits
+from bridge.sync.batches import BatchLimits
 from bridge.sync.report import SyncReport
 from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
@@ -230,7 +230,7 @@ class Lake:
     base: Path
     metastore: Any = field(default_factory=ModelMetastore)
     settings: SyncSettings = field(
-        default_factory=lambda: SyncSettings(Limits(3000, 2), parallelism=2, recheck_after=0.0)
+        default_factory=lambda: SyncSettings(BatchLimits(3000, 2), parallelism=2, recheck_after=0.0)
     )
 
     def __post_init__(self) -> None:

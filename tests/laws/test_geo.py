@@ -15,7 +15,7 @@ import pytest
 
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
-from bridge.index.kinds import chain
+from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.geo import KIND
 from bridge.types import DOUBLE, FLOAT, HIVE, TRINO, Field
 
@@ -86,7 +86,7 @@ def test_boxes_and_circles_keep_the_law(number: int, tmp_path: Path) -> None:
         def ask(expression: Any, ordinals: Any) -> Any:
             return opened.never(expression, ordinals, semantics)
 
-        never = chain.never(bound, everything, [ask])
+        never = evaluate_indexes.never(bound, everything, [ask])
         assert opened.problem is None
         wrong = np.flatnonzero(never & truth)
         assert not len(wrong), (text, files[wrong[0]])

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pytest
 
 from bridge.expression.bind import bind
+from bridge.expression.function_catalog import call
 from bridge.expression.json_path import scalars
 from bridge.expression.nodes import Call, Literal, Not, Op, Predicate, Reference
-from bridge.expression.terms import call
-from bridge.index.kinds import chain
+from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.opened import OpenedKind
 from bridge.index.registry import kind
 from bridge.types import HIVE, STRING, TRINO, Field, Semantics
@@ -165,7 +165,7 @@ def test_paths_keep_the_law(number: int, tmp_path: Path) -> None:
             assert opened.problem is None, opened.problem
             if not opened.concerns(bound):
                 continue
-            never = chain.never(bound, everything, [partial(_ask, opened, semantics)])
+            never = evaluate_indexes.never(bound, everything, [partial(_ask, opened, semantics)])
             for i in np.flatnonzero(never):
                 assert not matched[i], (opened.kind.name, leaf, negated, files[i])
             asked[f"{opened.kind.name} pairs"] += FILES

@@ -16,7 +16,7 @@ import pytest
 from test_index_law import arrow_table
 
 from bridge.index.footer import FooterReader, LeafStatistics
-from bridge.index.stored import decode, encode
+from bridge.index.physical_column import decode, encode
 
 from strategies import TYPES, table  # isort: skip
 

@@ -18,7 +18,7 @@ from lake import Lake, age, kept
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.expression.text import parse_where
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.table.model import Column
 from bridge.types import (
     BIGINT,
@@ -69,7 +69,7 @@ def asked(lake: Lake, text: str) -> set[str]:
 def column(lake: Lake, name: str, kind: Type) -> ColumnStatistics:
     manifest = lake.store().latest()
     assert manifest is not None
-    serving = ServingIndex.open(manifest, lake.store(), lake.root / "cache")
+    serving = IndexSnapshot.open(manifest, lake.store(), lake.root / "cache")
     found = serving.statistics((), TRINO).column(BoundReference((name,), kind))
     assert found is not None
     return found

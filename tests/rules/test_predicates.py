@@ -11,10 +11,10 @@ import pytest
 
 from bridge.engines.trino.translate import translate
 from bridge.expression.bind import bind
+from bridge.expression.function_catalog import FUNCTIONS
 from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.expression.terms import FUNCTIONS
 from bridge.types import FLOAT, TIMESTAMP, TRINO, Field, Type, Value
 
 TEN = 1_714_557_600_000_000

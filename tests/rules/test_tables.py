@@ -15,7 +15,7 @@ from bridge.errors import BridgeError, IndexCorrupt, UnsupportedTable
 from bridge.expression.bind import bind
 from bridge.expression.prune import prune
 from bridge.expression.text import parse_where
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
@@ -183,7 +183,7 @@ def test_22_only_what_is_exact_and_known_answers_for_a_file(lake: Lake) -> None:
     lake.build()
     manifest = lake.store().latest()
     assert manifest is not None
-    serving = ServingIndex.open(manifest, lake.store(), lake.root / "cache")
+    serving = IndexSnapshot.open(manifest, lake.store(), lake.root / "cache")
     fields = (Field("x", BIGINT), Field("s", STRING))
     statistics = serving.statistics(fields, TRINO)
 

@@ -16,10 +16,10 @@ from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
-from bridge.index.compiled import Limits
 from bridge.index.footer import FooterReader
-from bridge.index.serving import ServingIndex
+from bridge.index.local_cache import CacheLimits
 from bridge.index.shard import Collected, CollectedBuilder
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.storage.port import FileListing
 from bridge.storage.uri import join
@@ -84,13 +84,13 @@ def build(place: Place, count: int) -> tuple[IndexStore, Counting]:
     return store, counting
 
 
-def opened(store: IndexStore, cache: Path, limits: Limits | None = None) -> ServingIndex:
+def opened(store: IndexStore, cache: Path, limits: CacheLimits | None = None) -> IndexSnapshot:
     manifest = store.latest()
     assert manifest is not None
-    return ServingIndex.open(manifest, store, cache, limits)
+    return IndexSnapshot.open(manifest, store, cache, limits)
 
 
-def column(serving: ServingIndex, number: int) -> ColumnStatistics | None:
+def column(serving: IndexSnapshot, number: int) -> ColumnStatistics | None:
     reference = BoundReference((f"C{number:02d}",), BIGINT)
     return serving.statistics((), TRINO).column(reference)
 
@@ -126,7 +126,7 @@ def test_a_planner_smaller_than_the_index(place: Place, tmp_path: Path) -> None:
     """Memory and disk hold three columns of sixty; every answer is right all the same."""
     store, _ = build(place, 3000)
     held = 3000 * 41  # bounds, two counts, flags
-    limits = Limits(disk=3 * held + 200_000, memory=3 * held)
+    limits = CacheLimits(disk=3 * held + 200_000, memory=3 * held)
     serving = opened(store, tmp_path / "cache", limits)
     order = np.random.default_rng(3).integers(0, COLUMNS, 150).tolist()
     for number in order:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.storage.port import data_files
 from bridge.storage.uri import join
@@ -40,7 +40,7 @@ def build(place: Place) -> BuildReport:
 def match(place: Place, cache: Path) -> list[bool]:
     manifest = store(place).latest()
     assert manifest is not None
-    serving = ServingIndex.open(manifest, store(place), cache)
+    serving = IndexSnapshot.open(manifest, store(place), cache)
     found = data_files(place.storage.list_all(place.root), place.root)
     files = FileList(
         found.paths, found.sizes, found.modified, np.zeros(len(found), np.int32), found.etags

@@ -12,7 +12,14 @@ from typing import Any
 
 from bridge.engines.hive.comparison import NotComparable, Operand, compare
 from bridge.engines.hive.types import constant, type_named
-from bridge.engines.translation import MAX_DEPTH, MAX_NODES, TOO_DEEP, keeps_order, malformed
+from bridge.engines.translation import (
+    MAX_DEPTH,
+    MAX_NODES,
+    TOO_DEEP,
+    NotTranslatable,
+    keeps_order,
+    malformed,
+)
 from bridge.expression.like import parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -82,10 +89,6 @@ _VIRTUAL = frozenset(
         "snapshot__id",
     }
 )
-
-
-class NotTranslatable(Exception):
-    """A part has no counterpart: the condition around it is dropped."""
 
 
 @dataclass(slots=True)

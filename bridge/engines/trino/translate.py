@@ -15,6 +15,7 @@ from bridge.engines.translation import (
     MAX_DEPTH,
     MAX_NODES,
     TOO_DEEP,
+    NotTranslatable,
     Translation,
     keeps_order,
     malformed,
@@ -23,8 +24,9 @@ from bridge.engines.translation import (
 from bridge.engines.trino.bits import BITS, among, by_bits
 from bridge.engines.trino.tuple_domain import Domain, TupleDomain, reference, type_of
 from bridge.engines.trino.types import subsecond_digits
-from bridge.engines.trino.values import NotTranslatable, decode
+from bridge.engines.trino.values import decode
 from bridge.expression.builders import and_, or_
+from bridge.expression.function_catalog import call
 from bridge.expression.like import matches, parse_like
 from bridge.expression.nodes import (
     AlwaysFalse,
@@ -39,7 +41,6 @@ from bridge.expression.nodes import (
     Reference,
     Unknown,
 )
-from bridge.expression.terms import call
 from bridge.types import BOOLEAN, Kind, Value
 
 _COMPARISONS = {

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from typing import Any
 
-from bridge.engines.translation import malformed
+from bridge.engines.translation import NotTranslatable, malformed
 from bridge.engines.trino.types import parse_trino_type
-from bridge.engines.trino.values import Decoded, NotTranslatable, decode
+from bridge.engines.trino.values import DecodedValue, decode
 from bridge.errors import UnsupportedType
 from bridge.expression.literals import is_nan
 from bridge.expression.nodes import Literal, Reference
@@ -223,7 +223,7 @@ def _range(entry: Any, type: Type) -> Range:
     )
 
 
-def _bound(entry: dict[str, Any], side: str, type: Type) -> tuple[Decoded | None, bool]:
+def _bound(entry: dict[str, Any], side: str, type: Type) -> tuple[DecodedValue | None, bool]:
     if entry.get(side) is None:
         return None, False
     inclusive = entry.get(f"{side}_inclusive")
@@ -232,7 +232,7 @@ def _bound(entry: dict[str, Any], side: str, type: Type) -> tuple[Decoded | None
     return decode(entry[side], type), inclusive
 
 
-def _known(decoded: Decoded) -> Value:
+def _known(decoded: DecodedValue) -> Value:
     literal: Literal = decoded.literal
     if literal.value is None:
         raise malformed("Trino", "NULL within a value set")

@@ -8,18 +8,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.engines.translation import malformed
+from bridge.engines.translation import NotTranslatable, malformed
 from bridge.expression.literals import domain, parse_float
 from bridge.expression.nodes import Literal
 from bridge.types import Kind, Type, Value
 
 
-class NotTranslatable(Exception):
-    """A part of the predicate has no counterpart; the message says what, and it is dropped."""
-
-
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedValue:
     """A value.
 
     Attributes:
@@ -31,7 +27,7 @@ class Decoded:
     beyond: bool = False
 
 
-def decode(value: Any, type: Type) -> Decoded:
+def decode(value: Any, type: Type) -> DecodedValue:
     """Decodes one value of docs/reference/predicates.md.
 
     Errors:
@@ -39,26 +35,26 @@ def decode(value: Any, type: Type) -> Decoded:
         NotTranslatable: values of the type are not understood.
     """
     if value is None:
-        return Decoded(Literal(None, type))
+        return DecodedValue(Literal(None, type))
     match type.kind:
         case Kind.BOOLEAN if isinstance(value, bool):
-            return Decoded(Literal(value, type))
+            return DecodedValue(Literal(value, type))
         case Kind.TIMESTAMP | Kind.TIMESTAMP_TZ:
             return _timestamp(value, type)
         case Kind.FLOAT | Kind.DOUBLE if isinstance(value, str):
-            return Decoded(Literal(_floating(value, type), type))
+            return DecodedValue(Literal(_floating(value, type), type))
         case Kind.DECIMAL if isinstance(value, str):
-            return Decoded(Literal(_integer(value, type), type))
+            return DecodedValue(Literal(_integer(value, type), type))
         case Kind.STRING | Kind.VARCHAR | Kind.CHAR if isinstance(value, str):
-            return Decoded(Literal(_utf8(value), type))
+            return DecodedValue(Literal(_utf8(value), type))
         case Kind.BINARY if isinstance(value, str):
-            return Decoded(Literal(_base64(value), type))
+            return DecodedValue(Literal(_base64(value), type))
         case Kind.UNKNOWN | Kind.ARRAY | Kind.MAP | Kind.STRUCT:
             raise NotTranslatable(f"values of type {type}")
     if isinstance(value, int) and not isinstance(value, bool):
         edges = (-(2**31), 2**31 - 1) if type.kind is Kind.DATE else domain(type)
         if type.kind is not Kind.BOOLEAN and edges and edges[0] <= value <= edges[1]:
-            return Decoded(Literal(value, type))
+            return DecodedValue(Literal(value, type))
     raise _bad(value, type)
 
 
@@ -101,12 +97,12 @@ def _base64(text: str) -> bytes:
         raise _bad(text, Type(Kind.BINARY)) from None
 
 
-def _timestamp(value: Any, type: Type) -> Decoded:
+def _timestamp(value: Any, type: Type) -> DecodedValue:
     """Microseconds, or milliseconds with a zone; beyond that precision with picoseconds as text."""
     zoned = type.kind is Kind.TIMESTAMP_TZ
     unit, picos_per_micro = (1000, 1_000_000) if zoned else (1, 1_000_000)
     if isinstance(value, int) and not isinstance(value, bool):
-        return Decoded(Literal(value * unit, type))
+        return DecodedValue(Literal(value * unit, type))
     if not isinstance(value, str):
         raise _bad(value, type)
     whole, _, picos = value.partition(".")
@@ -118,7 +114,7 @@ def _timestamp(value: Any, type: Type) -> Decoded:
     if rest < 0 or rest >= 10**digits:
         raise _bad(value, type)
     micros, left = divmod(rest, picos_per_micro)
-    return Decoded(Literal(units * unit + micros, type), beyond=left > 0)
+    return DecodedValue(Literal(units * unit + micros, type), beyond=left > 0)
 
 
 def encode(value: Value | None, type: Type) -> Any:

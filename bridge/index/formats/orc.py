@@ -23,32 +23,32 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt
-from bridge.index.by_position import NAMELESS, width_leaf
+from bridge.index.column_resolution import NAMELESS, width_leaf
 from bridge.index.footer import FileStatistics, LeafStatistics
 from bridge.index.kinds.kind import Arrays
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.scan import LeafScan
-from bridge.index.stored import StoredColumn, StoredType
 from bridge.storage.port import Storage
 from bridge.storage.source import is_passing, open_source
 
 _NAMELESS = re.compile(r"_col\d+")
-_OTHER = StoredType("BYTE_ARRAY", "other")
+_OTHER = PhysicalType("BYTE_ARRAY", "other")
 _DAYS_1900 = -25_567
 _MICROS_PER_DAY = 86_400 * 1_000_000
 _ASTRAY = 2 * _MICROS_PER_DAY
 # Before that a time out of the range of nanoseconds came back as another one.
 _TIMES_CHECKED = int(pa.__version__.split(".")[0]) >= 26
 _SIMPLE = {
-    pa.bool_(): StoredType("BOOLEAN", "bool", 1),
-    pa.int8(): StoredType("INT32", "int", 8),
-    pa.int16(): StoredType("INT32", "int", 16),
-    pa.int32(): StoredType("INT32", "int", 32),
-    pa.int64(): StoredType("INT64", "int", 64),
-    pa.float32(): StoredType("FLOAT", "float"),
-    pa.float64(): StoredType("DOUBLE", "double"),
-    pa.date32(): StoredType("INT32", "date"),
-    pa.string(): StoredType("BYTE_ARRAY", "string"),
-    pa.binary(): StoredType("BYTE_ARRAY", "binary"),
+    pa.bool_(): PhysicalType("BOOLEAN", "bool", 1),
+    pa.int8(): PhysicalType("INT32", "int", 8),
+    pa.int16(): PhysicalType("INT32", "int", 16),
+    pa.int32(): PhysicalType("INT32", "int", 32),
+    pa.int64(): PhysicalType("INT64", "int", 64),
+    pa.float32(): PhysicalType("FLOAT", "float"),
+    pa.float64(): PhysicalType("DOUBLE", "double"),
+    pa.date32(): PhysicalType("INT32", "date"),
+    pa.string(): PhysicalType("BYTE_ARRAY", "string"),
+    pa.binary(): PhysicalType("BYTE_ARRAY", "binary"),
 }
 
 
@@ -83,7 +83,7 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
         raise FileCorrupt(f"{uri}: cannot be read as ORC: {first}", "rewrite the file") from error
 
 
-def stored_columns(schema: pa.Schema) -> list[StoredColumn]:
+def stored_columns(schema: pa.Schema) -> list[PhysicalColumn]:
     """Top-level columns as the index keeps them, in the order of the file."""
     names = schema.names
     nameless = all(_NAMELESS.fullmatch(name) for name in names)
@@ -92,16 +92,16 @@ def stored_columns(schema: pa.Schema) -> list[StoredColumn]:
         # The reader is asked by name, and takes one with a dot for a path.
         sure = names.count(field.name) == 1 and "." not in field.name
         stored = _stored(field.type) if sure else _OTHER
-        columns.append(StoredColumn(NAMELESS if nameless else (field.name,), stored, i))
+        columns.append(PhysicalColumn(NAMELESS if nameless else (field.name,), stored, i))
     return columns
 
 
-def _stored(arrow: pa.DataType) -> StoredType:
+def _stored(arrow: pa.DataType) -> PhysicalType:
     if pa.types.is_timestamp(arrow) and arrow.tz is None and _TIMES_CHECKED:
-        return StoredType("INT64", "timestamp", 64, unit="us")
+        return PhysicalType("INT64", "timestamp", 64, unit="us")
     if pa.types.is_decimal128(arrow) and (arrow.precision, arrow.scale) != (38, 6):
         # Hive 0.11 declared no digits, which is read as (38, 6).
-        return StoredType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
+        return PhysicalType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
     return _SIMPLE.get(arrow, _OTHER)
 
 
@@ -117,7 +117,7 @@ def _read(file: Any, stripe: int, columns: list[_Column], names: list[str]) -> N
 class _Column:
     """Gathers one column over the stripes."""
 
-    def __init__(self, number: int, column: StoredColumn) -> None:
+    def __init__(self, number: int, column: PhysicalColumn) -> None:
         self.number = number
         self.known = column.type.holds != "none"
         self._type = column.type

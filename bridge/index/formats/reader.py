@@ -4,8 +4,8 @@ The law of every reader: what it says of a column is true of the values that Hiv
 file. What it cannot tell for sure it leaves unknown, and the file is read.
 
 Hive finds the columns of these formats by name or by their place, as it is set up: each stored
-column says where it lies (`StoredColumn.position`), and only where name and place agree with the
-table is it used, see `bridge.index.by_position`.
+column says where it lies (`PhysicalColumn.position`), and only where name and place agree with the
+table is it used, see `bridge.index.column_resolution`.
 """
 
 from __future__ import annotations

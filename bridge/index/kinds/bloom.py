@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import BridgeError, InvalidConfiguration
+from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Call, Op
 from bridge.expression.statistics import Mask
-from bridge.expression.terms import columns_of
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.functions import (
     column_of,
@@ -41,7 +41,7 @@ from bridge.index.kinds.kind import (
     STORED,
     Arrays,
     FileFacts,
-    Kind,
+    IndexKind,
     Ordinals,
     Row,
     is_column,
@@ -52,9 +52,8 @@ from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
 from bridge.index.kinds.xxh64 import Hashes, ascending, hash_bytes, hash_numbers
-from bridge.index.stored import StoredColumn, StoredType
-from bridge.types import Kind as TypeKind
-from bridge.types import Semantics, Value
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
+from bridge.types import Kind, Semantics, Value
 
 Filter = npt.NDArray[np.uint32]
 _SALT = np.array(
@@ -73,7 +72,7 @@ _BLOCK_XXHASH_PLAIN = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
 """The end of a filter's header: this algorithm, this hash, no compression, in compact Thrift."""
 
 
-class Bloom(Kind):
+class Bloom(IndexKind):
     """See the module."""
 
     name = "bloom"
@@ -189,7 +188,7 @@ class _Lifted:
 
     leaves: tuple[int, ...] = ()
 
-    def __init__(self, column: StoredColumn, legacy: bool, filters: list[bytes]) -> None:
+    def __init__(self, column: PhysicalColumn, legacy: bool, filters: list[bytes]) -> None:
         self._key, self._legacy, self._filters = column.key(), legacy, filters
 
     def update(self, arrays: Arrays) -> None:
@@ -205,7 +204,7 @@ class _Built:
     """A filter of the hashes of one file's values."""
 
     def __init__(
-        self, leaf: int, column: StoredColumn, legacy: bool, limits: tuple[float, int]
+        self, leaf: int, column: PhysicalColumn, legacy: bool, limits: tuple[float, int]
     ) -> None:
         self.leaves = (leaf,)
         self._column, self._legacy = column, legacy
@@ -247,7 +246,7 @@ class _BuiltOfFunction(_Built):
     """A filter of a function's values: numbers as 64 bits, texts as they are."""
 
     def __init__(
-        self, leaf: int, column: StoredColumn, legacy: bool, limits: tuple[float, int], call: Call
+        self, leaf: int, column: PhysicalColumn, legacy: bool, limits: tuple[float, int], call: Call
     ) -> None:
         super().__init__(leaf, column, legacy, limits)
         self._call = call
@@ -317,7 +316,7 @@ class Filters:
         after = np.searchsorted(payload.ordinal, np.arange(payload.num_files), "right")
         self._count = after - self._first
         self._stored = np.full(len(payload.ordinal), -1, np.int32)
-        self._types: list[StoredType] = []
+        self._types: list[PhysicalType] = []
         for stored, rows in by_stored(payload):
             self._stored[rows] = len(self._types)
             self._types.append(stored)
@@ -357,7 +356,7 @@ class Filters:
 
     def _hits(
         self,
-        stored: StoredType,
+        stored: PhysicalType,
         reference: BoundReference,
         values: Sequence[Value],
         rows: Ordinals,
@@ -374,7 +373,7 @@ class Filters:
             spelled += found
             if before_1900(stored, value):
                 hit |= self._legacy[rows]
-            if target.kind is TypeKind.VARCHAR and _characters(value) >= target.length:
+            if target.kind is Kind.VARCHAR and _characters(value) >= target.length:
                 # What is longer than the type is cut when it is read, to exactly its length.
                 longest = self._longest[rows]
                 hit |= (longest < 0) | (longest > target.length)
@@ -404,7 +403,7 @@ class FunctionFilters(Filters):
 
     def _hits(
         self,
-        stored: StoredType,
+        stored: PhysicalType,
         reference: BoundReference,
         values: Sequence[Value],
         rows: Ordinals,
@@ -414,9 +413,9 @@ class FunctionFilters(Filters):
         hit = np.zeros(len(rows), np.bool_)
         if not reads_alike(stored, column.type, semantics):
             return ~hit
-        if column.type.kind is TypeKind.VARCHAR:  # what is longer is cut when it is read
+        if column.type.kind is Kind.VARCHAR:  # what is longer is cut when it is read
             hit |= self._longest[rows] > column.type.length
-        numbers = reference.type.kind not in (TypeKind.STRING, TypeKind.VARCHAR)
+        numbers = reference.type.kind not in (Kind.STRING, Kind.VARCHAR)
         if numbers and not all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in values):
             return ~hit
         spelled = [v if isinstance(v, bytes) else struct.pack("<q", v) for v in values]

@@ -14,13 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.index.stored import INT_MAX, StoredType
+from bridge.index.physical_column import INT_MAX, PhysicalType
 
 _FLOOR_1900 = {"date": -25_567, "timestamp": -25_567 * 86_400 * 1_000_000}
 _PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}
 
 
-def canonical(stored: StoredType, values: pa.ChunkedArray, *, legacy: bool = False) -> Any:
+def canonical(stored: PhysicalType, values: pa.ChunkedArray, *, legacy: bool = False) -> Any:
     """Non-null values read from a file as a flat array by ``stored.holds``: int64, float64, Arrow's
     decimal128 or large_binary; None where some value cannot be told exactly.
 
@@ -52,7 +52,7 @@ def _one(values: pa.ChunkedArray) -> pa.Array:
     return found
 
 
-def _integers(stored: StoredType, values: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
+def _integers(stored: PhysicalType, values: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
     match stored.logical:
         case "bool" | "int":
             return np.asarray(_one(values).cast(pa.int64()).to_numpy(), np.int64)
@@ -69,7 +69,7 @@ def _integers(stored: StoredType, values: pa.ChunkedArray) -> npt.NDArray[np.int
     return None
 
 
-def _micros(stored: StoredType, values: pa.Array) -> npt.NDArray[np.int64] | None:
+def _micros(stored: PhysicalType, values: pa.Array) -> npt.NDArray[np.int64] | None:
     if not pa.types.is_timestamp(values.type) or values.type.unit != stored.unit:
         return None
     raw = np.asarray(values.cast(pa.int64()).to_numpy(), np.int64)
@@ -120,7 +120,7 @@ def _fixed(width: int, data: pa.Buffer, count: int) -> pa.Array:
     return fixed.cast(pa.binary()).cast(pa.large_binary())
 
 
-def unpacked(stored: StoredType, flat: pa.Array) -> Any:
+def unpacked(stored: PhysicalType, flat: pa.Array) -> Any:
     """Undoes `packed` for values of one stored type."""
     flat = flat.cast(pa.large_binary())
     if stored.holds == "bytes":

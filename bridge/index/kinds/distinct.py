@@ -5,7 +5,7 @@ values, and within 1/sqrt(k) above; two are merged by keeping the k least of bot
 those of the bloom filters, of the same read. (Libraries of sketches take one call a value from
 Python; this is one sort a file.)
 
-Prunes nothing; `ServingIndex.distinct_values` answers from it. Values of removed files still count
+Prunes nothing; `IndexSnapshot.distinct_values` answers from it. Values of removed files still count
 until their shard is merged.
 """
 
@@ -18,17 +18,17 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundExpression
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import Arrays, FileFacts, Kind, KindStatistics, Row
+from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, KindStatistics, Row
 from bridge.index.kinds.payload import FILE, Payload
 from bridge.index.kinds.plain import hashable
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.xxh64 import Hashes, least
-from bridge.index.stored import StoredColumn
+from bridge.index.physical_column import PhysicalColumn
 
 _KEPT = 1024
 
 
-class Distinct(Kind):
+class Distinct(IndexKind):
     """See the module."""
 
     name = "ndv"
@@ -98,7 +98,7 @@ def _lists(rows: pa.Table) -> Iterable[Hashes]:
 
 
 class _Gathering:
-    def __init__(self, leaves: tuple[int, ...], columns: tuple[StoredColumn, ...]) -> None:
+    def __init__(self, leaves: tuple[int, ...], columns: tuple[PhysicalColumn, ...]) -> None:
         self.leaves = leaves
         self._columns = columns
         self._least: dict[int, Hashes] = {leaf: np.empty(0, np.uint64) for leaf in leaves}

@@ -1,8 +1,9 @@
 """Bounds of a function of a column: ``lower(name)``, ``year(day)``, ``id % 10``.
 
 They are compared with a query's own expression, which must be the same function of the same column
-and constants, however it was spelled. What a function means is in `bridge.expression.terms`, and
-its version in the manifest: a file with a value that engines might disagree about has no bounds.
+and constants, however it was spelled. What a function means is in
+`bridge.expression.function_catalog`, and its version in the manifest: a file with a
+value that engines might disagree about has no bounds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import (
     BoundExpression,
     BoundPredicate,
@@ -23,7 +25,6 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.expression.terms import columns_of
 from bridge.index.convert import holds
 from bridge.index.kinds.canonical import packed, unpacked
 from bridge.index.kinds.definition import Definition
@@ -38,14 +39,13 @@ from bridge.index.kinds.functions import (
     parsed,
     reads_alike,
 )
-from bridge.index.kinds.kind import Arrays, FileFacts, Kind, Ordinals, Row, predicates
+from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, Ordinals, Row, predicates
 from bridge.index.kinds.payload import Payload
-from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, parse_key
-from bridge.types import Kind as TypeKind
-from bridge.types import Semantics, Type
+from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalColumn, PhysicalType, parse_key
+from bridge.types import Kind, Semantics, Type
 
 
-class ExpressionBounds(Kind):
+class ExpressionBounds(IndexKind):
     """See the module."""
 
     name = "expression"
@@ -85,11 +85,11 @@ class ExpressionBounds(Kind):
 
 
 class _Gathering:
-    def __init__(self, leaf: int, column: StoredColumn, call: Call, legacy: bool) -> None:
+    def __init__(self, leaf: int, column: PhysicalColumn, call: Call, legacy: bool) -> None:
         self.leaves = (leaf,)
         self._column, self._call, self._legacy = column, call, legacy
         self._bounds: Any = None
-        self._held: StoredType | None = None
+        self._held: PhysicalType | None = None
         self._nulls = self._rows = self._longest = 0
         self._over = self._some_null = False
 
@@ -173,7 +173,7 @@ class Bounds:
         """As an engine with these types and semantics reads the column below the function."""
         (column,) = columns_of(reference)
         rows, count = self._payload.rows, self._payload.num_files
-        if not rows.num_rows or column.type.kind is TypeKind.CHAR:
+        if not rows.num_rows or column.type.kind is Kind.CHAR:
             return None
         chunk = rows["stored"].combine_chunks()
         chunk = chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
@@ -181,7 +181,7 @@ class Bounds:
         for code, text in enumerate(chunk.dictionary.to_pylist()):
             if reads_alike(parse_key(text).type, column.type, semantics):
                 usable |= chunk.indices.to_numpy() == code
-        if column.type.kind is TypeKind.VARCHAR:  # what is longer is cut when it is read
+        if column.type.kind is Kind.VARCHAR:  # what is longer is cut when it is read
             usable &= rows["longest"].to_numpy() <= column.type.length
         bounded = usable & rows["lower"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
         return _spread(rows, self._payload.ordinal, usable, bounded, reference.type, count)

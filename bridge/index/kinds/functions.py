@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import InvalidConfiguration
+from bridge.expression.function_catalog import FUNCTIONS, agreed
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference, spelled
-from bridge.expression.terms import FUNCTIONS, agreed
 from bridge.expression.text import parse_call
 from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.kind import FileFacts
 from bridge.index.kinds.plain import BITS, alike
-from bridge.index.stored import StoredColumn, StoredType
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Type
 
 _DAY = 86_400_000_000
-NUMBER = StoredType("INT64", "int", 64)
-_TEXT = StoredType("BYTE_ARRAY", "string")
+NUMBER = PhysicalType("INT64", "int", 64)
+_TEXT = PhysicalType("BYTE_ARRAY", "string")
 _HELD = tuple(n for n, f in FUNCTIONS.items() if f.apply is not None and n != "like")
 """Of true and false there is nothing to hold; LIKE is answered by lists of the column's values."""
 
@@ -66,7 +66,7 @@ def column_of(call: Call) -> tuple[str, ...]:
     return column_of(inner) if isinstance(inner, Call) else inner.path
 
 
-def takes(call: Call, stored: StoredType) -> bool:
+def takes(call: Call, stored: PhysicalType) -> bool:
     """Whether the innermost function is defined for what a file stores."""
     while isinstance(call.arguments[0], Call):
         call = call.arguments[0]
@@ -86,14 +86,14 @@ def leaf_of(call: Call, file: FileFacts) -> int | None:
 
 
 def compute(
-    call: Call, column: StoredColumn, values: pa.Array, legacy: bool
-) -> tuple[Any, StoredType] | None:
+    call: Call, column: PhysicalColumn, values: pa.Array, legacy: bool
+) -> tuple[Any, PhysicalType] | None:
     """A call's values over some of a file's, as `evaluate` has them."""
     plain = canonical(column.type, pa.chunked_array([values]), legacy=legacy)
     return None if plain is None else evaluate(call, column.type, plain)
 
 
-def longest_text(column: StoredColumn, values: pa.Array) -> int:
+def longest_text(column: PhysicalColumn, values: pa.Array) -> int:
     """Bytes of the longest of a file's texts; 0 where there is none."""
     if column.type.holds != "bytes":
         return 0
@@ -101,8 +101,8 @@ def longest_text(column: StoredColumn, values: pa.Array) -> int:
 
 
 def evaluate(
-    call: Call | BoundCall, stored: StoredType, values: Any
-) -> tuple[Any, StoredType] | None:
+    call: Call | BoundCall, stored: PhysicalType, values: Any
+) -> tuple[Any, PhysicalType] | None:
     """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
 
     Of texts some may be null. Dates are in days and times in microseconds, before and after.
@@ -152,7 +152,7 @@ def evaluate(
     return (numbers // _DAY if days else numbers), stored
 
 
-def _fits(numbers: npt.NDArray[np.int64], stored: StoredType) -> bool:
+def _fits(numbers: npt.NDArray[np.int64], stored: PhysicalType) -> bool:
     """Whether results stay within the column's own width: beyond it Hive wraps, Trino fails."""
     if not len(numbers):
         return True
@@ -160,7 +160,7 @@ def _fits(numbers: npt.NDArray[np.int64], stored: StoredType) -> bool:
     return bool(numbers.min() >= -limit and numbers.max() < limit)
 
 
-def reads_alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
+def reads_alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
     if stored.logical == "int" and stored.width > BITS.get(target.kind, 0):
         return False
     return alike(stored, target, semantics)

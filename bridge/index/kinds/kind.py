@@ -1,8 +1,9 @@
 """What an index kind is: how it gathers from a file, what it stores, and what it answers.
 
-A kind is one file: a subclass of `Kind` and an instance named ``KIND`` in `bridge.index.kinds`, or
-an entry point elsewhere (docs/reference/index-kinds.md). Rows, bodies, shards, merging, tombstones,
-caches and range reads are kept by `bridge.index.kinds.payload`; a kind only says what a row is.
+A kind is one file: a subclass of `IndexKind` and an instance named ``KIND`` in
+`bridge.index.kinds`, or an entry point elsewhere (docs/reference/index-kinds.md).
+`bridge.index.kinds.payload` keeps rows, bodies, shards, merging, tombstones, caches and range
+reads; a kind only says what a row is.
 
 The law of every kind: where it answers NEVER, no row of that file satisfies the expression as the
 asking engine reads it. A file it has no row of, or doubts, is MAYBE.
@@ -30,14 +31,14 @@ from bridge.index.kinds.definition import Definition, column_path, parse_definit
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
-from bridge.index.stored import StoredColumn, StoredType
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.storage.parquet_footer import Chunk
 from bridge.types import Semantics
 
 Ordinals = npt.NDArray[np.int64]
 Row = dict[str, Any]
 STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
-"""The key of the stored column that a row's values come from (`StoredColumn.key`)."""
+"""The key of the stored column that a row's values come from (`PhysicalColumn.key`)."""
 _SAMPLE = 1024
 
 
@@ -55,7 +56,7 @@ class FileFacts:
     uri: str
     size: int
     groups: Sequence[tuple[int, Sequence[Chunk]]]
-    leaves: tuple[StoredColumn, ...]
+    leaves: tuple[PhysicalColumn, ...]
     legacy: bool
     read_ranges: Callable[[Sequence[tuple[int, int]]], list[bytes]]
 
@@ -128,7 +129,7 @@ class Arrays:
             return self._values[leaf]
         return pa.chunked_array([c.dictionary for c in coded.chunks], coded.type.value_type)
 
-    def hashes(self, leaf: int, stored: StoredType) -> Hashes | None:
+    def hashes(self, leaf: int, stored: PhysicalType) -> Hashes | None:
         """Hashes of the distinct values, ascending; see `bridge.index.kinds.plain`."""
         found = self._raw(leaf, stored)
         if found is None:
@@ -137,7 +138,7 @@ class Arrays:
             self._ascending[leaf] = ascending(found)
         return self._ascending[leaf]
 
-    def least_hashes(self, leaf: int, stored: StoredType, count: int) -> Hashes | None:
+    def least_hashes(self, leaf: int, stored: PhysicalType, count: int) -> Hashes | None:
         """The first ``count`` of `hashes`."""
         found = self._raw(leaf, stored)
         if found is None:
@@ -145,7 +146,7 @@ class Arrays:
         held = self._ascending.get(leaf)
         return least(found, count) if held is None else held[:count]
 
-    def _raw(self, leaf: int, stored: StoredType) -> Hashes | None:
+    def _raw(self, leaf: int, stored: PhysicalType) -> Hashes | None:
         if leaf not in self._hashes:
             # A number is hashed faster than it is looked up.
             text = stored.holds == "bytes"
@@ -194,7 +195,7 @@ class KindStatistics(Protocol):
         ...
 
 
-class Kind:
+class IndexKind:
     """A kind; stateless.
 
     Attributes:

@@ -12,10 +12,10 @@ from bridge.errors import BridgeError, IndexKindFailed
 from bridge.expression.nodes import BoundExpression
 from bridge.expression.statistics import Mask
 from bridge.index import registry
-from bridge.index.compiled import Compiled
 from bridge.index.kinds.definition import Definition
-from bridge.index.kinds.kind import Kind, KindStatistics, Ordinals
+from bridge.index.kinds.kind import IndexKind, KindStatistics, Ordinals
 from bridge.index.kinds.payload import Part, Payload, open_payload, rows_schema
+from bridge.index.local_cache import CachedIndex
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.types import Semantics
@@ -33,7 +33,9 @@ class OpenedKind:
         problem: code and sentence of what went wrong; None while nothing has.
     """
 
-    def __init__(self, kind: Kind, definition: Definition, load: Callable[[], Payload]) -> None:
+    def __init__(
+        self, kind: IndexKind, definition: Definition, load: Callable[[], Payload]
+    ) -> None:
         self.kind, self.definition = kind, definition
         self.problem: BridgeError | None = None
         self._load = load
@@ -92,7 +94,9 @@ class OpenedKind:
         return found
 
 
-def open_kinds(manifest: Manifest, compiled: Compiled, store: IndexStore) -> tuple[OpenedKind, ...]:
+def open_kinds(
+    manifest: Manifest, compiled: CachedIndex, store: IndexStore
+) -> tuple[OpenedKind, ...]:
     """The visible definitions of a generation whose kinds are installed, cheapest first."""
     installed = registry.kinds()
     found = []
@@ -106,7 +110,11 @@ def open_kinds(manifest: Manifest, compiled: Compiled, store: IndexStore) -> tup
 
 
 def _loader(
-    manifest: Manifest, compiled: Compiled, store: IndexStore, kind: Kind, definition: Definition
+    manifest: Manifest,
+    compiled: CachedIndex,
+    store: IndexStore,
+    kind: IndexKind,
+    definition: Definition,
 ) -> Callable[[], Payload]:
     def load() -> Payload:
         shard = compiled.files.column("shard").to_numpy()

@@ -48,7 +48,7 @@ PLACE = (
 _PLACES = ("body_row", "body_offset", "body_length", "body_check")
 _GAP = 64 * 1024
 _BATCH = 32 * 1024 * 1024
-_MEND = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build builds it anew"
 
 
 class _Blob(Protocol):
@@ -98,7 +98,7 @@ def read_header(raw: bytes) -> pa.Table:
     try:
         return pq.read_table(pa.BufferReader(raw))
     except pa.ArrowException as error:
-        raise IndexCorrupt(f"an index file cannot be read: {error}", _MEND) from error
+        raise IndexCorrupt(f"an index file cannot be read: {error}", _REMEDY) from error
 
 
 def with_bodies(header: pa.Table, body: bytes) -> pa.Table:
@@ -219,7 +219,7 @@ class Body:
         for i in picked.tolist():
             span = self._data[offsets[i] : offsets[i] + lengths[i]]
             if zlib.crc32(span.data) != checks[i]:
-                raise IndexCorrupt(f"{self._blob.name} is not what was written", _MEND)
+                raise IndexCorrupt(f"{self._blob.name} is not what was written", _REMEDY)
         with _as_storage(self._directory):
             for row in rows[picked].tolist():
                 os.pwrite(there, b"\1", row)
@@ -325,7 +325,7 @@ def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:
         header = read_header(store.read_blob(part.header))
         file = header["file"].to_numpy()
         if len(file) and (file.min() < -1 or file.max() >= len(part.slots)):
-            raise IndexCorrupt("an index file names a file it does not have", _MEND)
+            raise IndexCorrupt("an index file names a file it does not have", _REMEDY)
         ordinal = np.where(file >= 0, np.append(part.slots, -1)[file], -1)
         alive = (ordinal >= 0) | (file < 0)
         header = header.set_column(0, "ordinal", pa.array(ordinal))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bridge.index.convert import convert
 from bridge.index.kinds.xxh64 import Hashes, hash_bytes, hash_fixed, hash_numbers
-from bridge.index.stored import StoredType
+from bridge.index.physical_column import PhysicalType
 from bridge.types import Kind, Semantics, Type, Value
 
 _INTEGER = {"INT32": np.int32, "INT64": np.int64}
@@ -24,7 +24,7 @@ _DAYS_1900 = -25_567
 _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 
 
-def hashable(stored: StoredType) -> bool:
+def hashable(stored: PhysicalType) -> bool:
     """Whether values of a stored type have one spelling that is known here."""
     if stored.logical == "timestamp":
         return stored.physical == "INT64" and stored.unit in ("ms", "us")
@@ -33,7 +33,7 @@ def hashable(stored: StoredType) -> bool:
     return stored.holds in ("int", "float", "bytes") and stored.logical != "bool"
 
 
-def hashes(stored: StoredType, values: pa.Array) -> Hashes | None:
+def hashes(stored: PhysicalType, values: pa.Array) -> Hashes | None:
     """Of non-null values as Arrow reads them from a file; NaN has none."""
     if stored.holds == "bytes":
         return hash_bytes(values.cast(pa.large_binary()))
@@ -57,7 +57,7 @@ def hashes(stored: StoredType, values: pa.Array) -> Hashes | None:
     return hash_numbers(numbers.astype(np.int64).astype(_INTEGER[stored.physical]))
 
 
-def _decimals(stored: StoredType, values: pa.Array) -> Hashes | None:
+def _decimals(stored: PhysicalType, values: pa.Array) -> Hashes | None:
     if not pa.types.is_decimal(values.type) or values.type.scale != stored.scale:
         return None
     if not pa.types.is_decimal128(values.type):
@@ -71,7 +71,7 @@ def _decimals(stored: StoredType, values: pa.Array) -> Hashes | None:
 
 
 def spellings(
-    stored: StoredType, target: Type, semantics: Semantics, value: Value
+    stored: PhysicalType, target: Type, semantics: Semantics, value: Value
 ) -> tuple[bytes, ...] | None:
     """PLAIN bytes that a file may hold where an engine reads ``value`` of the table's type.
 
@@ -104,7 +104,7 @@ def spellings(
     return _number(stored, number)
 
 
-def _number(stored: StoredType, number: int) -> tuple[bytes, ...] | None:
+def _number(stored: PhysicalType, number: int) -> tuple[bytes, ...] | None:
     try:
         if stored.physical in _INTEGER:
             return (struct.pack("<i" if stored.physical == "INT32" else "<q", number),)
@@ -113,7 +113,7 @@ def _number(stored: StoredType, number: int) -> tuple[bytes, ...] | None:
         return None
 
 
-def _floats(stored: StoredType, value: float) -> tuple[bytes, ...] | None:
+def _floats(stored: PhysicalType, value: float) -> tuple[bytes, ...] | None:
     if stored.logical == "float":
         with np.errstate(over="ignore"):
             if float(np.float32(value)) != value:
@@ -126,7 +126,7 @@ def _floats(stored: StoredType, value: float) -> tuple[bytes, ...] | None:
     return (struct.pack(layout, value),)
 
 
-def alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
+def alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
     """Whether engines read the file's values as those of the table's type, one to one."""
     if target.kind is Kind.CHAR:
         return False
@@ -138,7 +138,7 @@ def alike(stored: StoredType, target: Type, semantics: Semantics) -> bool:
     return convert(stored, target, semantics, empty, empty) is not None
 
 
-def before_1900(stored: StoredType, value: Value) -> bool:
+def before_1900(stored: PhysicalType, value: Value) -> bool:
     """Values that writers of the hybrid calendar spell otherwise (rule 9)."""
     if stored.logical == "date":
         return int(value) < _DAYS_1900

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration, UserError
 from bridge.expression.bind import Scope
+from bridge.expression.function_catalog import FUNCTIONS
 from bridge.expression.nodes import Call, Reference
-from bridge.expression.terms import FUNCTIONS
 from bridge.index import registry
 from bridge.index.kinds.definition import (
     Definition,

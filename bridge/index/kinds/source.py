@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bridge.errors import InvalidConfiguration
 from bridge.index.kinds.definition import column_path
 from bridge.index.kinds.kind import FileFacts
-from bridge.index.stored import StoredType
+from bridge.index.physical_column import PhysicalType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class ColumnSource:
 
     path: tuple[str, ...]
 
-    def attach(self, file: FileFacts) -> tuple[int, StoredType] | None:
+    def attach(self, file: FileFacts) -> tuple[int, PhysicalType] | None:
         """The number of its one leaf in a file, and what is stored there; None if there is none."""
         number = file.leaf(self.path)
         if number is None:

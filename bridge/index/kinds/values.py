@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import InvalidConfiguration
 from bridge.expression.bounds import arrow_scalar, compare
+from bridge.expression.function_catalog import columns_of, innermost
 from bridge.expression.nodes import (
     BoundCall,
     BoundExpression,
@@ -27,7 +28,6 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import Mask
-from bridge.expression.terms import columns_of, innermost
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
@@ -36,7 +36,7 @@ from bridge.index.kinds.kind import (
     STORED,
     Arrays,
     FileFacts,
-    Kind,
+    IndexKind,
     Ordinals,
     Row,
     is_column,
@@ -45,22 +45,21 @@ from bridge.index.kinds.kind import (
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import BITS
 from bridge.index.kinds.source import column_source
-from bridge.index.stored import StoredColumn, StoredType, parse_key
-from bridge.types import Kind as TypeKind
-from bridge.types import NanOrder, Semantics, Type, Value
+from bridge.index.physical_column import PhysicalColumn, PhysicalType, parse_key
+from bridge.types import Kind, NanOrder, Semantics, Type, Value
 
 _STORED = {
-    **dict.fromkeys((TypeKind.STRING, TypeKind.VARCHAR), StoredType("BYTE_ARRAY", "string")),
-    **{kind: StoredType("INT64", "int", bits) for kind, bits in BITS.items()},
-    TypeKind.DATE: StoredType("INT32", "date", 32),
-    TypeKind.TIMESTAMP: StoredType("INT64", "timestamp", 64, unit="us"),
+    **dict.fromkeys((Kind.STRING, Kind.VARCHAR), PhysicalType("BYTE_ARRAY", "string")),
+    **{kind: PhysicalType("INT64", "int", bits) for kind, bits in BITS.items()},
+    Kind.DATE: PhysicalType("INT32", "date", 32),
+    Kind.TIMESTAMP: PhysicalType("INT64", "timestamp", 64, unit="us"),
 }
 """How values of a table's type are held that functions are computed of."""
 _FEW = 64
 """Satisfied values up to which their files are looked up one list after the other."""
 
 
-class Values(Kind):
+class Values(IndexKind):
     """See the module."""
 
     name = "values"
@@ -104,7 +103,7 @@ class _Gathering:
     """The distinct values of one file, until they are too many."""
 
     def __init__(
-        self, leaf: int, column: StoredColumn, limits: tuple[int, int], legacy: bool
+        self, leaf: int, column: PhysicalColumn, limits: tuple[int, int], legacy: bool
     ) -> None:
         self.leaves = (leaf,)
         self._key, self._type = column.key(), column.type
@@ -246,7 +245,7 @@ def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None
     return _Lists(dictionary, codes, owner[order].astype(np.int32), starts, known, nan)
 
 
-def by_stored(payload: Payload) -> Iterable[tuple[StoredType, npt.NDArray[np.int64]]]:
+def by_stored(payload: Payload) -> Iterable[tuple[PhysicalType, npt.NDArray[np.int64]]]:
     """Rows of a payload that come from one stored type, for each."""
     column = payload.rows["stored"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column

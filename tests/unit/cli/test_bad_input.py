@@ -1,4 +1,4 @@
-"""What users get wrong, or the world does: each time a code, the value, the mend, and no trace."""
+"""What users get wrong, or the world does: each time a code, the value, the remedy, no trace."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def past(path: Path) -> None:
 def refused(result: Result, code: str, *words: str, status: int = 2) -> None:
     assert "Traceback" not in result.output
     assert f"error {code}: " in result.stderr, result.output
-    assert "\n  -> " in result.stderr, "no mend"
+    assert "\n  -> " in result.stderr, "no remedy"
     assert result.stderr.count("error ") == 1 or "error " in "".join(words)
     for word in words:
         assert word in result.stderr, (word, result.stderr)

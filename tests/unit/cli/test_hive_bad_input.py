@@ -1,4 +1,4 @@
-"""What can go wrong with `skipbridge hive` without any server: a code, the value, the mend."""
+"""What can go wrong with `skipbridge hive` without any server: a code, the value, the remedy."""
 
 from __future__ import annotations
 

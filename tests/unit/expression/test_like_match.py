@@ -8,8 +8,8 @@ import random
 import pyarrow as pa
 import pytest
 
+from bridge.expression.function_catalog import call
 from bridge.expression.like_match import like_mask
-from bridge.expression.terms import call
 from bridge.expression.text import parse_where
 
 ALPHABET = (*"\\%_\\%_ab\n\r.*[$^QE", "\0", "é", "\u2028", "\U0001f600")

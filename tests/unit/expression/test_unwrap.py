@@ -10,8 +10,8 @@ import pytest
 
 from bridge.expression.calendar import civil_from_days, days_from_civil
 from bridge.expression.evaluate import Oracle
+from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Literal, Op, Predicate, Reference
-from bridge.expression.terms import call
 from bridge.expression.unwrap import unwrap
 from bridge.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_TZ, TRINO, Type, Value
 

@@ -15,7 +15,7 @@ from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage, data_files
 from bridge.storage.routed import open_storage
@@ -73,10 +73,10 @@ class Lake:
             **options,
         )
 
-    def serving(self) -> ServingIndex:
+    def serving(self) -> IndexSnapshot:
         manifest = self.store().latest()
         assert manifest is not None
-        return ServingIndex.open(manifest, self.store(), self.directory / "cache")
+        return IndexSnapshot.open(manifest, self.store(), self.directory / "cache")
 
     def listed(self) -> FileList:
         found = data_files(self.storage.list_all(self.location), self.location)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.index.convert import convert
-from bridge.index.stored import INT_MAX, INT_MIN, StoredType, decode, encode
+from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalType, decode, encode
 from bridge.types import TRINO, decimal
 
 _BITS = {"INT32": 31, "INT64": 63, "FIXED_LEN_BYTE_ARRAY": 126, "BYTE_ARRAY": 126}
@@ -45,7 +45,7 @@ def test_10_a_bound_in_the_tables_scale_is_the_files_number(seed: int) -> None:
     rng = random.Random(seed)
     physical = rng.choice(list(_BITS))
     precision, wide = rng.randint(1, 38), rng.randint(1, 38)
-    stored = StoredType(
+    stored = PhysicalType(
         physical,
         "decimal",
         {"INT32": 32, "INT64": 64}.get(physical, 16),

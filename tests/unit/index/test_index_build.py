@@ -21,8 +21,8 @@ from bridge.expression.builders import eq
 from bridge.expression.prune import prune
 from bridge.index import compact
 from bridge.index.collect import FileTask, Reading, ThreadCollector
-from bridge.index.serving import ServingIndex
 from bridge.index.shard import Collected
+from bridge.index.snapshot import IndexSnapshot
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
@@ -71,7 +71,7 @@ def test_an_old_generation_stays_readable(lake: Lake) -> None:
     lake.build()
     lake.path("f000").unlink()
     lake.build()
-    old = ServingIndex.open(lake.store().manifest(1), lake.store(), lake.directory / "cache")
+    old = IndexSnapshot.open(lake.store().manifest(1), lake.store(), lake.directory / "cache")
     assert (old.num_files, lake.serving().num_files) == (3, 2)
     with pytest.raises(GenerationNotFound, match="7"):
         lake.store().manifest(7)
@@ -366,7 +366,7 @@ def test_cleaning_keeps_what_kept_generations_need(lake: Lake) -> None:
     assert lake.store().generations() == [4, 5]
     for number in (4, 5):
         manifest = lake.store().manifest(number)
-        found = ServingIndex.open(manifest, lake.store(), lake.directory / "other")
+        found = IndexSnapshot.open(manifest, lake.store(), lake.directory / "other")
         assert found.num_files == number
 
 

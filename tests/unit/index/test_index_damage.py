@@ -16,7 +16,7 @@ from test_index_build import fill, kept
 from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
-from bridge.index.change import change_settings, drop_index
+from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from index_lake import Lake
 
-from bridge.expression import cells
 from bridge.expression import prune as prune_module
+from bridge.expression import quantised_bounds
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
 from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
-from bridge.index import compiled
+from bridge.index import local_cache
 from bridge.types import Field, Kind, Type
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
@@ -159,8 +159,8 @@ def test_the_law_holds_of_footers_and_of_scans(
             asked[f"never {nan}"] += int(answers.never.sum())
             plain.append(answers.never.tolist())
     with pytest.MonkeyPatch.context() as patch:  # the local form that large tables have
-        patch.setattr(compiled, "MANY_FILES", 0)
-        patch.setattr(cells, "_FEWEST", 1)
+        patch.setattr(local_cache, "MANY_FILES", 0)
+        patch.setattr(quantised_bounds, "_FEWEST", 1)
         patch.setattr(prune_module, "MANY_FILES", 0)
         patch.setattr(prune_module, "_FEW", 0)
         shutil.rmtree(lake.directory / "cache")

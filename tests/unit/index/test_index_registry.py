@@ -7,10 +7,10 @@ import pytest
 
 from bridge.errors import InvalidConfiguration
 from bridge.index import registry
-from bridge.index.kinds.kind import Kind
+from bridge.index.kinds.kind import IndexKind
 
 
-class Dearer(Kind):
+class Dearer(IndexKind):
     name = "dearer"
     cost = 1000.0
 

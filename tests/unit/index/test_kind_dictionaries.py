@@ -12,12 +12,12 @@ from index_lake import Lake
 from bridge.index.collect import FileTask, Reading, collect_chunk
 from bridge.index.kinds.kind import Arrays
 from bridge.index.kinds.xxh64 import ascending, hash_numbers, least
+from bridge.index.physical_column import PhysicalType
 from bridge.index.registry import kind
-from bridge.index.stored import StoredType
 from bridge.storage.routed import open_storage
 
 _WORDS = ["", "ä", "Zürich", "a" * 40, "b" * 9, None]
-_TEXT = StoredType("BYTE_ARRAY", "string")
+_TEXT = PhysicalType("BYTE_ARRAY", "string")
 
 
 def _table(shape: pa.DataType, rows: int = 2000) -> pa.Table:

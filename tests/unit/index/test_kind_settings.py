@@ -12,7 +12,7 @@ from index_lake import Lake
 from bridge.errors import ColumnNotFound, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
 from bridge.index.build import build_index
-from bridge.index.kinds import chain
+from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import Definition, IndexSettings, parse_definition
 from bridge.index.kinds.modes import incremented, parse_mode
 from bridge.index.kinds.request import Asked, by_properties
@@ -135,7 +135,7 @@ def never(lake: Lake, op: Op, name: str, type: Any, *values: Any) -> list[bool]:
     serving = lake.serving()
     predicate: BoundExpression = BoundPredicate(op, BoundReference((name,), type), values)
     asks = [lambda e, o, k=k: k.never(e, o, TRINO) for k in serving.kinds]
-    return chain.never(predicate, np.arange(serving.num_files), asks).tolist()
+    return evaluate_indexes.never(predicate, np.arange(serving.num_files), asks).tolist()
 
 
 def test_value_lists(lake: Lake) -> None:

@@ -19,7 +19,7 @@ from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.formats.reader import READERS
 from bridge.index.kinds.request import Asked
-from bridge.index.serving import ServingIndex
+from bridge.index.snapshot import IndexSnapshot
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.index_table import opened as open_table
@@ -269,7 +269,7 @@ def test_a_directory_of_orc_files_is_a_table(tmp_path: Path) -> None:
     with open_table(config, where) as (_, _, table, store):
         manifest = store.latest()
         assert manifest is not None and table.format == "orc"
-        serving = ServingIndex.open(manifest, store, tmp_path / "cache")
+        serving = IndexSnapshot.open(manifest, store, tmp_path / "cache")
         fields = [Field(c.name, c.type) for c in table.columns]
         found = serving.statistics(fields, HIVE).column(BoundReference(("a",), INTEGER))
         assert found is not None and found.upper.tolist() == [10, 20]

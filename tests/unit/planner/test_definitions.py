@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import TableNotFound
-from bridge.planner.definitions import Definitions
+from bridge.planner.table_cache import TableCache
 from bridge.table.model import TableName
 
 NAME = TableName("s", "t")
@@ -44,7 +44,7 @@ def _under_way(catalog: Slow, calls: int) -> None:
 
 def test_many_at_a_time_ask_once() -> None:
     catalog = Slow()
-    known = Definitions(catalog, 60.0)  # type: ignore[arg-type]
+    known = TableCache(catalog, 60.0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(8) as threads:
         found = [threads.submit(known.table, NAME) for _ in range(8)]
         _under_way(catalog, 1)
@@ -56,7 +56,7 @@ def test_many_at_a_time_ask_once() -> None:
 def test_a_failure_is_told_to_all_and_kept_for_none() -> None:
     catalog = Slow()
     catalog.failure = TableNotFound("no", "such")
-    known = Definitions(catalog, 60.0)  # type: ignore[arg-type]
+    known = TableCache(catalog, 60.0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(4) as threads:
         found = [threads.submit(known.table, NAME) for _ in range(4)]
         _under_way(catalog, 1)
@@ -70,7 +70,7 @@ def test_a_failure_is_told_to_all_and_kept_for_none() -> None:
 
 def test_what_is_forgotten_while_it_is_asked_for_is_asked_for_again() -> None:
     catalog = Slow()
-    known = Definitions(catalog, 60.0)  # type: ignore[arg-type]
+    known = TableCache(catalog, 60.0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(2) as threads:
         old = threads.submit(known.table, NAME)
         _under_way(catalog, 1)
@@ -84,7 +84,7 @@ def test_what_is_forgotten_while_it_is_asked_for_is_asked_for_again() -> None:
 
 def test_one_that_waits_for_longer_than_a_definition_counts_is_not_joined() -> None:
     catalog = Slow()
-    known = Definitions(catalog, 0.0)  # type: ignore[arg-type]
+    known = TableCache(catalog, 0.0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(2) as threads:
         found = [threads.submit(known.table, NAME) for _ in range(2)]
         _under_way(catalog, 2)

@@ -103,7 +103,7 @@ def test_without_pruning_and_without_an_index_a_limit_leaves_nothing_out(lake: L
 def test_a_limit_does_not_narrow(lake: Lake) -> None:
     plan = lake.planner().plan(ScanRequest(NAME, limit=10))
     (batch,) = plan.batches()
-    plan.narrow(where("x > 1000"))
+    plan.apply_dynamic_filter(where("x > 1000"))
     assert len(plan.refine(batch).files) == 1
 
 

@@ -142,8 +142,8 @@ def test_json_has_what_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = json.loads(run(cli, ["explain", table, where, "--output", "json"]).stdout)
     assert "paths" not in found["files"]
     (stale,) = found["not_used"]
-    assert {"index", "reason", "mend"} <= set(stale) and stale["reason"] == "STALE"
-    assert stale["mend"] == f"skipbridge index refresh {table}"
+    assert {"index", "reason", "remedy"} <= set(stale) and stale["reason"] == "STALE"
+    assert stale["remedy"] == f"skipbridge index refresh {table}"
 
 
 def test_ways_to_read_a_query_side_by_side() -> None:

@@ -25,10 +25,10 @@ from bridge.table.model import FileList, Partition
 PARTITION = (Partition("", (), "file:///t"),)
 
 
-@pytest.fixture(params=[False, True], ids=["background", "prompt"], autouse=True)
-def prompt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+@pytest.fixture(params=[False, True], ids=["background", "without-io"], autouse=True)
+def plans_without_io(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Everything holds whoever begins to load."""
-    monkeypatch.setattr(Plan, "prompt", request.param)
+    monkeypatch.setattr(Plan, "plans_without_io", request.param)
     return bool(request.param)
 
 
@@ -43,13 +43,13 @@ def batch_of(first: int, count: int) -> FileBatch:
 
 
 def no_pause() -> None:
-    """A plan that waits for something is not prompt."""
+    """A plan that waits for something does I/O."""
 
 
 class Plan:
     """A plan of given batches; what it raises, and how slow it is, is up to the test."""
 
-    prompt = False
+    plans_without_io = False
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Plan:
         self._counts = counts
         self._failure = failure
         self._pause = pause
-        self.prompt = self.prompt and pause is no_pause
+        self.plans_without_io = self.plans_without_io and pause is no_pause
         self.closed = False
         self.view = SimpleNamespace(serving=None)
         self.running: set[int] = set()

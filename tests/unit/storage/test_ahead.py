@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.storage import ahead
+from bridge.storage import prefetch
 from tests.benchmark.cold import cached_share, drop
 
 COUNT = 1_000_000
@@ -44,17 +44,17 @@ def path(tmp_path: Path) -> Path:
 
 def test_whole_arrays(path: Path) -> None:
     numbers = _mapped(path)
-    ahead.whole(numbers)
+    prefetch.whole(numbers)
     assert _settled(path) == 1
-    ahead.whole(numbers)  # nothing to do, which is remembered a moment
-    ahead.whole(numbers)
+    prefetch.whole(numbers)  # nothing to do, which is remembered a moment
+    prefetch.whole(numbers)
 
 
 @pytest.mark.parametrize("count", [1, 20, 500])
 def test_some_places_and_no_more_than_near_them(path: Path, count: int) -> None:
     numbers = _mapped(path)
     places = np.random.default_rng(count).choice(COUNT, count, replace=False)
-    ahead.some(numbers, places)
+    prefetch.some(numbers, places)
     pages = len(np.unique(places // 512))
     share = _settled(path) * COUNT / 512
     assert pages <= share + 1 and share <= 4 * pages
@@ -67,18 +67,18 @@ def test_texts(path: Path) -> None:
     texts = pa.Array.from_buffers(
         pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
     )
-    ahead.texts(texts, np.array([5, 400_000]))
-    ahead.texts(texts[10:], np.array([0, 7]))
-    ahead.texts(texts.cast(pa.string()), np.array([5]))
+    prefetch.texts(texts, np.array([5, 400_000]))
+    prefetch.texts(texts[10:], np.array([0, 7]))
+    prefetch.texts(texts.cast(pa.string()), np.array([5]))
     assert _settled(path) > 0
 
 
 def test_what_is_not_mapped_or_not_in_order() -> None:
     numbers = np.arange(COUNT)
     for array in (numbers, numbers[::2], numbers[:0], np.broadcast_to(numbers[:1], COUNT)):
-        ahead.whole(array)
-        ahead.some(array, np.array([300_000, 5, 299_999]))
-        ahead.some(array, np.empty(0, np.int64))
+        prefetch.whole(array)
+        prefetch.some(array, np.array([300_000, 5, 299_999]))
+        prefetch.some(array, np.empty(0, np.int64))
 
 
 def test_an_empty_text_behind_the_last_page() -> None:
@@ -88,5 +88,5 @@ def test_an_empty_text_behind_the_last_page() -> None:
     array = pa.Array.from_buffers(
         pa.large_binary(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )
-    ahead.texts(array, np.array([1]))
-    ahead.texts(array, np.array([0, 1]))
+    prefetch.texts(array, np.array([1]))
+    prefetch.texts(array, np.array([0, 1]))

@@ -11,7 +11,7 @@ from bridge.sync.diff import (
     Update,
     below,
 )
-from bridge.sync.stored import Stored, StoredPartition
+from bridge.sync.discovered_partitions import DiscoveredPartition, DiscoveredPartitions
 
 ROOT = "file:///t"
 COLUMNS = (("id", "int"),)
@@ -36,9 +36,9 @@ def diff(
     left: str | None = None,
     relocate: bool = False,
 ) -> Changes:
-    found = Stored(
+    found = DiscoveredPartitions(
         (),
-        {(v,): StoredPartition(0, d, 1, 1) for v, d in stored.items()},
+        {(v,): DiscoveredPartition(0, d, 1, 1) for v, d in stored.items()},
         collisions=tuple(((c,), ("a", "b")) for c in collisions),
     )
     occupied = Occupied(ROOT, [*stored.values(), *junk], FULL.__contains__)

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.errors import InvalidConfiguration
 from bridge.sync import extractors
-from bridge.sync.extractors import Unparsable, find_extractor
+from bridge.sync.extractors import UnparsableDirectory, find_extractor
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_values(
     ],
 )
 def test_what_is_no_partition(name: str, keys: tuple[str, ...], directory: str, why: str) -> None:
-    with pytest.raises(Unparsable, match=why):
+    with pytest.raises(UnparsableDirectory, match=why):
         find_extractor(name, keys)(directory)
 
 

@@ -48,7 +48,7 @@ def test_27_one_file_blocks_nothing_and_is_named(
     (told,) = found.strays
     assert told.uri == f"file://{tmp_path}/{name}" and told.what.startswith(what) and told.read
     assert name in caplog.text and "queries that read it fail" in caplog.text
-    assert "remove" not in told.mend
+    assert "remove" not in told.remedy
 
 
 @pytest.mark.parametrize("most", ["parquet", "orc"])
@@ -65,7 +65,7 @@ def test_27_a_whole_file_of_the_other_format_is_not_called_damaged(
     (told,) = found.strays
     name = "an ORC file" if most == "parquet" else "a Parquet file"
     assert told.what == f"{name} among files of another format" and told.read
-    assert "of its own" in told.mend and "restore" not in told.mend
+    assert "of its own" in told.remedy and "restore" not in told.remedy
 
 
 def test_alone_it_is_an_error_that_names_it(tmp_path: Path) -> None:

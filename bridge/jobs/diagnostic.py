@@ -9,7 +9,7 @@ from bridge.errors import BridgeError
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnostic:
     """One check; ``status`` is ok, warning (a part will not work) or error (asked for and
     broken).
     """
@@ -17,14 +17,14 @@ class Finding:
     check: str
     status: str
     detail: str
-    mend: str = ""
+    remedy: str = ""
 
 
-def guarded(check: str, run: Callable[[], Finding], status: str = "warning") -> Finding:
+def guarded(check: str, run: Callable[[], Diagnostic], status: str = "warning") -> Diagnostic:
     """Runs a check; that it cannot be run is a finding too."""
     try:
         return run()
     except BridgeError as e:
-        return Finding(check, status, e.message, e.hint)
+        return Diagnostic(check, status, e.message, e.hint)
     except Exception as e:  # a check that fails in an unforeseen way as well
-        return Finding(check, status, f"{type(e).__name__}: {e}")
+        return Diagnostic(check, status, f"{type(e).__name__}: {e}")

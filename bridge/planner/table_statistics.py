@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.planner.batch_statistics import BatchStatistics, exact_statistics, select
+from bridge.planner.composite_statistics import CompositePruningStatistics, exact_statistics, select
 from bridge.planner.files import take
 from bridge.planner.index_view import IndexView
 from bridge.table.model import FileList, Table
@@ -85,7 +85,7 @@ def estimate(plan: ScanPlan) -> Estimate:
     return Estimate(rows, columns)
 
 
-def indexed(table: Table, view: IndexView, semantics: Semantics) -> BatchStatistics:
+def indexed(table: Table, view: IndexView, semantics: Semantics) -> CompositePruningStatistics:
     """What is known of all indexed files; partitions as the index names them.
 
     A file is there once for each partition that owns it.
@@ -101,7 +101,7 @@ def indexed(table: Table, view: IndexView, semantics: Semantics) -> BatchStatist
     )
     if view.shared:
         files = replace(take(files, ordinals), partition=owner)
-    return BatchStatistics(
+    return CompositePruningStatistics(
         files,
         ordinals,
         exact_statistics(table, view, semantics),

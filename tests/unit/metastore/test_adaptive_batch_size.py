@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.metastore.pace import Pace
+from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 
 
-def learnt(fixed: float, each: float, sizes: list[int], target: float = 0.1) -> Pace:
-    pace = Pace(target)
+def learnt(fixed: float, each: float, sizes: list[int], target: float = 0.1) -> AdaptiveBatchSize:
+    pace = AdaptiveBatchSize(target)
     for n in sizes:
         pace.took(n, fixed + each * n)
     return pace
 
 
 def test_without_a_call_the_first_size_stays() -> None:
-    assert Pace(0.1).size(1000, 4, 10, 1000) == 10
+    assert AdaptiveBatchSize(0.1).size(1000, 4, 10, 1000) == 10
 
 
 def test_one_call_gives_a_guess() -> None:
@@ -62,7 +62,7 @@ def test_it_forgets_a_slow_hour() -> None:
 def test_always_within_its_bounds(
     calls: list[tuple[int, float]], remaining: int, parallelism: int, least: int, more: int
 ) -> None:
-    pace = Pace(0.1)
+    pace = AdaptiveBatchSize(0.1)
     for n, seconds in calls:
         pace.took(n, seconds)
     assert least <= max(pace.size(remaining, parallelism, least, least + more), least)

@@ -11,7 +11,7 @@ from bridge.table.model import Catalog, Table, TableName
 _MOST = 10_000
 
 
-class Definitions:
+class TableCache:
     """Tables of one catalogue; shared by all threads.
 
     Args:

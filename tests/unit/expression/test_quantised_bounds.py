@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bridge.expression import cells as module
+from bridge.expression import quantised_bounds as module
 from bridge.expression.bounds import successor
-from bridge.expression.cells import Cells
 from bridge.expression.nodes import Op
+from bridge.expression.quantised_bounds import QuantisedBounds
 from bridge.types import Value
 
 OPERATORS = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN, Op.LT, Op.LE, Op.GT, Op.GE)
@@ -39,7 +39,9 @@ def never(op: Op, low: Value, high: Value, values: tuple[Value, ...]) -> bool:
     return below[0] or outside
 
 
-def ask(cells: Cells, lower: list[Value], upper: list[Value], op: Op, *values: Value) -> int:
+def ask(
+    cells: QuantisedBounds, lower: list[Value], upper: list[Value], op: Op, *values: Value
+) -> int:
     """How many files are decided without a doubt."""
     found = cells.never(op, values)
     assert found is not None
@@ -65,7 +67,7 @@ def test_numbers(seed: int, most: int, real: bool) -> None:
     lower, upper = (low / 8, high / 8) if real else (low, high)
     if real:
         lower[low == INFINITE[0]], upper[high == INFINITE[1]] = -np.inf, np.inf
-    cells = Cells.of(lower, upper, most)
+    cells = QuantisedBounds.of(lower, upper, most)
     assert cells is not None
     decided = 0
     for _ in range(20):
@@ -105,17 +107,17 @@ def test_slots_find_the_same_cells(seed: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_has_no_cell_is_not_answered() -> None:
-    numbers = Cells.of(np.arange(99), np.arange(99))
+    numbers = QuantisedBounds.of(np.arange(99), np.arange(99))
     assert numbers is not None
     assert numbers.never(Op.EQ, (2**63,)) is None
     assert numbers.never(Op.IS_NULL, ()) is None
-    reals = Cells.of(np.arange(99.0), np.arange(99.0))
+    reals = QuantisedBounds.of(np.arange(99.0), np.arange(99.0))
     assert reals is not None
     assert reals.never(Op.LT, (float("nan"),)) is None
-    assert Cells.of(np.zeros(99, np.int64), np.ones(99, np.int64)) is None
-    assert Cells.of(np.zeros(0, np.int64), np.zeros(0, np.int64)) is None
+    assert QuantisedBounds.of(np.zeros(99, np.int64), np.ones(99, np.int64)) is None
+    assert QuantisedBounds.of(np.zeros(0, np.int64), np.zeros(0, np.int64)) is None
     wide = pa.array([1, 2], pa.decimal128(30, 0))
-    assert Cells.of(wide, wide) is None
+    assert QuantisedBounds.of(wide, wide) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -133,7 +135,7 @@ def test_texts(seed: int, prefix: bytes) -> None:
     kind = pa.large_binary() if seed % 2 else pa.binary()
     padding = pa.array([b"zz"], kind)  # so that offsets do not begin at nothing
     whole = [pa.concat_arrays([padding, pa.array(b, kind)])[1:] for b in (lower, upper)]
-    cells = Cells.of(*whole, most=(1 << 16, 40)[seed % 2])
+    cells = QuantisedBounds.of(*whole, most=(1 << 16, 40)[seed % 2])
     assert cells is not None
     decided = 0
     for _ in range(10):

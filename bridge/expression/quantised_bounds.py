@@ -6,9 +6,9 @@ number of edges at or below it. That keeps order, which is all that is needed:
     cell(upper) < cell(v)   proves   upper < v
     cell(upper) = cell(v)   proves nothing: these files, few, are compared exactly
 
-The law: what `Cells.never` is sure of, the exact comparison says too, and what it neither is sure
-of nor doubts, the exact comparison denies. The idea is the vector approximation file's (Weber,
-Schek, Blott: A quantitative analysis and performance study for similarity-search methods in
+The law: what `QuantisedBounds.never` is sure of, the exact comparison says too, and what it neither
+is sure of nor doubts, the exact comparison denies. The idea is the vector approximation file's
+(Weber, Schek, Blott: A quantitative analysis and performance study for similarity-search methods in
 high-dimensional spaces, VLDB 1998).
 """
 
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from bridge.expression.bounds import successor
 from bridge.expression.nodes import Op
 from bridge.expression.statistics import Bounds, Mask, Places
-from bridge.storage import ahead
+from bridge.storage import prefetch
 from bridge.types import Value
 
 Small = npt.NDArray[np.uint16]
@@ -42,7 +42,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class QuantisedBounds:
     """The cells of one column's bounds over all files.
 
     Attributes:
@@ -57,7 +57,7 @@ class Cells:
     prefix: bytes | None = None
 
     @classmethod
-    def of(cls, lower: Bounds, upper: Bounds, most: int = CELLS) -> Cells | None:
+    def of(cls, lower: Bounds, upper: Bounds, most: int = CELLS) -> QuantisedBounds | None:
         """Cuts cells and puts bounds into them; None where too few bounds differ, or none can be.
 
         Args:
@@ -121,11 +121,11 @@ class Cells:
 
     def expect(self, op: Op) -> None:
         """Asks the kernel for what `never` will look at and is not in memory."""
-        ahead.whole(self.edges)
+        prefetch.whole(self.edges)
         if op not in (Op.GT, Op.GE):
-            ahead.whole(self.lower)
+            prefetch.whole(self.lower)
         if op not in (Op.LT, Op.LE):
-            ahead.whole(self.upper)
+            prefetch.whole(self.upper)
 
     def _cells_of(self, op: Op, values: tuple[Value, ...]) -> Places | None:
         """Cells of what bounds are compared with; None where these are not compared by cells."""

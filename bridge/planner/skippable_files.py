@@ -40,7 +40,7 @@ def _nothing() -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSelection:
+class SkippableFiles:
     """The files to leave out.
 
     Attributes:
@@ -61,22 +61,22 @@ class FileSelection:
     not_used: tuple[IndexNotUsed, ...] = ()
 
 
-def select_files(table: Table, view: IndexView, request: ScanRequest) -> FileSelection:
+def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) -> SkippableFiles:
     """Selects by one vectorised pass over the index; neither storage nor metastore is asked.
 
     Errors:
         ColumnNotFound, AmbiguousColumn: the predicate names a column that the table has not.
     """
     if not request.pruning:
-        return FileSelection(view.generation)
+        return SkippableFiles(view.generation)
     keys = [Field(c.name, c.type) for c in table.partition_keys]
     columns = [Field(c.name, c.type) for c in table.columns]
     predicate = bind(request.predicate, columns, keys, request.semantics)
     if isinstance(predicate, BoundFalse):
-        return FileSelection(view.generation, none=True)
+        return SkippableFiles(view.generation, none=True)
     serving = view.serving
     if serving is None:
-        return FileSelection(not_used=view.not_used)
+        return SkippableFiles(not_used=view.not_used)
     listed = np.ones(serving.num_files, np.bool_)
     if keys:
         names = list(dict.fromkeys(name for owners in serving.owners for name in owners))
@@ -88,9 +88,9 @@ def select_files(table: Table, view: IndexView, request: ScanRequest) -> FileSel
     known = int(np.count_nonzero(listed))
     never = FilePruner(table, view, request.semantics).never(_of_data(predicate))
     if never is None:
-        return FileSelection(view.generation, known=known, not_used=view.not_used)
+        return SkippableFiles(view.generation, known=known, not_used=view.not_used)
     ordinals = np.flatnonzero(never & listed & serving.trusted)
-    return FileSelection(
+    return SkippableFiles(
         view.generation,
         known=known,
         paths=serving.paths_at(ordinals),

@@ -35,8 +35,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
-from bridge.expression.cells import Cells
 from bridge.expression.prune import MANY_FILES
+from bridge.expression.quantised_bounds import QuantisedBounds
 from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import Entries, live_entries, one_chunk
 from bridge.index.manifest import Manifest
@@ -45,8 +45,8 @@ from bridge.index.pack import (
     EDGES,
     Loaded,
     Mapped,
+    PackedRange,
     PackWriter,
-    Place,
     ascend,
     pack_files,
     pack_of,
@@ -54,8 +54,15 @@ from bridge.index.pack import (
     read_pack,
     sync,
 )
+from bridge.index.physical_column import (
+    INT_MAX,
+    INT_MIN,
+    PhysicalColumn,
+    PhysicalType,
+    decode,
+    parse_key,
+)
 from bridge.index.store import IndexStore
-from bridge.index.stored import INT_MAX, INT_MIN, StoredColumn, StoredType, decode, parse_key
 
 LAYOUT = 6
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
@@ -70,7 +77,7 @@ _ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CacheLimits:
     """How much of the indexes a machine keeps; the least recently used goes first.
 
     Attributes:
@@ -83,14 +90,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledColumn:
+class CachedColumn:
     """One leaf column of one stored type.
 
     Attributes:
         key: as shards spell it.
     """
 
-    column: StoredColumn
+    column: PhysicalColumn
     key: str
 
 
@@ -108,7 +115,7 @@ class Source:
         return self._columns
 
 
-class Compiled:
+class CachedIndex:
     """An opened local form; safe for threads.
 
     Attributes:
@@ -122,24 +129,24 @@ class Compiled:
         directory: Path,
         files: pa.RecordBatch,
         meta: dict[str, Any],
-        limits: Limits,
+        limits: CacheLimits,
     ) -> None:
         self.directory = directory
         self.files = files
         self.owners: tuple[str, ...] = tuple(meta["partitions"])
         self.all_trusted: bool = meta["all_trusted"]
-        self.columns = tuple(CompiledColumn(parse_key(key), key) for key in meta["columns"])
+        self.columns = tuple(CachedColumn(parse_key(key), key) for key in meta["columns"])
         self.limits = limits
         self._source = source
         self._lock = threading.Lock()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, PackedRange] = {}
         self._mapped: OrderedDict[str, Mapped] = OrderedDict()
         self._slots: list[npt.NDArray[np.int64]] | None = None
         for path in sorted(directory.glob("*.json")):
             if path.name != "meta.json":
                 self._places |= read_pack(path)
 
-    def load(self, column: CompiledColumn) -> Loaded:
+    def load(self, column: CachedColumn) -> Loaded:
         """Arrays of a column, from storage if this machine has not had them yet.
 
         Errors:
@@ -148,7 +155,7 @@ class Compiled:
         (found,) = self.load_all([column])
         return found
 
-    def load_all(self, columns: Sequence[CompiledColumn]) -> list[Loaded]:
+    def load_all(self, columns: Sequence[CachedColumn]) -> list[Loaded]:
         """Arrays of several columns, brought or read together. Errors: as `load`."""
         self.fetch(columns)
         keys = [column.key for column in columns]
@@ -160,16 +167,16 @@ class Compiled:
             raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
         return found
 
-    def cells(self, column: CompiledColumn) -> Cells | None:
+    def cells(self, column: CachedColumn) -> QuantisedBounds | None:
         """The bounds of a loaded column in cells; None where it has none."""
         found = self._read([column.key + part for part in (CELLS, EDGES)])
         return None if found is None else read_cells(*found)
 
-    def expect(self, columns: Sequence[CompiledColumn]) -> None:
+    def expect(self, columns: Sequence[CachedColumn]) -> None:
         """Begins to read columns that are about to be loaded; does not wait."""
         self._advised([c.key + part for c in columns for part in ("", CELLS, EDGES)][:_OPEN_FILES])
 
-    def fetch(self, columns: Iterable[CompiledColumn]) -> None:
+    def fetch(self, columns: Iterable[CachedColumn]) -> None:
         """Brings columns that are not here yet, together. Errors: as `load`."""
         with self._lock:
             missing = [c for c in columns if c.key not in self._places]
@@ -233,7 +240,7 @@ class Compiled:
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def _advised(self, keys: Sequence[str]) -> list[tuple[Place, Mapped]]:
+    def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, Mapped]]:
         """Where lies what is here of these keys; it is begun to be read."""
         with self._lock:
             held = [found for key in keys if (found := self._held(key)) is not None]
@@ -241,7 +248,7 @@ class Compiled:
             mapped.advise(place)
         return held
 
-    def _held(self, key: str) -> tuple[Place, Mapped] | None:
+    def _held(self, key: str) -> tuple[PackedRange, Mapped] | None:
         place = self._places.get(key)
         if place is None:
             return None
@@ -275,7 +282,7 @@ class Compiled:
             self._slots = found
         return list(zip(self._source.columns(), self._slots, strict=True))
 
-    def _write(self, columns: list[CompiledColumn]) -> Path:
+    def _write(self, columns: list[CachedColumn]) -> Path:
         """Takes columns from storage and writes them as one pack."""
         count = self.files.num_rows
         keys = [column.key for column in columns]
@@ -296,9 +303,9 @@ class Compiled:
             return pack.finish()
 
 
-def compile_index(
-    manifest: Manifest, store: IndexStore, cache: Path, limits: Limits | None = None
-) -> Compiled:
+def cache_index(
+    manifest: Manifest, store: IndexStore, cache: Path, limits: CacheLimits | None = None
+) -> CachedIndex:
     """Opens the local form of a generation; begins it if there is none.
 
     Errors:
@@ -306,7 +313,7 @@ def compile_index(
     """
     directory = cache / manifest.checksum
     source = Source(manifest, store)
-    limits = limits or Limits()
+    limits = limits or CacheLimits()
     with _as_storage(cache):
         found = _open(directory, source, limits)
         if found is not None:
@@ -345,7 +352,7 @@ def _as_storage(place: Path) -> Iterator[None]:
         raise StorageFailure(f"{place}: {error}", "set planner.cache_dir") from error
 
 
-def _open(directory: Path, source: Source, limits: Limits) -> Compiled | None:
+def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex | None:
     try:
         meta = json.loads((directory / "meta.json").read_bytes())
         if meta["layout"] != LAYOUT:
@@ -356,7 +363,7 @@ def _open(directory: Path, source: Source, limits: Limits) -> Compiled | None:
         files = _map(directory / "files.arrow")
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
-        return Compiled(source, directory, files, meta, limits)
+        return CachedIndex(source, directory, files, meta, limits)
     except (*_DAMAGED, KeyError, TypeError):
         return None
 
@@ -455,7 +462,7 @@ def _part(rows: pa.Table, slots: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.
 
 
 def _column(
-    stored: StoredType, slot: npt.NDArray[np.int64], rows: pa.Table, count: int
+    stored: PhysicalType, slot: npt.NDArray[np.int64], rows: pa.Table, count: int
 ) -> tuple[dict[str, pa.Array], int]:
     flags = np.zeros(count, np.uint8)
     mine = np.full(len(slot), PRESENT, np.uint8)
@@ -487,14 +494,14 @@ def _column(
     return arrays, every
 
 
-def _rounded(arrays: Mapping[str, pa.Array]) -> Cells | None:
+def _rounded(arrays: Mapping[str, pa.Array]) -> QuantisedBounds | None:
     """Cells of bounds that are not searched: numbers that do not ascend, and text."""
     if "lower" not in arrays or ascend(arrays):
         return None
     lower, upper = arrays["lower"], arrays["upper"]
     if pa.types.is_integer(lower.type) or pa.types.is_floating(lower.type):
-        return Cells.of(lower.to_numpy(), upper.to_numpy())
-    return Cells.of(lower, upper)
+        return QuantisedBounds.of(lower.to_numpy(), upper.to_numpy())
+    return QuantisedBounds.of(lower, upper)
 
 
 def _greater(holds: str, left: Any, right: Any) -> npt.NDArray[np.bool_]:

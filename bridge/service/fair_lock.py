@@ -1,4 +1,4 @@
-"""Turns: of the calls that wait for nothing but the processor, one computes at a time, in order.
+"""FairLock: CPU-bound requests run one at a time, in FIFO order.
 
 Python computes in one thread at a time anyway. Where sixteen plans are made at once, each step of
 one that gives the interpreter away (every call into Arrow or NumPy does) puts it behind fifteen
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Turns:
+class FairLock:
     """First come, first served.
 
     Args:

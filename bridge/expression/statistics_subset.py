@@ -13,19 +13,19 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Places, PruningStatistics
-from bridge.storage import ahead
+from bridge.storage import prefetch
 
 
 def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
     """The statistics of the files at the given positions."""
-    return _Taken(statistics, places)
+    return _StatisticsSubset(statistics, places)
 
 
 def bounds_of(column: ColumnStatistics, places: Places) -> ColumnStatistics:
     """The bounds of a column's files at the given places; of counts only those of NaN."""
     for array in (column.lower, column.upper):
         if isinstance(array, np.ndarray):
-            ahead.some(array, places)
+            prefetch.some(array, places)
     unknown = np.broadcast_to(np.int64(-1), len(places))
     nans = _some(column.nan_count, places) if column.type.is_floating else unknown
     return ColumnStatistics(
@@ -43,7 +43,7 @@ def bounds_of(column: ColumnStatistics, places: Places) -> ColumnStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _StatisticsSubset:
     whole: PruningStatistics
     places: Places
 
@@ -56,7 +56,7 @@ class _Taken:
         if found is None:
             return None
         for array in (found.row_count, found.null_count):
-            ahead.some(array, self.places)
+            prefetch.some(array, self.places)
         return replace(
             bounds_of(found, self.places),
             null_count=found.null_count[self.places],

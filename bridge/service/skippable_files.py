@@ -1,4 +1,4 @@
-"""A `FileSelection` as bridge.thrift packs it."""
+"""A `SkippableFiles` as bridge.thrift packs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.planner.report import IndexNotUsed
-from bridge.planner.selection import FileSelection
+from bridge.planner.skippable_files import SkippableFiles
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 
@@ -16,7 +16,7 @@ MAX_BYTES = 32 << 20
 """Of paths in one answer; files beyond it are not named, and so are read."""
 
 
-def encode_selection(found: FileSelection, dropped: tuple[str, ...]) -> ttypes.FileSelection:
+def encode_skippable_files(found: SkippableFiles, dropped: tuple[str, ...]) -> ttypes.FileSelection:
     """Packs it; paths are cut at the directory that all of them lie under."""
     paths: list[bytes] = found.paths.cast(pa.large_binary()).to_pylist()
     root = _common_directory(paths)
@@ -55,4 +55,4 @@ def _common_directory(paths: list[bytes]) -> bytes:
 
 
 def _note(reason: IndexNotUsed) -> str:
-    return f"{reason.index} {reason.reason}: {reason.detail} -> {reason.mend}"
+    return f"{reason.index} {reason.reason}: {reason.detail} -> {reason.remedy}"

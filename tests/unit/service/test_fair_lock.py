@@ -1,4 +1,4 @@
-"""Turns: one at a time and in order; nobody is held up for long."""
+"""The fair lock: one at a time and in order; nobody is held up for long."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from bridge.service.turns import Turns
+from bridge.service.fair_lock import FairLock
 
 
 def test_one_at_a_time() -> None:
-    turns, inside, most = Turns(patience=60), 0, 0
+    turns, inside, most = FairLock(patience=60), 0, 0
     done = []
 
     def call() -> None:
@@ -33,7 +33,7 @@ def test_one_at_a_time() -> None:
 
 
 def test_first_come_first_served() -> None:
-    turns = Turns(patience=60)
+    turns = FairLock(patience=60)
     order: list[int] = []
 
     def call(number: int) -> None:
@@ -52,7 +52,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_who_waits_too_long_goes_on_without() -> None:
-    turns = Turns(patience=0.01)
+    turns = FairLock(patience=0.01)
     with turns.turn():
         found: list[int] = []
 
@@ -69,7 +69,7 @@ def test_who_waits_too_long_goes_on_without() -> None:
 
 
 def test_a_failure_hands_the_turn_on() -> None:
-    turns = Turns(patience=60)
+    turns = FairLock(patience=60)
     with pytest.raises(ValueError, match="x"), turns.turn():
         raise ValueError("x")
     with turns.turn():

@@ -14,7 +14,7 @@ def uses_minmax(view: IndexView) -> bool:
     return view.serving is not None and view.serving.manifest.settings.minmax_visible
 
 
-def switched_off(view: IndexView, table: str) -> list[IndexNotUsed]:
+def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
     """Indexes that planners are told not to ask, and a generation under way.
 
     Args:

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.planner.disabled_indexes import uses_minmax
 from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes, take
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
-from bridge.planner.visibility import uses_minmax
 from bridge.table.model import Column, FileList, Table
 from bridge.types import Field, Semantics
 
@@ -38,7 +38,7 @@ def exact_statistics(
     return view.serving.statistics(fields, semantics)
 
 
-class BatchStatistics:
+class CompositePruningStatistics:
     """Implements `PruningStatistics` over listed files.
 
     Args:
@@ -78,11 +78,11 @@ class BatchStatistics:
     def num_files(self) -> int:
         return len(self.files)
 
-    def chosen(self, positions: npt.NDArray[np.int64]) -> BatchStatistics:
+    def chosen(self, positions: npt.NDArray[np.int64]) -> CompositePruningStatistics:
         """Of some of the files."""
         if len(positions) == len(self.files):
             return self
-        return BatchStatistics(
+        return CompositePruningStatistics(
             take(self.files, positions),
             self._ordinals[positions],
             self._index,

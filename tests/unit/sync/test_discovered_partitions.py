@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bridge.storage.local import LocalStorage
+from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.extractors import find_extractor
 from bridge.sync.listing import Directories, list_directories
-from bridge.sync.stored import Stored, read_directories
 from bridge.table.model import Column
 from bridge.types import BIGINT, DATE, INTEGER, STRING, UNKNOWN
 
@@ -18,7 +18,7 @@ def lake(root: Path, *files: str) -> Directories:
     return list_directories(LocalStorage(), f"file://{root}")
 
 
-def stored(root: Path, *files: str, keys: tuple[Column, ...] | None = None) -> Stored:
+def stored(root: Path, *files: str, keys: tuple[Column, ...] | None = None) -> DiscoveredPartitions:
     return read_directories(lake(root, *files), find_extractor("hive"), keys)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bridge.sync.extractors import PartitionExtractor, Unparsable, Values
+from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
 from bridge.sync.listing import Directories
 from bridge.table.directory import key_type
 from bridge.table.model import Column
@@ -23,7 +23,7 @@ _CHECKED = frozenset({Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPartition:
+class DiscoveredPartition:
     """A directory that is a partition.
 
     Attributes:
@@ -39,7 +39,7 @@ class StoredPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class DiscoveredPartitions:
     """A table as its directories tell it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Stored:
     """
 
     keys: tuple[Column, ...]
-    partitions: dict[Key, StoredPartition] = field(default_factory=dict)
+    partitions: dict[Key, DiscoveredPartition] = field(default_factory=dict)
     unparsable: tuple[tuple[str, str], ...] = ()
     collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
 
@@ -63,7 +63,7 @@ def read_directories(
     declared: Sequence[Column] = (),
     *,
     recursive: bool = False,
-) -> Stored:
+) -> DiscoveredPartitions:
     """Reads every directory as a partition.
 
     Args:
@@ -79,7 +79,7 @@ def read_directories(
     for row, directory in enumerate(paths):
         try:
             read.append((row, *_read(extractor, directory, recursive)))
-        except Unparsable as error:
+        except UnparsableDirectory as error:
             unparsable.append((directory, str(error)))
     names = tuple(k.name.lower() for k in keys) if keys is not None else _most(read)
     fitting: list[tuple[int, str, Values]] = []
@@ -92,7 +92,7 @@ def read_directories(
     typed = tuple(keys) if keys is not None else _keys(names, fitting, declared)
     claims = _claims(fitting, typed, paths, unparsable)
     files, sizes = (directories.rows[n].to_pylist() for n in ("files", "bytes"))
-    partitions: dict[Key, StoredPartition] = {}
+    partitions: dict[Key, DiscoveredPartition] = {}
     collisions: list[tuple[Key, tuple[str, ...]]] = []
     for key, claimants in claims.items():
         roots = dict.fromkeys(directory for _, directory in claimants)
@@ -100,29 +100,29 @@ def read_directories(
             collisions.append((key, tuple(roots)))
             continue
         (directory,) = roots
-        partitions[key] = StoredPartition(
+        partitions[key] = DiscoveredPartition(
             claimants[0][0],
             directory,
             sum(files[row] for row, _ in claimants),
             sum(sizes[row] for row, _ in claimants),
         )
-    return Stored(typed, partitions, tuple(sorted(unparsable)), tuple(collisions))
+    return DiscoveredPartitions(typed, partitions, tuple(sorted(unparsable)), tuple(collisions))
 
 
 def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tuple[str, Values]:
     """The partition's own directory, and its values.
 
     Errors:
-        Unparsable: also for whatever a stranger's extractor raises.
+        UnparsableDirectory: also for whatever a stranger's extractor raises.
     """
     try:
         return directory, extractor(directory)
-    except Unparsable:
+    except UnparsableDirectory:
         if not recursive or not directory:
             raise
         return _read(extractor, directory.rpartition("/")[0], recursive)
     except Exception as error:
-        raise Unparsable(f"the extractor failed: {error!r}") from error
+        raise UnparsableDirectory(f"the extractor failed: {error!r}") from error
 
 
 def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:

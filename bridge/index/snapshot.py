@@ -17,19 +17,19 @@ from bridge.errors import BridgeError
 from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
 from bridge.index.column_view import ColumnView
-from bridge.index.compiled import Compiled, Limits, compile_index
 from bridge.index.kinds.opened import OpenedKind, open_kinds
 from bridge.index.listed import owners_of
+from bridge.index.local_cache import CachedIndex, CacheLimits, cache_index
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
-from bridge.storage import ahead
+from bridge.storage import prefetch
 from bridge.table.model import FileList
 from bridge.types import TRINO, Field, Semantics
 
 Int64 = npt.NDArray[np.int64]
 
 
-class ServingIndex:
+class IndexSnapshot:
     """One generation, immutable; safe for threads.
 
     Attributes:
@@ -45,7 +45,7 @@ class ServingIndex:
             asked for.
     """
 
-    def __init__(self, manifest: Manifest, compiled: Compiled) -> None:
+    def __init__(self, manifest: Manifest, compiled: CachedIndex) -> None:
         files = compiled.files
         self.generation = manifest.generation
         self.manifest = manifest
@@ -73,15 +73,15 @@ class ServingIndex:
         manifest: Manifest,
         store: IndexStore,
         cache_dir: str | Path,
-        limits: Limits | None = None,
-    ) -> ServingIndex:
+        limits: CacheLimits | None = None,
+    ) -> IndexSnapshot:
         """Opens a generation: its files at once, columns when they are first asked for.
 
         Errors:
             IndexCorrupt: a shard is gone or not what was written.
             StorageFailure, StorageFull.
         """
-        compiled = compile_index(manifest, store, Path(cache_dir), limits)
+        compiled = cache_index(manifest, store, Path(cache_dir), limits)
         serving = cls(manifest, compiled)
         serving.kinds = open_kinds(manifest, compiled, store)
         return serving
@@ -105,7 +105,7 @@ class ServingIndex:
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""
-        ahead.texts(self.paths, ordinals)
+        prefetch.texts(self.paths, ordinals)
         return self.paths.take(pa.array(ordinals))
 
     def row_groups(self, ordinal: int) -> Int64 | None:

@@ -18,7 +18,7 @@ _PRIOR_SHARE = 0.1
 _LEAST = 1e-9
 
 
-class Pace:
+class AdaptiveBatchSize:
     """Learns from all scans of one metastore; thread-safe.
 
     Args:

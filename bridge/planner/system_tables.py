@@ -16,7 +16,7 @@ from bridge.errors import InvalidRequest
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
-from bridge.planner.batch_statistics import exact_statistics
+from bridge.planner.composite_statistics import exact_statistics
 from bridge.planner.files import take
 from bridge.types import Type
 

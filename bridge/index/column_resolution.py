@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bridge.index.footer import LeafStatistics
-from bridge.index.stored import StoredColumn, StoredType
+from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.types import Kind, Type
 
 NAMELESS = ("", "$nameless")
@@ -48,11 +48,11 @@ _SAME = {
 
 def width_leaf(count: int) -> LeafStatistics:
     """Says of a file that its columns may be found by place, and how many there are."""
-    column = StoredColumn(WIDTH, StoredType("INT32", "int", 32))
+    column = PhysicalColumn(WIDTH, PhysicalType("INT32", "int", 32))
     return LeafStatistics(column.key(), column, count, count, True, 0, 0, 0)
 
 
-def reads_as(stored: StoredType, target: Type) -> bool:
+def reads_as(stored: PhysicalType, target: Type) -> bool:
     """Whether a column of such a file is read as the table's type without Hive's conversions.
 
     Those of ORC turn what does not fit into NULL and write binary as digits: only a wider integer
@@ -66,7 +66,7 @@ def reads_as(stored: StoredType, target: Type) -> bool:
 
 
 def agreeing(
-    columns: Sequence[StoredColumn], path: tuple[str, ...], position: int | None, target: Type
+    columns: Sequence[PhysicalColumn], path: tuple[str, ...], position: int | None, target: Type
 ) -> tuple[list[int], list[int]]:
     """Which stored columns are the table's, and which cast doubt on the files that have them.
 

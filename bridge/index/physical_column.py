@@ -20,7 +20,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class StoredType:
+class PhysicalType:
     """A leaf's type in a file.
 
     Attributes:
@@ -60,17 +60,17 @@ class StoredType:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredColumn:
+class PhysicalColumn:
     """A leaf column as files spell it; columns of one path and different types are different.
 
     Attributes:
         path: its name, and where it is nested those of its parts.
         position: its place among the file's columns, where an engine may find it by that; None
-            where names alone count. See `bridge.index.by_position`.
+            where names alone count. See `bridge.index.column_resolution`.
     """
 
     path: tuple[str, ...]
-    type: StoredType
+    type: PhysicalType
     position: int | None = None
 
     def key(self) -> str:
@@ -82,10 +82,10 @@ class StoredColumn:
         return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
 
-def parse_key(key: str) -> StoredColumn:
-    """Undoes `StoredColumn.key`."""
+def parse_key(key: str) -> PhysicalColumn:
+    """Undoes `PhysicalColumn.key`."""
     path, parts, *place = json.loads(key)
-    return StoredColumn(tuple(path), StoredType(*parts), *place)
+    return PhysicalColumn(tuple(path), PhysicalType(*parts), *place)
 
 
 _NUMPY = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8", "BOOLEAN": "|i1"}
@@ -108,7 +108,7 @@ def encode(physical: str, values: Sequence[Any]) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedBounds:
     """One bound of many files; slots not ``known`` hold anything."""
 
     values: Any
@@ -116,14 +116,14 @@ class Decoded:
     rounded: npt.NDArray[np.bool_] | None = None
 
 
-def decode(stored: StoredType, plain: pa.Array, *, upper: bool) -> Decoded:
+def decode(stored: PhysicalType, plain: pa.Array, *, upper: bool) -> DecodedBounds:
     """Bounds of one stored type: int64, float64, decimal128(38, s) or large_binary by ``holds``.
 
     Nanoseconds are rounded outward, a NaN is no bound (correctness 1, 9).
     """
     known = plain.is_valid().to_numpy(zero_copy_only=False)
     if stored.holds == "bytes":
-        return Decoded(plain.cast(pa.large_binary()), known)
+        return DecodedBounds(plain.cast(pa.large_binary()), known)
     if stored.logical == "decimal" and stored.physical.endswith("BYTE_ARRAY"):
         return _decimal(stored, plain, known)
     dtype = _NUMPY[stored.physical]
@@ -132,15 +132,15 @@ def decode(stored: StoredType, plain: pa.Array, *, upper: bool) -> Decoded:
     numbers = _numbers(plain, known, dtype)
     if stored.is_floating:
         wide = numbers.astype(np.float64)
-        return Decoded(wide, known & ~np.isnan(wide))
+        return DecodedBounds(wide, known & ~np.isnan(wide))
     if stored.logical == "uint" and stored.physical == "INT64":
         known = known & (numbers <= INT_MAX)
     result = numbers.astype(np.int64)
     if stored.logical == "timestamp":
         return _micros(stored.unit, result, known, upper)
     if stored.holds == "wide":  # more than 18 digits declared over INT64: written by no one
-        return Decoded(_wide(result >> 63, result, stored.scale), known)
-    return Decoded(result, known)
+        return DecodedBounds(_wide(result >> 63, result, stored.scale), known)
+    return DecodedBounds(result, known)
 
 
 def _numbers(plain: pa.Array, known: npt.NDArray[np.bool_], dtype: str) -> npt.NDArray[Any]:
@@ -157,18 +157,18 @@ def _numbers(plain: pa.Array, known: npt.NDArray[np.bool_], dtype: str) -> npt.N
 
 def _micros(
     unit: str, values: npt.NDArray[np.int64], known: npt.NDArray[np.bool_], upper: bool
-) -> Decoded:
+) -> DecodedBounds:
     if unit == "ms":
         fits = (values >= INT_MIN // 1000 + 1) & (values <= INT_MAX // 1000)
-        return Decoded(np.where(fits, values, 0) * 1000, known & fits)
+        return DecodedBounds(np.where(fits, values, 0) * 1000, known & fits)
     if unit == "ns":
         whole = values // 1000
         rounded = whole * 1000 != values
-        return Decoded(whole + rounded if upper else whole, known, rounded)
-    return Decoded(values, known)
+        return DecodedBounds(whole + rounded if upper else whole, known, rounded)
+    return DecodedBounds(values, known)
 
 
-def _decimal(stored: StoredType, plain: pa.Array, known: npt.NDArray[np.bool_]) -> Decoded:
+def _decimal(stored: PhysicalType, plain: pa.Array, known: npt.NDArray[np.bool_]) -> DecodedBounds:
     width = stored.width
     if stored.physical == "BYTE_ARRAY" or width > 16:
         values = [
@@ -190,8 +190,8 @@ def _decimal(stored: StoredType, plain: pa.Array, known: npt.NDArray[np.bool_]) 
     low, high = words[:, 0].copy(), words[:, 1].copy()
     if stored.holds == "int":
         known = known & (high == low >> 63)  # more digits than declared: corrupt
-        return Decoded(low, known)
-    return Decoded(_wide(high, low, stored.scale), known)
+        return DecodedBounds(low, known)
+    return DecodedBounds(_wide(high, low, stored.scale), known)
 
 
 def _wide(high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], scale: int = 0) -> pa.Array:

@@ -21,7 +21,7 @@ _CHATTER = re.compile(
 
 
 @contextmanager
-def quiet_spark() -> Iterator[None]:
+def filter_spark_log() -> Iterator[None]:
     """Within it, processes are started whose known chatter on stderr is dropped.
 
     They keep their filtered stderr for as long as they live; this process has its own back at the

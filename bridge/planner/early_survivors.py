@@ -31,7 +31,7 @@ _MOST = 64
 """Each look is a request to an object store."""
 
 
-def known_first(plan: ScanPlan) -> FileBatch | None:
+def early_survivors(plan: ScanPlan) -> FileBatch | None:
     """The few files that the index leaves, those of them that storage has unchanged.
 
     Of a top-N those that would be first if nothing was new: what is new can only make fewer needed.

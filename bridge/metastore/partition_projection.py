@@ -41,7 +41,7 @@ class _Places(ThriftHiveMetastore.get_partitions_by_names_result):  # type: igno
     )
 
 
-class LeanClient(ThriftHiveMetastore.Client):  # type: ignore[misc]
+class PartitionProjectionClient(ThriftHiveMetastore.Client):  # type: ignore[misc]
     """The generated client and one method more."""
 
     def get_partition_places_by_names(

@@ -53,7 +53,7 @@ class SharedListing:
         return self._source is None and self._failure is None
 
     def chunk(self, number: int) -> FileList | None:
-        """The chunk of a number from 0 on; None behind the last one. Errors: see `Listings`."""
+        """The chunk of a number from 0 on; None behind the last. Errors: see `DirectoryLister`."""
         with self._lock:
             while number >= len(self._chunks):
                 if self._failure is not None:
@@ -77,14 +77,14 @@ class SharedListing:
             self._chunks[number] = files
 
     def whole(self) -> FileList:
-        """All files. Errors: see `Listings`."""
+        """All files. Errors: see `DirectoryLister`."""
         number = 0
         while self.chunk(number) is not None:
             number += 1
         return successive(self._chunks)
 
 
-class Listings:
+class DirectoryLister:
     """Lists partitions in parallel; a cached listing is reused within its time to live.
 
     Memory is bounded by the number of files remembered; the least recently used go first.
