@@ -229,7 +229,7 @@ class PlannerHandler:
         self._planner.listings.close()
 
     @_answers_failures
-    def list_skippable_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.indexed_table(scan.table)

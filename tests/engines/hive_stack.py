@@ -105,13 +105,13 @@ def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnder
         }
     )
     running = PlannerUnderTest(RunningService(config))
-    own: Select = running.service.handler.list_skippable_files
+    own: Select = running.service.handler.select_files
 
-    def list_skippable_files(request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def select_files(request: ttypes.PlanRequest) -> ttypes.FileSelection:
         running.asked.append(request)
         return running.answer(own, request) if running.answer is not None else own(request)
 
-    running.service.handler.list_skippable_files = list_skippable_files  # type: ignore[method-assign]
+    running.service.handler.select_files = select_files  # type: ignore[method-assign]
     running.service.start()
     try:
         yield running

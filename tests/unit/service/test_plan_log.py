@@ -57,7 +57,7 @@ def test_a_plan_that_is_closed_early(service: Service, caplog: pytest.LogCapture
 
 def test_a_selection_for_hive(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     asked = ttypes.PlanRequest(schema_name=NAME.schema, table_name=NAME.table, engine="hive")
-    service.handler.list_skippable_files(asked)
+    service.handler.select_files(asked)
     (line,) = lines(caplog)
     assert f"by hive: {NAME} @ 1: indexed files 12 -> 12; selected in" in line
 

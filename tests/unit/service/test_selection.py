@@ -46,7 +46,7 @@ def unpack(found: ttypes.FileSelection) -> list[tuple[str, int, int]]:
 
 
 def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.FileSelection:
-    return service.handler.list_skippable_files(asked)
+    return service.handler.select_files(asked)
 
 
 def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) -> None:
