@@ -33,7 +33,7 @@ from bridge.index.entries import (
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, list_files
-from bridge.index.manifest import VERSION, Manifest, Shard
+from bridge.index.manifest import READER, VERSION, Manifest, Shard
 from bridge.index.shard import (
     FILES,
     OUTCOME,
@@ -276,7 +276,10 @@ class _Build:
         return np.where(known, place, -1)
 
     def _enough(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.bool_]:
-        enough = entries.flags("trusted") | _lasting(entries)
+        current = [s.reader == READER for s in base.shards] if base is not None else []
+        # What an older reader could not read, this one may.
+        failed = _lasting(entries) & np.array([*current, False], np.bool_)[entries.shard]
+        enough = entries.flags("trusted") | failed
         if self._nan == "scan" and base is not None:
             scanned = np.array([shard.nan == "scan" for shard in base.shards], np.bool_)
             enough = enough & scanned[entries.shard]
@@ -507,6 +510,7 @@ def write_shard(
         nan=nan,
         payloads=write_payloads(store, shard, payloads),
         modes=modes,
+        reader=READER,
     )
 
 

@@ -102,6 +102,7 @@ def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
         nan=nan,
         payloads=write_payloads(store, identifier, gathered),
         modes=shards[0].modes,
+        reader=min(s.reader for s in shards),
     )
 
 

@@ -14,6 +14,8 @@ FORMAT = "skipbridge-index"
 VERSION = 3
 """3: entries say why a file could not be read, and may have several owners."""
 _READ = (1, 2, 3)
+READER = 1
+"""Raised when files are read that failed before: those of older shards are then tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Shard:
         nan: ``footer`` or ``scan``: how its NaN counts were found.
         payloads: of the kinds beside min/max.
         modes: how much of its columns min/max was told to keep.
+        reader: `READER` of the program that read its files, the oldest of them; 0: unknown.
     """
 
     id: str
@@ -65,6 +68,7 @@ class Shard:
     nan: str = "footer"
     payloads: tuple[PayloadBlobs, ...] = ()
     modes: tuple[tuple[str, str], ...] = ()
+    reader: int = 0
 
     def payload(self, signature: str) -> PayloadBlobs | None:
         return next((p for p in self.payloads if p.signature == signature), None)
@@ -181,6 +185,7 @@ def _parse_shard(body: dict[str, Any]) -> Shard:
             for p in body.get("payloads", ())
         ),
         modes=tuple(sorted(body.get("modes", {}).items())),
+        reader=body.get("reader", 0),
     )
 
 
@@ -230,6 +235,7 @@ def _body(manifest: Manifest) -> dict[str, Any]:
                     for p in shard.payloads
                 ],
                 "modes": dict(shard.modes),
+                "reader": shard.reader,
             }
             for shard in manifest.shards
         ],

@@ -20,7 +20,7 @@ from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.manifest import Blob, _checksum
+from bridge.index.manifest import READER, Blob, _checksum
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage
@@ -83,6 +83,22 @@ def test_27_a_full_build_tries_again(lake: Lake) -> None:
     lake.build()
     assert lake.build(full=True).read == 2
     assert problems(lake) == ["FILE_CORRUPT"]
+
+
+def test_27_a_newer_reader_tries_again_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(lake, 3)
+    corrupt(lake, "f001")
+    with monkeypatch.context() as older:
+        older.setattr("bridge.index.build.READER", READER - 1)
+        assert lake.build().read == 3
+        assert lake.build().read == 0
+    newer = lake.build()
+    assert (newer.committed, newer.read, len(newer.failed)) == (True, 1, 1)
+    assert problems(lake) == ["FILE_CORRUPT"]
+    held = files_of(lake)
+    again = lake.build()
+    assert (again.committed, again.read) == (False, 0)
+    assert files_of(lake) == held
 
 
 def test_27_other_settings_try_again_once(lake: Lake) -> None:

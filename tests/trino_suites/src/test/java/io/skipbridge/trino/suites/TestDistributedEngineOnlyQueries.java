@@ -34,4 +34,19 @@ public class TestDistributedEngineOnlyQueries
     @Disabled("It creates a table, and the connector is read-only")
     @Override
     public void testImplicitCastToRowWithFieldsRequiringDelimitation() {}
+
+    @Test
+    @Disabled("The engine's own tests bind the properties that it sets; no connector is asked")
+    @Override
+    public void testSetSession() {}
+
+    @Test
+    @Disabled("The engine's own tests bind the properties that it sets; no connector is asked")
+    @Override
+    public void testResetSession() {}
+
+    @Test
+    @Disabled("The engine's own tests bind the properties that it sets; no connector is asked")
+    @Override
+    public void testShowSession() {}
 }
