@@ -1,11 +1,13 @@
 """Random SQL over random files: a hooked table in HiveServer2 4.0.1 tells the rows that it tells
 with pruning off.
 
-``DIFFERENTIAL_SEED`` repeats a run; ``SKIPBRIDGE_LAWS=nightly`` asks 2,000 queries.
+``DIFFERENTIAL_SEED`` repeats a run; ``SKIPBRIDGE_LAWS=nightly`` asks 2,000 queries,
+``DIFFERENTIAL_ROUNDS`` times 200 instead if that is set.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive
 from tests.engines.test_differential_trino import NIGHTLY, SEED, SHOWN, forget
 
 ROUNDS, QUERIES, JOBS = (10, 200, 20) if NIGHTLY else (1, 40, 3)
+ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 # Hive's reader converts less, and fails over a field of a struct that the file lacks.
 TASTE = Taste(converted=False, bare=False, lacking=False)
 
