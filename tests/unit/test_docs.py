@@ -6,6 +6,7 @@ import re
 import runpy
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -13,6 +14,7 @@ from bridge.errors import all_errors
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("bridge", "docs", "docker", "hive_hooks", "tests", "trino_plugin_gen")
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 SUFFIXES = {".py", ".java", ".md", ".thrift", ".yaml", ".j2", ""}
 
 
@@ -26,11 +28,22 @@ def texts() -> list[Path]:
 def test_every_page_that_a_text_names_exists() -> None:
     named = re.compile(r"\bdocs/[\w/-]+\.(?:md|py|svg)\b")
     for path in texts():
-        for page in named.findall(path.read_text("utf-8", "replace")):
-            assert (ROOT / page).exists(), (path, page)
+        for found in named.findall(path.read_text("utf-8", "replace")):
+            assert (ROOT / found).exists(), (path, found)
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=str)
+def test_every_file_and_module_that_the_docs_name_exists() -> None:
+    """`bridge/index/kinds/`, `tests/laws/test_kinds.py`, `bridge.errors.BridgeError`."""
+    files = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./-]*[\w/])`")
+    modules = re.compile(r"`(bridge(?:\.\w+)+)`")
+    for path in PAGES:
+        for found in files.findall(path.read_text()):
+            assert (ROOT / found).exists(), (path, found)
+        for found in modules.findall(path.read_text()):
+            assert resolve_name(found), (path, found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     """Also those that lead out of docs/, which the site's strict build does not look at."""
     for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
