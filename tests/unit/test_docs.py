@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 
+import click
 import pytest
 
+from bridge.cli.main import cli
 from bridge.errors import all_errors
 
 ROOT = Path(__file__).parents[2]
@@ -93,3 +96,37 @@ def test_the_reference_names_everything(source: str, pattern: str, name: str) ->
     found = re.findall(pattern, (ROOT / source).read_text(), re.M)
     assert found
     assert [each for each in found if each not in page(name)] == []
+
+
+def commands() -> list[tuple[str, str, list[str]]]:
+    """Every call of ``skipbridge`` in a code block: page, line, words."""
+    found = []
+    for path in PAGES:
+        if path.name == "commands.md":
+            continue
+        for block in re.findall(r"^```(?:sh|text)\n(.*?)^```", path.read_text(), re.M | re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                call = re.search(r"(?:^|\$ |\$\()skipbridge (.*?)\)?$", line)
+                if call:
+                    found.append((path.name, line, shlex.split(call[1], comments=True)))
+    return found
+
+
+@pytest.mark.parametrize(("page", "line", "words"), commands())
+def test_every_command_that_the_docs_show_exists(page: str, line: str, words: list[str]) -> None:
+    command: click.Command = cli
+    context = click.Context(cli)
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        word = words.pop(0)
+        command = command.get_command(context, word) or pytest.fail(f"{page}: {line}: {word}")
+    known = {option for each in command.get_params(context) for option in each.opts}
+    known |= {option for each in command.get_params(context) for option in each.secondary_opts}
+    assert {word for word in words if word.startswith("-")} <= known
+
+
+def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
+    told = page("figures.md") + page("concepts/cost-model.md")
+    gains = (ROOT / "README.md").read_text().partition("## What it gains")[2]
+    figures = re.findall(r"\| (\d[\d.]*) (?:s|ms|MB)\b", gains.partition("## What it cannot")[0])
+    assert len(figures) > 10
+    assert [figure for figure in figures if figure not in told] == []
