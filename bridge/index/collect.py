@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFull
-from bridge.index.footer import FileStatistics, Footer, FooterReader
-from bridge.index.formats.reader import READERS
+from bridge.file_formats.file_format import StatisticsReader
+from bridge.file_formats.readers.parquet_statistics import Footer
+from bridge.file_formats.registry import file_format
+from bridge.file_formats.statistics import FileStatistics
+from bridge.index.column_resolution import width_leaf
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.scan import leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
-from bridge.storage.parquet_tail import read_tail
 from bridge.storage.port import FileStat, Storage
-from bridge.table.formats import PARQUET
 
 Nan = Literal["footer", "scan"]
 CHUNK = 256
@@ -34,7 +35,7 @@ class FileTask:
     """One file to read, as the listing saw it; ``file`` is the number the answer refers to.
 
     Attributes:
-        format: one of `bridge.table.formats.INDEXED`.
+        format: its name, one of `bridge.file_formats.registry.indexed_formats`.
     """
 
     file: int
@@ -42,7 +43,7 @@ class FileTask:
     size: int
     modified: int
     etag: str | None = None
-    format: str = PARQUET
+    format: str = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading)
 class _Chunk:
     storage: Storage
     reading: Reading
-    reader: FooterReader = field(default_factory=FooterReader)
+    readers: dict[str, StatisticsReader] = field(default_factory=dict)
     builder: CollectedBuilder = field(default_factory=CollectedBuilder)
     modes: Modes = field(init=False)
     rows: dict[str, list[Row]] = field(init=False)
@@ -156,18 +157,17 @@ class _Chunk:
 
     def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]], str | None]:
         """What a file says for min/max and for the kinds, and why not for all of them."""
-        if task.format in READERS:  # the kinds beside min/max are of Parquet files
-            return READERS[task.format](self.storage, task.uri, task.size), {}, None
-        tail = read_tail(self.storage, task.uri, task.size)
-        footer = self.reader.read(tail, task.size, task.uri)
-        if self.reading.nan == "footer" and not self.reading.kinds:
+        footer = self._statistics(task)
+        if not isinstance(footer, Footer) or (
+            self.reading.nan == "footer" and not self.reading.kinds
+        ):
             return footer, {}, None
-        gatherings = self._gatherings(footer, task, tail)
+        gatherings = self._gatherings(footer, task)
         scans = leaf_scans(footer) if self.reading.nan == "scan" else []
         every: list[Gathering] = [*scans, *gatherings.values()]
         problem = None
         try:
-            scan(footer, every, self.storage, task.uri, task.size, tail)
+            scan(footer, every, self.storage, task.uri, task.size)
             for each in scans:
                 each.finish()
         except FileCorrupt as error:
@@ -179,7 +179,18 @@ class _Chunk:
         }
         return footer, found, problem
 
-    def _gatherings(self, footer: Footer, task: FileTask, tail: bytes) -> dict[str, Gathering]:
+    def _statistics(self, task: FileTask) -> FileStatistics:
+        format = file_format(task.format)
+        if task.format not in self.readers:
+            assert format.statistics is not None, f"{format.name} is not indexed"
+            self.readers[task.format] = format.statistics()
+        found = self.readers[task.format](self.storage, task.uri, task.size)
+        if format.by_position:
+            found.leaves.append(width_leaf(len(found.leaves)))
+        return found
+
+    def _gatherings(self, footer: Footer, task: FileTask) -> dict[str, Gathering]:
+        tail = footer.tail
         start = task.size - len(tail)
 
         def read_ranges(ranges: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -21,12 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bridge.index.footer import LeafStatistics
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
+from bridge.file_formats.statistics import LeafStatistics
 from bridge.types import Kind, Type
 
-NAMELESS = ("", "$nameless")
-"""The path of all columns of files without names; the position tells them apart."""
 WIDTH = ("", "$columns")
 """The path of a leaf that no file has: its bounds are the number of the file's columns."""
 _INTEGERS: Mapping[Kind, int] = {

@@ -24,11 +24,11 @@ from bridge.errors import BridgeError
 from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.file_formats.physical_column import INT_MAX, INT_MIN
 from bridge.index.column_resolution import WIDTH, agreeing
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
 from bridge.index.pack import Loaded
-from bridge.index.physical_column import INT_MAX, INT_MIN
 from bridge.types import Field, Kind, Semantics, Type
 
 _TRY_AGAIN = 5.0

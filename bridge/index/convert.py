@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.bounds import arrow_scalar
-from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalType
+from bridge.file_formats.physical_column import INT_MAX, INT_MIN, PhysicalType
 from bridge.types import INTEGER_RANGE, TRINO, Kind, Semantics, Type
 
 Mask = npt.NDArray[np.bool_]

@@ -37,6 +37,14 @@ import pyarrow.compute as pc
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
 from bridge.expression.prune import MANY_FILES
 from bridge.expression.quantised_bounds import QuantisedBounds
+from bridge.file_formats.physical_column import (
+    INT_MAX,
+    INT_MIN,
+    PhysicalColumn,
+    PhysicalType,
+    decode,
+    parse_key,
+)
 from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import Entries, live_entries, one_chunk
 from bridge.index.manifest import Manifest
@@ -53,14 +61,6 @@ from bridge.index.pack import (
     read_cells,
     read_pack,
     sync,
-)
-from bridge.index.physical_column import (
-    INT_MAX,
-    INT_MIN,
-    PhysicalColumn,
-    PhysicalType,
-    decode,
-    parse_key,
 )
 from bridge.index.store import IndexStore
 

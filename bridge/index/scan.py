@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
-from bridge.index.footer import Footer, LeafStatistics
-from bridge.index.kinds.kind import Arrays, Gathering, Row
-from bridge.index.physical_column import PhysicalType
+from bridge.file_formats.leaf_scan import LeafScan
+from bridge.file_formats.readers.parquet_statistics import Footer
+from bridge.file_formats.statistics import LeafStatistics
+from bridge.index.kinds.kind import Arrays, Gathering
 from bridge.storage.port import Storage
 from bridge.storage.source import is_passing, open_source
 
@@ -47,12 +47,8 @@ def scan(
     storage: Storage,
     uri: str,
     size: int,
-    tail: bytes,
 ) -> None:
     """Reads the leaves that anyone needs, once, and hands them to all.
-
-    Args:
-        tail: the end of the file, as far as it was read for the footer.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
@@ -60,7 +56,8 @@ def scan(
     leaves = sorted({leaf for gathering in gatherings for leaf in gathering.leaves})
     if not leaves or not footer.rows:
         return
-    source = pa.BufferReader(tail) if len(tail) == size else open_source(storage, uri, size)
+    whole = len(footer.tail) == size
+    source = pa.BufferReader(footer.tail) if whole else open_source(storage, uri, size)
     try:
         for table in _tables(source, footer, leaves):
             paths = {i: footer.leaves[i].column.path for i in leaves}
@@ -115,62 +112,3 @@ def _lacks(leaf: LeafStatistics, rows: int) -> bool:
     if stored.is_floating:
         return True
     return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != rows
-
-
-class LeafScan:
-    """Counts NaN in a float leaf, or finds bounds that the footer lacks, in place.
-
-    Bounds found here are values of the file, hence exact. Nothing is done for leaves below lists,
-    for INT96 and for types whose order Arrow does not share.
-    """
-
-    def __init__(self, number: int, leaf: LeafStatistics) -> None:
-        self.leaves = (number,)
-        self._leaf = leaf
-        self._nulls = self._nans = 0
-        self._bounds: tuple[Any, Any] | None = None
-
-    def update(self, arrays: Arrays) -> None:
-        values = arrays[self.leaves[0]]
-        self._nulls += values.null_count
-        if self._leaf.column.type.is_floating:
-            numbers = values.drop_null().to_numpy()
-            nan = np.isnan(numbers)
-            count = int(np.count_nonzero(nan))
-            self._nans += count
-            if count:
-                numbers = numbers[~nan]
-            if len(numbers):
-                self._widen(float(numbers.min()), float(numbers.max()))
-        elif values.null_count < len(values):
-            comparable = _comparable(values, self._leaf.column.type)
-            if comparable is not None:
-                bounds = pc.min_max(comparable).as_py()
-                self._widen(bounds["min"], bounds["max"])
-
-    def _widen(self, low: Any, high: Any) -> None:
-        held = self._bounds or (low, high)
-        self._bounds = min(held[0], low), max(held[1], high)
-
-    def finish(self) -> tuple[Row, ...]:
-        leaf = self._leaf
-        leaf.nulls = self._nulls
-        if leaf.column.type.is_floating:
-            leaf.nans = self._nans
-        if self._bounds is not None:
-            leaf.lower, leaf.upper, leaf.exact = *self._bounds, True
-        return ()
-
-
-def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
-    """As what compares; None where Arrow was told, by the file, to read another type."""
-    held = values.type
-    if stored.logical in ("string", "binary"):
-        return values.cast(pa.large_binary())
-    if stored.logical == "date":
-        return values.cast(pa.int32()) if pa.types.is_date32(held) else None
-    if stored.logical == "int" and stored.width <= (32 if stored.physical == "INT32" else 64):
-        return values if pa.types.is_signed_integer(held) else None
-    if stored.logical == "bool":
-        return values if pa.types.is_boolean(held) else None
-    return values  # of other formats, whose readers hand over what compares

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bridge.index.footer import FileStatistics
-from bridge.index.physical_column import encode, parse_key
+from bridge.file_formats.physical_column import encode, parse_key
+from bridge.file_formats.statistics import FileStatistics
 
 FILES = pa.schema(
     [

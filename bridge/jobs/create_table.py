@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bridge.config import Config
-from bridge.errors import InvalidRequest, MetastoreUnavailable, TableExists, TableNotFound
+from bridge.errors import (
+    InvalidRequest,
+    MetastoreUnavailable,
+    TableExists,
+    TableNotFound,
+    UnsupportedTable,
+)
+from bridge.file_formats.registry import file_format
 from bridge.jobs.compose import (
     absolute_location,
     check_directory,
@@ -21,23 +28,12 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.table.directory import DirectoryCatalog
-from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
 from bridge.types import UNKNOWN
 
 Progress = Callable[[int, int], None]
 _BATCH = 200
-_HIVE = "org.apache.hadoop.hive.ql.io."
-# Input format, output format and SerDe, as Hive's own STORED AS sets them.
-_CLASSES = {
-    PARQUET: (
-        f"{_HIVE}parquet.MapredParquetInputFormat",
-        f"{_HIVE}parquet.MapredParquetOutputFormat",
-        f"{_HIVE}parquet.serde.ParquetHiveSerDe",
-    ),
-    ORC: (f"{_HIVE}orc.OrcInputFormat", f"{_HIVE}orc.OrcOutputFormat", f"{_HIVE}orc.OrcSerde"),
-}
 
 
 def create_table(
@@ -52,7 +48,8 @@ def create_table(
     Errors:
         TableExists: at another place, with other columns, or lacking nothing.
         SchemaConflict, InvalidRequest (also: the metastore has no file system for the location),
-        FileCorrupt, MetastoreUnavailable.
+        UnsupportedTable (Hive has no classes for the files' format), FileCorrupt,
+        MetastoreUnavailable.
     """
     target = table_name(name)
     location = canonical(absolute_location(location))
@@ -214,16 +211,23 @@ def thrift_columns(columns: Sequence[Column]) -> list[ttypes.FieldSchema]:
 
 
 def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
-    input_format, output_format, serde = _CLASSES[table.format]
+    format = file_format(table.format)
+    if format.hive is None:
+        raise UnsupportedTable(
+            f"{table.name} is stored as {format.spelled}, for which Hive has no classes",
+            "a table of the metastore must be of a format that Hive reads",
+        )
     return ttypes.StorageDescriptor(
         cols=thrift_columns(table.columns),
         location=location,
-        inputFormat=input_format,
-        outputFormat=output_format,
+        inputFormat=format.hive.input_formats[0],
+        outputFormat=format.hive.output_format,
         compressed=False,
         numBuckets=-1,
         serdeInfo=ttypes.SerDeInfo(
-            name=None, serializationLib=serde, parameters={"serialization.format": "1"}
+            name=None,
+            serializationLib=format.hive.serdes[0],
+            parameters={"serialization.format": "1"},
         ),
         bucketCols=[],
         sortCols=[],

@@ -10,11 +10,11 @@ import numpy as np
 
 from bridge.config import Config
 from bridge.expression.nodes import BoundReference
+from bridge.file_formats.physical_column import parse_key
 from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
 from bridge.index.listed import list_files
 from bridge.index.manifest import Manifest
-from bridge.index.physical_column import parse_key
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_limits, local_index_cache

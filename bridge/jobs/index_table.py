@@ -14,6 +14,7 @@ from bridge.errors import (
     InvalidConfiguration,
     UnsupportedTable,
 )
+from bridge.file_formats.registry import indexed_formats, spelled
 from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.build import build_index
 from bridge.index.collect import Collector, ThreadCollector
@@ -25,7 +26,6 @@ from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.storage.port import Storage
-from bridge.table.formats import INDEXED, spelled
 from bridge.table.model import Catalog, Partition, Table
 
 Progress = Callable[[int, int], None]
@@ -39,9 +39,10 @@ def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     found = catalog.table(name)
-    if found.format not in INDEXED:
+    if found.format not in indexed_formats():
         raise UnsupportedTable(
-            f"{name} is stored as {found.format}", f"skipbridge indexes {spelled(INDEXED)} tables"
+            f"{name} is stored as {found.format}",
+            f"skipbridge indexes {spelled(indexed_formats())} tables",
         )
     yield storage, catalog, found, index_store(config, storage, found)
 

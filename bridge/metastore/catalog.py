@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from bridge.errors import MetastoreFailure, UnsupportedTable
+from bridge.file_formats.registry import indexed_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 from bridge.metastore.batches import BatchSettings, BatchStream
@@ -13,7 +14,6 @@ from bridge.metastore.classify import refuse_unsupported, storage_format, trino_
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 from bridge.storage.uri import canonical
-from bridge.table.formats import INDEXED
 from bridge.table.model import (
     Column,
     Partition,
@@ -83,7 +83,7 @@ class HiveCatalog:
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
-        refuse_unsupported(found, INDEXED)
+        refuse_unsupported(found, indexed_formats())
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
             columns=_columns(found.sd.cols),

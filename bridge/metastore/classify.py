@@ -9,33 +9,15 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import cache
 
 from bridge.errors import UnsupportedTable
+from bridge.file_formats.registry import file_formats, spelled
 from bridge.metastore._gen import ttypes
-from bridge.table.formats import ORC, PARQUET, spelled
 
-# Of a class's name only what follows the last dot tells the format: packages have changed.
-_FORMATS = {
-    ("MapredParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
-    ("DeprecatedParquetInputFormat", "ParquetHiveSerDe"): PARQUET,
-    ("OrcInputFormat", "OrcSerde"): ORC,
-    ("AvroContainerInputFormat", "AvroSerDe"): "avro",
-    ("TextInputFormat", "OpenCSVSerde"): "csv",
-    ("TextInputFormat", "LazySimpleSerDe"): "text",
-    ("TextInputFormat", "JsonSerDe"): "json",
-    ("RCFileInputFormat", "LazyBinaryColumnarSerDe"): "rcfile",
-    ("SequenceFileInputFormat", "LazySimpleSerDe"): "sequencefile",
-}
-# Input formats of our own read what the SerDe says.
 _OUR_PACKAGE = "io.skipbridge."
 _OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
-_OURS = {
-    "ParquetHiveSerDe": PARQUET,
-    "OrcSerde": ORC,
-    "OpenCSVSerde": "csv",
-    "LazySimpleSerDe": "text",
-    "JsonSerDe": "json",
-}
+_PARQUET = frozenset({"parquet"})
 
 _VIEW_PREFIX, _VIEW_SUFFIX = "/* Presto View: ", " */"
 _USE_HIVE = "query it with its own connector"
@@ -50,7 +32,7 @@ class Refusal:
     remedy: str
 
 
-def refusal(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET})) -> Refusal | None:
+def refusal(table: ttypes.Table, formats: frozenset[str] = _PARQUET) -> Refusal | None:
     """Why this table must not be read by listing its files; None if it may be.
 
     Args:
@@ -63,7 +45,7 @@ def refusal(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET}))
     return _format(table, formats) or _location(table)
 
 
-def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = frozenset({PARQUET})) -> None:
+def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = _PARQUET) -> None:
     """Errors: UnsupportedTable."""
     found = refusal(table, formats)
     if found is not None:
@@ -78,11 +60,35 @@ def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
         return "none"
     serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
     if descriptor.inputFormat is None:  # the storage handler names it
-        return _OURS.get(_short(serde or ""), "none")
+        return _hooked_formats().get(_short(serde or ""), "none")
     short = (_short(descriptor.inputFormat), _short(serde or ""))
-    if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _OURS:
-        return _OURS[short[1]]
-    return _FORMATS.get(short, f"{descriptor.inputFormat} with {serde}")
+    if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _hooked_formats():
+        return _hooked_formats()[short[1]]
+    return _formats().get(short, f"{descriptor.inputFormat} with {serde}")
+
+
+@cache
+def _formats() -> dict[tuple[str, str], str]:
+    """Formats by input format and SerDe. Of a class's name only what follows the last dot tells the
+    format: packages have changed."""
+    return {
+        (_short(input_format), _short(serde)): known.name
+        for known in file_formats().values()
+        if known.hive is not None
+        for input_format in known.hive.input_formats
+        for serde in known.hive.serdes
+    }
+
+
+@cache
+def _hooked_formats() -> dict[str, str]:
+    """Formats by SerDe: input formats of our own read what the SerDe says."""
+    return {
+        _short(serde): known.name
+        for known in file_formats().values()
+        if known.hive is not None and known.hive.hook is not None
+        for serde in known.hive.serdes
+    }
 
 
 def trino_view(table: ttypes.Table) -> str | None:

@@ -15,27 +15,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.errors import UnsupportedTable
+from bridge.file_formats.registry import file_formats, indexed_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refuse_unsupported, storage_format
-from bridge.table.formats import INDEXED
 
 ORIGINAL_PROPERTY = "skipbridge.hive.original_input_format"
 _PACKAGE = "io.skipbridge.hive."
-PARQUET_HOOK = f"{_PACKAGE}BridgeParquetInputFormat"
-ORC_HOOK = f"{_PACKAGE}BridgeOrcInputFormat"
-TEXT_HOOK = f"{_PACKAGE}BridgeTextInputFormat"
+_HIVE_CLASSES = [known.hive for known in file_formats().values() if known.hive is not None]
 # A hook extends the class in whose place it comes (the older Parquet name had the same reader). Of
 # classes that are not here nobody knows what else they do: they are left alone.
 HOOKS = {
-    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat": PARQUET_HOOK,
-    "parquet.hive.DeprecatedParquetInputFormat": PARQUET_HOOK,
-    "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat": ORC_HOOK,
-    "org.apache.hadoop.mapred.TextInputFormat": TEXT_HOOK,
+    input_format: classes.hook
+    for classes in _HIVE_CLASSES
+    if classes.hook is not None
+    for input_format in classes.input_formats
 }
 _STOCK = {
-    PARQUET_HOOK: "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-    ORC_HOOK: "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
-    TEXT_HOOK: "org.apache.hadoop.mapred.TextInputFormat",
+    classes.hook: classes.input_formats[0] for classes in _HIVE_CLASSES if classes.hook is not None
 }
 # Statistics stay as they are, and no file is looked at: only a class name changes.
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
@@ -99,7 +95,7 @@ def is_marked(record: ttypes.Table | ttypes.Partition) -> bool:
 
 def refuse_unhookable(table: ttypes.Table) -> None:
     """Errors: UnsupportedTable if Hive would read wrong rows through a hook, or gain nothing."""
-    refuse_unsupported(table, INDEXED)
+    refuse_unsupported(table, indexed_formats())
     name = f"{table.dbName}.{table.tableName}"
     if table.sd.numBuckets and table.sd.numBuckets > 0:
         # Bucket joins number the files of a partition by their place in the listing.

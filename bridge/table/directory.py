@@ -1,6 +1,6 @@
-"""A directory of Parquet or ORC files taken as a table: no metastore needed.
+"""A directory of files of one format taken as a table: no metastore needed.
 
-Partitions are what the directories say (``month=1/day=2``), columns what the footers say.
+Partitions are what the directories say (``month=1/day=2``), columns what the files say.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
+from bridge.file_formats.registry import recognise
 from bridge.storage.port import FileListing, Storage, data_files
-from bridge.table.infer import format_of, infer_readable
+from bridge.table.infer import infer_readable
 from bridge.table.model import (
     Column,
     Partition,
@@ -118,8 +119,9 @@ class DirectoryCatalog:
             for name in directories
         }
         sample = _sample(listing, paths)
-        first = next((f for f in sample if is_data(self._storage, *f)), sample[0])
-        format = format_of(self._storage, *first)
+        first = next((f for f in sample if is_data(self._storage, *f)), None)
+        found = recognise(self._storage, *first) if first is not None else None
+        format = found.name if found is not None else "parquet"
         columns, damaged = infer_readable(self._storage, sample, format)
         self.strays = (*outside, *damaged)
         for each in self.strays[:_NAMED]:

@@ -1,4 +1,4 @@
-"""A table's schema from its files: Parquet or ORC footers of a sample, compared and widened.
+"""A table's schema from its files: the schemas of a sample, compared and widened.
 
 The law: the inferred type of a column holds every value of every file looked at, exactly; files
 that no common type holds are a conflict, named with both files.
@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.orc as po
 
-from bridge.errors import FileCorrupt, SchemaConflict
-from bridge.storage.parquet_tail import open_footer, read_tail
+from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedTable
+from bridge.file_formats.registry import file_format, recognise
 from bridge.storage.port import Storage
-from bridge.storage.source import open_source
-from bridge.table.formats import ORC, PARQUET
 from bridge.table.model import Column
-from bridge.table.stray import Stray, format_at_end, stray
+from bridge.table.stray import Stray, stray
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -64,27 +61,26 @@ _SIMPLE: dict[pa.DataType, Type] = {
 }
 
 
-def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
-    """The schema in a Parquet footer.
+def read_schema(storage: Storage, uri: str, size: int, format: str = "parquet") -> pa.Schema:
+    """The schema of one file.
 
     Errors:
-        FileCorrupt: not Parquet, cut short, damaged, or with two columns that differ only in case.
+        FileCorrupt: not of this format, cut short, damaged, or with two columns that differ only
+            in case.
+        UnsupportedTable: schemas of this format cannot be read.
         FileUnreadable, StorageFailure.
     """
-    # Offsets in a footer count from the file's start, but its schema needs none of them.
-    metadata = open_footer(read_tail(storage, uri, size), uri)
+    known = file_format(format)
+    if known.read_schema is None:
+        raise UnsupportedTable(
+            f"{uri} is stored as {known.spelled}", "its columns must be declared in the metastore"
+        )
     try:
-        return _legible(metadata.schema.to_arrow_schema(), uri)
+        return _legible(known.read_schema(storage, uri, size), uri)
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise FileCorrupt(f"{uri}: the Parquet footer is damaged: {e}", "rewrite the file") from e
-
-
-def read_orc_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
-    """The schema in an ORC footer. Errors: as `read_schema`."""
-    try:
-        return _legible(po.ORCFile(open_source(storage, uri, size)).schema, uri)
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise FileCorrupt(f"{uri}: cannot be read as ORC: {e}", "rewrite the file") from e
+        raise FileCorrupt(
+            f"{uri}: cannot be read as {known.spelled}: {e}", "rewrite the file"
+        ) from e
 
 
 def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
@@ -110,18 +106,8 @@ def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
     return schema
 
 
-def format_of(storage: Storage, uri: str, size: int) -> str:
-    """What a file's first bytes and last say: ORC's mark, else Parquet, which its reader checks.
-
-    Errors:
-        FileUnreadable, StorageFailure.
-    """
-    begin, end = storage.read_ranges(uri, [(0, min(3, size)), (max(0, size - 4), size)])
-    return ORC if begin == b"ORC" and end[:3] == b"ORC" else PARQUET
-
-
 def infer_readable(
-    storage: Storage, files: Sequence[tuple[str, int]], format: str = PARQUET
+    storage: Storage, files: Sequence[tuple[str, int]], format: str = "parquet"
 ) -> tuple[tuple[Column, ...], tuple[Stray, ...]]:
     """Columns that hold the values of the given files (URI and size) in order of appearance, and
     those of the files that cannot be read.
@@ -131,16 +117,16 @@ def infer_readable(
         FileCorrupt: none can be read.
         FileUnreadable.
     """
-    read = read_orc_schema if format == ORC else read_schema
     schemas: list[tuple[str, pa.Schema]] = []
     strays: list[Stray] = []
     first: FileCorrupt | None = None
     for uri, size in files:
         try:
-            schemas.append((uri, read(storage, uri, size)))
+            schemas.append((uri, read_schema(storage, uri, size, format)))
         except FileCorrupt as error:
             found = stray(storage, uri, size)
-            if format_at_end(storage, uri, size) == format:  # the reader knows more of it
+            whole = recognise(storage, uri, size)
+            if whole is not None and whole.name == format:  # the reader knows more of it
                 what = error.message.removeprefix(uri).lstrip(": ")
                 found = Stray(uri, f"damaged: {what}", "restore it or write it again")
             strays.append(found)
@@ -176,7 +162,7 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
 
 
 def type_of(arrow: pa.DataType) -> Type:
-    """The table type for a Parquet column as Arrow shows it; UNKNOWN where Hive has none.
+    """The table type for a file's column as Arrow shows it; UNKNOWN where Hive has none.
 
     Both kinds of timestamp become Hive's zone-free one: that is how Spark's tables are declared.
     """

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bridge.file_formats.registry import file_formats, indexed_formats, recognise, spelled
 from bridge.storage.port import Storage
-from bridge.table.formats import ORC, PARQUET
 
 _MARKS = (
-    (b"PAR1", "a damaged Parquet file: it does not end as one"),
-    (b"PARE", "an encrypted Parquet file"),
-    (b"ORC", "a damaged ORC file: it does not end as one"),
-    (b"Obj\x01", "an Avro file"),
     (b"ARROW1", "an Arrow file"),
     (b"\x1f\x8b", "a gzip file"),
     (b"\x28\xb5\x2f\xfd", "a zstd file"),
@@ -48,27 +44,31 @@ class Stray:
 
 def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     """Looks at a file that cannot be read as one of the table. Errors: FileUnreadable."""
-    whole = format_at_end(storage, uri, size)
-    if whole is not None:
-        name = {PARQUET: "a Parquet file", ORC: "an ORC file"}[whole]
+    whole = recognise(storage, uri, size)
+    if whole is not None and whole.read_schema is not None:
         remedy = "move it to a table of its own: a directory is read in one format"
-        return Stray(uri, f"{name} among files of another format", remedy, read)
+        return Stray(uri, f"{_one(whole.spelled)} file among files of another format", remedy, read)
+    remedy = f"move it to another directory; skipbridge indexes {spelled(indexed_formats())} files"
+    if whole is not None:
+        return Stray(uri, f"{_one(whole.spelled)} file", remedy, read)
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])
     what = what_is(head, uri)
     if what.startswith("a damaged"):
         return Stray(uri, what, "restore it or write it again", read)
-    remedy = "move it to another directory; skipbridge indexes Parquet and ORC files"
     return Stray(uri, what, remedy, read)
 
 
 def what_is(head: bytes, uri: str) -> str:
-    """What a file is, by its first bytes.
+    """What a file is that no format recognises, by its first bytes.
 
     >>> what_is(b"a,b,c", "file:///t/a.csv")
     'CSV text'
     >>> what_is(b"PAR1....", "file:///t/a.parquet")
     'a damaged Parquet file: it does not end as one'
     """
+    for known in file_formats().values():
+        if head.startswith(known.begins):
+            return f"a damaged {known.spelled} file: it does not end as one"
     for mark, what in _MARKS:
         if head.startswith(mark):
             return what
@@ -85,17 +85,18 @@ def what_is(head: bytes, uri: str) -> str:
     return "text"
 
 
-def format_at_end(storage: Storage, uri: str, size: int) -> str | None:
-    """The format whose mark a file bears at its end, None without one. Errors: FileUnreadable."""
-    (end,) = storage.read_ranges(uri, [(max(0, size - 4), size)])
-    if end in (b"PAR1", b"PARE"):
-        return PARQUET
-    return ORC if end[:3] == b"ORC" else None
+def _one(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
 
 
 def is_data(storage: Storage, uri: str, size: int) -> bool:
-    """Whether a file bears the mark of Parquet or ORC at its end. Errors: FileUnreadable."""
-    return format_at_end(storage, uri, size) is not None
+    """Whether a file is whole and of a format that tables are inferred from.
+
+    Errors:
+        FileUnreadable, StorageFailure.
+    """
+    found = recognise(storage, uri, size)
+    return found is not None and found.read_schema is not None
 
 
 def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.build import build_index
 from bridge.index.kinds.bloom import build, optimal_bytes
 from bridge.index.kinds.kind import KindStatistics
 from bridge.index.kinds.payload import Part, header_bytes, open_payload, rows_schema
 from bridge.index.kinds.xxh64 import ascending, hash_numbers
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.spark.build_index import SparkCollector

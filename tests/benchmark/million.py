@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.expression.text import parse_where
+from bridge.file_formats.readers.parquet_statistics import Footer, FooterReader
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
-from bridge.index.footer import Footer, FooterReader
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.store import IndexStore
 from bridge.planner.directory_lister import DirectoryLister

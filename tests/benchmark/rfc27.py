@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType, encode
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
 from bridge.index.pack import Loaded
-from bridge.index.physical_column import PhysicalColumn, PhysicalType, encode
 from bridge.index.shard import COLUMNS, OUTCOME, Collected
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore

@@ -15,11 +15,12 @@ from bridge.jobs.diagnostic import Diagnostic
 from bridge.jobs.doctor_hive import HiveAddress, examine_filters, examine_hive
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
-from bridge.metastore.hooks import PARQUET_HOOK, is_hooked
+from bridge.metastore.hooks import is_hooked
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.test_hiveserver2 import FETCH, TEZ
 from tests.engines.test_metastore import SPECIAL, Shop
 
+PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
 DATABASE = "hooked"
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from bridge.cli.main import cli
-from bridge.metastore.hooks import ORC_HOOK, PARQUET_HOOK, TEXT_HOOK
 
+PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
+ORC_HOOK = "io.skipbridge.hive.BridgeOrcInputFormat"
+TEXT_HOOK = "io.skipbridge.hive.BridgeTextInputFormat"
 JAVA_8 = 52
 
 

@@ -17,10 +17,11 @@ from bridge.config import Config, Setting
 from bridge.errors import MetastoreFailure
 from bridge.jobs.hive import hook_table, open_hooked, silent
 from bridge.metastore._gen import ttypes
-from bridge.metastore.hooks import ORIGINAL_PROPERTY, PARQUET_HOOK, is_hooked, is_marked
+from bridge.metastore.hooks import ORIGINAL_PROPERTY, is_hooked, is_marked
 from bridge.table.partition import NULL_MARKER
 from tests.engines.test_metastore import ORC, PARQUET, SPECIAL, TEXT, Shop, descriptor
 
+PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
 PARTITIONS = 200
 Snapshot = tuple[ttypes.Table, dict[tuple[str, ...], ttypes.Partition]]
 

@@ -18,7 +18,6 @@ from bridge.index.snapshot import IndexSnapshot
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.formats import ORC
 from bridge.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
 from tests.rules.damage import damaged_orc, orc_files
 
@@ -122,7 +121,7 @@ def test_27_executors_survive_files_that_end_their_reader(
         found = storage.stat(f"file://{path}")
         assert found is not None
         uri = f"file://{path}"
-        tasks.append(FileTask(number, uri, found.size, found.modified, format=ORC))
+        tasks.append(FileTask(number, uri, found.size, found.modified, format="orc"))
     problems: dict[int, str | None] = {}
     for collected in SparkCollector(session).collect(tasks, Reading()):
         files, texts = (collected.files[c].to_pylist() for c in ("file", "problem"))

@@ -25,12 +25,12 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers.parquet_statistics import FooterReader
+from bridge.file_formats.statistics import LeafStatistics
 from bridge.index.collect import FileTask, Reading, collect_chunk
-from bridge.index.footer import FooterReader, LeafStatistics
 from bridge.index.registry import kinds
 from bridge.storage import parquet_footer
 from bridge.storage.routed import open_storage
-from bridge.table.formats import ORC, PARQUET
 
 _MR = Path(__file__).parents[1] / "fixtures/parquet_mr"
 _OPTIONS: tuple[dict[str, Any], ...] = (
@@ -288,7 +288,7 @@ def _collected(format: str, make: Callable[[int], bytes]) -> Callable[[int], str
     storage = open_storage()
     path = directory / "f"
     definitions = [(k, k.define(on)) for on in _ON for k in (kinds()["values"], kinds()["bloom"])]
-    reading = Reading("scan", tuple(definitions) if format == PARQUET else ())
+    reading = Reading("scan", tuple(definitions) if format == "parquet" else ())
 
     def ask(seed: int) -> str:
         path.write_bytes(make(seed))
@@ -309,9 +309,9 @@ def asker(what: str) -> Callable[[int], str]:
             return _footer
         case "data":
             return _collected(
-                PARQUET, lambda seed: damaged_parquet(random.Random(seed), data=True).raw
+                "parquet", lambda seed: damaged_parquet(random.Random(seed), data=True).raw
             )
-    return _collected(ORC, lambda seed: damaged_orc(random.Random(seed)))
+    return _collected("orc", lambda seed: damaged_orc(random.Random(seed)))
 
 
 def main() -> None:

@@ -18,12 +18,11 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers import orc_statistics
+from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.index.collect import FileTask, Reading, ThreadCollector
-from bridge.index.footer import FooterReader
-from bridge.index.formats import orc
 from bridge.storage.child import ChildReader
 from bridge.storage.routed import open_storage
-from bridge.table.formats import ORC
 from tests.rules.damage import damaged_orc, orc_files, parquet_files, wrong_bounds
 
 ENDS_THE_READER, NEVER_ENDS = (4564, 7358), 19125
@@ -46,7 +45,7 @@ def test_27_orc_files_that_end_their_reader(tmp_path: Path) -> None:
         found = storage.stat(f"file://{path}")
         assert found is not None
         uri = f"file://{path}"
-        tasks.append(FileTask(len(tasks), uri, found.size, found.modified, format=ORC))
+        tasks.append(FileTask(len(tasks), uri, found.size, found.modified, format="orc"))
     (collected,) = ThreadCollector(storage).collect(tasks, Reading())
     problems = dict(
         zip(*(collected.files[c].to_pylist() for c in ("file", "problem")), strict=True)
@@ -61,7 +60,7 @@ def test_27_an_orc_file_that_never_ends(tmp_path: Path) -> None:
     """Arrow 26 reads this one for minutes at least."""
     path = tmp_path / "f"
     path.write_bytes(damaged_orc(random.Random(NEVER_ENDS)))
-    reader = ChildReader(orc.read, cpu_seconds=1)
+    reader = ChildReader(orc_statistics.read, cpu_seconds=1)
     with pytest.raises(FileCorrupt):
         reader.read(open_storage(), f"file://{path}", path.stat().st_size)
     reader.close()

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from test_index_law import arrow_table
 
-from bridge.index.footer import FooterReader, LeafStatistics
-from bridge.index.physical_column import decode, encode
+from bridge.file_formats.physical_column import decode, encode
+from bridge.file_formats.readers.parquet_statistics import FooterReader
+from bridge.file_formats.statistics import LeafStatistics
 
 from strategies import TYPES, table  # isort: skip
 

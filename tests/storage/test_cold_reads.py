@@ -14,9 +14,9 @@ import pytest
 from bridge.errors import StorageFailure
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
+from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
-from bridge.index.footer import FooterReader
 from bridge.index.local_cache import CacheLimits
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.snapshot import IndexSnapshot

@@ -26,6 +26,7 @@ from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Call, Op
 from bridge.expression.statistics import Mask
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.functions import (
     column_of,
@@ -52,7 +53,6 @@ from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
 from bridge.index.kinds.xxh64 import Hashes, ascending, hash_bytes, hash_numbers
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.types import Kind, Semantics, Value
 
 Filter = npt.NDArray[np.uint32]

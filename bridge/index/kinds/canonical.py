@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.index.physical_column import INT_MAX, PhysicalType
+from bridge.file_formats.physical_column import INT_MAX, PhysicalType
 
 _FLOOR_1900 = {"date": -25_567, "timestamp": -25_567 * 86_400 * 1_000_000}
 _PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}

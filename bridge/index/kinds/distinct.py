@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundExpression
+from bridge.file_formats.physical_column import PhysicalColumn
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, KindStatistics, Row
 from bridge.index.kinds.payload import FILE, Payload
 from bridge.index.kinds.plain import hashable
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.xxh64 import Hashes, least
-from bridge.index.physical_column import PhysicalColumn
 
 _KEPT = 1024
 

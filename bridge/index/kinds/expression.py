@@ -25,6 +25,13 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.file_formats.physical_column import (
+    INT_MAX,
+    INT_MIN,
+    PhysicalColumn,
+    PhysicalType,
+    parse_key,
+)
 from bridge.index.convert import holds
 from bridge.index.kinds.canonical import packed, unpacked
 from bridge.index.kinds.definition import Definition
@@ -41,7 +48,6 @@ from bridge.index.kinds.functions import (
 )
 from bridge.index.kinds.kind import Arrays, FileFacts, IndexKind, Ordinals, Row, predicates
 from bridge.index.kinds.payload import Payload
-from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalColumn, PhysicalType, parse_key
 from bridge.types import Kind, Semantics, Type
 
 

@@ -14,10 +14,10 @@ from bridge.errors import InvalidConfiguration
 from bridge.expression.function_catalog import FUNCTIONS, agreed
 from bridge.expression.nodes import BoundCall, BoundReference, Call, Literal, Reference, spelled
 from bridge.expression.text import parse_call
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.kinds.canonical import canonical
 from bridge.index.kinds.kind import FileFacts
 from bridge.index.kinds.plain import BITS, alike
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.types import Kind as TypeKind
 from bridge.types import Semantics, Type
 

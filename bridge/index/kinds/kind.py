@@ -27,11 +27,11 @@ from bridge.expression.nodes import (
     BoundReference,
 )
 from bridge.expression.statistics import Mask
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.index.kinds.definition import Definition, column_path, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
 from bridge.storage.parquet_footer import Chunk
 from bridge.types import Semantics
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from bridge.errors import InvalidConfiguration
-from bridge.index.footer import LeafStatistics
+from bridge.file_formats.statistics import LeafStatistics
 
 _TRUNCATE = re.compile(r"truncate\((\d{1,4})\)")
 FULL = -1

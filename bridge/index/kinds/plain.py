@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.file_formats.physical_column import PhysicalType
 from bridge.index.convert import convert
 from bridge.index.kinds.xxh64 import Hashes, hash_bytes, hash_fixed, hash_numbers
-from bridge.index.physical_column import PhysicalType
 from bridge.types import Kind, Semantics, Type, Value
 
 _INTEGER = {"INT32": np.int32, "INT64": np.int64}

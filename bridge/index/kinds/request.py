@@ -9,6 +9,7 @@ from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration,
 from bridge.expression.bind import Scope
 from bridge.expression.function_catalog import FUNCTIONS
 from bridge.expression.nodes import Call, Reference
+from bridge.file_formats.registry import file_format
 from bridge.index import registry
 from bridge.index.kinds.definition import (
     Definition,
@@ -19,7 +20,6 @@ from bridge.index.kinds.definition import (
 )
 from bridge.index.kinds.functions import parsed
 from bridge.index.kinds.modes import parse_mode
-from bridge.table.formats import PARQUET
 from bridge.table.model import Table
 from bridge.types import Field, Type
 
@@ -70,7 +70,7 @@ class Asked:
             parse_mode(mode)
         modes = [column for column, _ in map(_mode, self.modes) if column != "*"]
         wanted = [(c,) if _has(scope, (c,)) else tuple(c.split(".")) for c in modes]
-        if self.kinds and table.format != PARQUET:
+        if self.kinds and not file_format(table.format).index_kinds:
             raise InvalidConfiguration(
                 f"{table.name} is stored as {table.format}: of that only min/max are built",
                 "ask for no other index of it",

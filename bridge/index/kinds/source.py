@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bridge.errors import InvalidConfiguration
+from bridge.file_formats.physical_column import PhysicalType
 from bridge.index.kinds.definition import column_path
 from bridge.index.kinds.kind import FileFacts
-from bridge.index.physical_column import PhysicalType
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from bridge.expression.nodes import (
     Op,
 )
 from bridge.expression.statistics import Mask
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType, parse_key
 from bridge.index.convert import convert, holds
 from bridge.index.kinds.canonical import canonical, distinct, packed, unpacked
 from bridge.index.kinds.definition import Definition
@@ -45,7 +46,6 @@ from bridge.index.kinds.kind import (
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import BITS
 from bridge.index.kinds.source import column_source
-from bridge.index.physical_column import PhysicalColumn, PhysicalType, parse_key
 from bridge.types import Kind, NanOrder, Semantics, Type, Value
 
 _STORED = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from bridge.file_formats.physical_column import INT_MAX, INT_MIN, PhysicalType
 from bridge.index.kinds.canonical import canonical
-from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalType
 
 
 @pytest.mark.rule("9")

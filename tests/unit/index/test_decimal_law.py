@@ -14,8 +14,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.file_formats.physical_column import INT_MAX, INT_MIN, PhysicalType, decode, encode
 from bridge.index.convert import convert
-from bridge.index.physical_column import INT_MAX, INT_MIN, PhysicalType, decode, encode
 from bridge.types import TRINO, decimal
 
 _BITS = {"INT32": 31, "INT64": 63, "FIXED_LEN_BYTE_ARRAY": 126, "BYTE_ARRAY": 126}

@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from bridge.errors import FileCorrupt
-from bridge.index.footer import FooterReader
+from bridge.file_formats.readers.parquet_statistics import FooterReader
 from tests.support import footers
 from tests.support.footers import BINARY, I32, I64, LIST, STRUCT, Struct
 

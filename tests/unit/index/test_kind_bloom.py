@@ -84,8 +84,8 @@ def test_pyarrow_writes_the_same_bits(lake: Lake) -> None:
 
 
 def hashed(values: pa.Array, key: str) -> np.ndarray[Any, Any]:
+    from bridge.file_formats.physical_column import parse_key
     from bridge.index.kinds.plain import hashes
-    from bridge.index.physical_column import parse_key
 
     found = hashes(parse_key(key).type, values)
     assert found is not None

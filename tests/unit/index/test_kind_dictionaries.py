@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from index_lake import Lake
 
+from bridge.file_formats.physical_column import PhysicalType
 from bridge.index.collect import FileTask, Reading, collect_chunk
 from bridge.index.kinds.kind import Arrays
 from bridge.index.kinds.xxh64 import ascending, hash_numbers, least
-from bridge.index.physical_column import PhysicalType
 from bridge.index.registry import kind
 from bridge.storage.routed import open_storage
 

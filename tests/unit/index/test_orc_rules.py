@@ -17,13 +17,12 @@ from bridge.config import Config
 from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
-from bridge.index.formats.reader import READERS
+from bridge.file_formats.registry import file_formats, indexed_formats
 from bridge.index.kinds.request import Asked
 from bridge.index.snapshot import IndexSnapshot
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.index_table import opened as open_table
-from bridge.table.formats import INDEXED, PARQUET
 from bridge.table.model import Column, Table
 from bridge.types import (
     BIGINT,
@@ -244,7 +243,10 @@ def test_damaged_files_have_no_entry(orc: Orc) -> None:
 
 
 def test_every_format_that_can_be_indexed_has_a_reader() -> None:
-    assert {PARQUET, *READERS} == INDEXED
+    assert indexed_formats() == {"parquet", "orc"}
+    for name in indexed_formats():
+        statistics = file_formats()[name].statistics
+        assert statistics is not None and callable(statistics())
 
 
 def test_a_directory_of_orc_files_is_a_table(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ import base64
 import pytest
 
 from bridge.errors import UnsupportedTable
+from bridge.file_formats.registry import indexed_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import refusal, refuse_unsupported, storage_format, trino_view
-from bridge.table.formats import INDEXED
 
 HIVE = "org.apache.hadoop.hive.ql.io."
 PARQUET = (HIVE + "parquet.MapredParquetInputFormat", HIVE + "parquet.serde.ParquetHiveSerDe")
@@ -104,12 +104,12 @@ def test_orc_is_for_those_who_ask_for_it() -> None:
     orc = (HIVE + "orc.OrcInputFormat", HIVE + "orc.OrcSerde")
     with pytest.raises(UnsupportedTable, match="not a Parquet table"):
         refuse_unsupported(table(classes=orc))
-    refuse_unsupported(table(classes=orc), INDEXED)
+    refuse_unsupported(table(classes=orc), indexed_formats())
     text = ("org.apache.hadoop.mapred.TextInputFormat", "x.LazySimpleSerDe")
     with pytest.raises(UnsupportedTable, match="not a Parquet or ORC table"):
-        refuse_unsupported(table(classes=text), INDEXED)
+        refuse_unsupported(table(classes=text), indexed_formats())
     with pytest.raises(UnsupportedTable, match="ACID"):
-        refuse_unsupported(table({"transactional": "true"}, classes=orc), INDEXED)
+        refuse_unsupported(table({"transactional": "true"}, classes=orc), indexed_formats())
 
 
 def test_views_of_trino_are_told_from_those_of_hive() -> None:

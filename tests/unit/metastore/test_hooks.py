@@ -9,8 +9,6 @@ from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import storage_format
 from bridge.metastore.hooks import (
     HOOKS,
-    PARQUET_HOOK,
-    TEXT_HOOK,
     Survey,
     hook,
     is_hooked,
@@ -20,6 +18,8 @@ from bridge.metastore.hooks import (
     unhook,
 )
 
+PARQUET_HOOK = "io.skipbridge.hive.BridgeParquetInputFormat"
+TEXT_HOOK = "io.skipbridge.hive.BridgeTextInputFormat"
 QL = "org.apache.hadoop.hive.ql.io"
 PARQUET = f"{QL}.parquet.MapredParquetInputFormat"
 OLD_PARQUET = "parquet.hive.DeprecatedParquetInputFormat"

@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
-from bridge.storage.parquet_tail import open_footer
+from bridge.storage.parquet_tail import open_footer, read_tail
+from bridge.storage.port import Storage
 from bridge.storage.source import is_passing
 
 CUT_FROM = 32 * 1024 * 1024
@@ -33,29 +35,6 @@ _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 _PER_MICRO = {"ms": 1000, "us": 1}
 _OLD_WRITER = re.compile(rb"parquet-mr version 1\.[0-9]\.|parquet-cpp version 1\.[0-2]\.")
 """Writers whose bounds of bytes are wrong, whatever order they declare (PARQUET-251, -686)."""
-
-
-@dataclass(slots=True)
-class LeafStatistics:
-    """One leaf column of one file; None is unknown. Bounds are of the physical type."""
-
-    key: str
-    column: PhysicalColumn
-    lower: Any
-    upper: Any
-    exact: bool
-    nulls: int | None
-    nans: int | None
-    size: int
-
-
-@dataclass(slots=True)
-class FileStatistics:
-    """What is known of a file: rows, offsets of the row groups of a large one, and its leaves."""
-
-    rows: int
-    row_groups: list[int] | None
-    leaves: list[LeafStatistics]
 
 
 @dataclass(slots=True)
@@ -102,6 +81,14 @@ class FooterReader:
     def __init__(self) -> None:
         self._speller = Speller()
         self._known: list[tuple[Schema, list[_Leaf]]] = []
+
+    def read_file(self, storage: Storage, uri: str, size: int) -> Footer:
+        """Statistics of one file of ``size`` bytes.
+
+        Errors:
+            FileCorrupt, FileUnreadable, StorageFailure.
+        """
+        return self.read(read_tail(storage, uri, size), size, uri)
 
     def read(self, tail: bytes, size: int, uri: str) -> Footer:
         """Statistics from the end of a file.

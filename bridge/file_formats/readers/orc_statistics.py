@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt
-from bridge.index.column_resolution import NAMELESS, width_leaf
-from bridge.index.footer import FileStatistics, LeafStatistics
-from bridge.index.kinds.kind import Arrays
-from bridge.index.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.scan import LeafScan
+from bridge.file_formats.leaf_scan import LeafScan
+from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
+from bridge.file_formats.statistics import FileStatistics, LeafStatistics
+from bridge.storage.child import ChildReader
 from bridge.storage.port import Storage
 from bridge.storage.source import is_passing, open_source
 
@@ -75,7 +74,7 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
                 except pa.ArrowInvalid:
                     column.known = False
         leaves = [column.finish() for column in found]
-        return FileStatistics(file.nrows, None, [*leaves, width_leaf(len(columns))])
+        return FileStatistics(file.nrows, None, leaves)
     except (pa.ArrowException, OSError, ValueError) as error:
         if is_passing(error):
             raise
@@ -134,7 +133,7 @@ class _Column:
             values = values.cast(pa.int64())
         elif self._type.logical == "string":
             self._trim(values)
-        self._scan.update(Arrays({self.number: pa.chunked_array([values])}))
+        self._scan.update({self.number: pa.chunked_array([values])})
 
     def _trim(self, values: pa.Array) -> None:
         """Finds the least text without the spaces at its end: it sorts before itself with them."""
@@ -183,3 +182,7 @@ def _unscaled(value: Decimal, scale: int) -> int:
     assert isinstance(exponent, int)
     whole: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
     return -whole if sign else whole
+
+
+READER = ChildReader(read)
+"""Reads in a child process: Arrow's reader ends its process over some damaged files."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+NAMELESS = ("", "$nameless")
+"""The path of all columns of files without names; the position tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)

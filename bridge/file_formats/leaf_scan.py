@@ -1,0 +1,77 @@
+"""Bounds and counts of a leaf from its values, for what no footer tells."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.file_formats.physical_column import PhysicalType
+from bridge.file_formats.statistics import LeafStatistics
+
+
+class Values(Protocol):
+    """Values of some rows of a file, by the number of their leaf."""
+
+    def __getitem__(self, leaf: int, /) -> pa.ChunkedArray: ...
+
+
+class LeafScan:
+    """Counts NaN in a float leaf, or finds bounds that are not known yet, in place.
+
+    Bounds found here are values of the file, hence exact. Nothing is done for leaves below lists,
+    for INT96 and for types whose order Arrow does not share.
+    """
+
+    def __init__(self, number: int, leaf: LeafStatistics) -> None:
+        self.leaves = (number,)
+        self._leaf = leaf
+        self._nulls = self._nans = 0
+        self._bounds: tuple[Any, Any] | None = None
+
+    def update(self, arrays: Values) -> None:
+        values = arrays[self.leaves[0]]
+        self._nulls += values.null_count
+        if self._leaf.column.type.is_floating:
+            numbers = values.drop_null().to_numpy()
+            nan = np.isnan(numbers)
+            count = int(np.count_nonzero(nan))
+            self._nans += count
+            if count:
+                numbers = numbers[~nan]
+            if len(numbers):
+                self._widen(float(numbers.min()), float(numbers.max()))
+        elif values.null_count < len(values):
+            comparable = _comparable(values, self._leaf.column.type)
+            if comparable is not None:
+                bounds = pc.min_max(comparable).as_py()
+                self._widen(bounds["min"], bounds["max"])
+
+    def _widen(self, low: Any, high: Any) -> None:
+        held = self._bounds or (low, high)
+        self._bounds = min(held[0], low), max(held[1], high)
+
+    def finish(self) -> tuple[()]:
+        leaf = self._leaf
+        leaf.nulls = self._nulls
+        if leaf.column.type.is_floating:
+            leaf.nans = self._nans
+        if self._bounds is not None:
+            leaf.lower, leaf.upper, leaf.exact = *self._bounds, True
+        return ()
+
+
+def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
+    """As what compares; None where Arrow was told, by the file, to read another type."""
+    held = values.type
+    if stored.logical in ("string", "binary"):
+        return values.cast(pa.large_binary())
+    if stored.logical == "date":
+        return values.cast(pa.int32()) if pa.types.is_date32(held) else None
+    if stored.logical == "int" and stored.width <= (32 if stored.physical == "INT32" else 64):
+        return values if pa.types.is_signed_integer(held) else None
+    if stored.logical == "bool":
+        return values if pa.types.is_boolean(held) else None
+    return values  # of other formats, whose readers hand over what compares

@@ -1,0 +1,46 @@
+"""ORC: indexed by min/max of its data; Hive can be hooked for it, Trino does not read it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.storage.port import Storage
+
+_HIVE = "org.apache.hadoop.hive.ql.io.orc."
+
+
+def _recognise(head: bytes, tail: bytes) -> bool:
+    return tail[-4:-1] == b"ORC"
+
+
+def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    from pyarrow.orc import ORCFile
+
+    from bridge.storage.source import open_source
+
+    return ORCFile(open_source(storage, uri, size)).schema
+
+
+def _statistics() -> StatisticsReader:
+    from bridge.file_formats.readers.orc_statistics import READER
+
+    return READER.read
+
+
+FORMAT = FileFormat(
+    name="orc",
+    spelled="ORC",
+    hive=HiveClasses(
+        input_formats=(f"{_HIVE}OrcInputFormat",),
+        output_format=f"{_HIVE}OrcOutputFormat",
+        serdes=(f"{_HIVE}OrcSerde",),
+        hook="io.skipbridge.hive.BridgeOrcInputFormat",
+    ),
+    begins=(b"ORC",),
+    recognise=_recognise,
+    read_schema=_read_schema,
+    statistics=_statistics,
+    by_position=True,
+    splittable=True,
+)

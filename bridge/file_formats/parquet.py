@@ -1,0 +1,49 @@
+"""Parquet: everything is known of it, from its footer and its data."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.storage.port import Storage
+
+_HIVE = "org.apache.hadoop.hive.ql.io.parquet."
+
+
+def _recognise(head: bytes, tail: bytes) -> bool:
+    return tail[-4:] in (b"PAR1", b"PARE")  # PARE: its footer is encrypted
+
+
+def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    from bridge.storage.parquet_tail import open_footer, read_tail
+
+    # Offsets in a footer count from the file's start, but its schema needs none of them.
+    return open_footer(read_tail(storage, uri, size), uri).schema.to_arrow_schema()
+
+
+def _statistics() -> StatisticsReader:
+    from bridge.file_formats.readers.parquet_statistics import FooterReader
+
+    return FooterReader().read_file
+
+
+FORMAT = FileFormat(
+    name="parquet",
+    spelled="Parquet",
+    hive=HiveClasses(
+        input_formats=(
+            f"{_HIVE}MapredParquetInputFormat",
+            "parquet.hive.DeprecatedParquetInputFormat",
+        ),
+        output_format=f"{_HIVE}MapredParquetOutputFormat",
+        serdes=(f"{_HIVE}serde.ParquetHiveSerDe",),
+        hook="io.skipbridge.hive.BridgeParquetInputFormat",
+    ),
+    begins=(b"PAR1", b"PARE"),
+    recognise=_recognise,
+    read_schema=_read_schema,
+    statistics=_statistics,
+    index_kinds=True,
+    splittable=True,
+    trino_reader="parquet",
+)

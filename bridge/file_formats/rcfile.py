@@ -1,0 +1,13 @@
+"""RCFile: known by its Hive classes; it is not indexed."""
+
+from bridge.file_formats.file_format import FileFormat, HiveClasses
+
+FORMAT = FileFormat(
+    name="rcfile",
+    spelled="RCFile",
+    hive=HiveClasses(
+        input_formats=("org.apache.hadoop.hive.ql.io.RCFileInputFormat",),
+        output_format="org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
+        serdes=("org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",),
+    ),
+)

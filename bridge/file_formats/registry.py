@@ -1,0 +1,82 @@
+"""File formats by name: a new format is a new file, and edits nothing here.
+
+A module of `bridge.file_formats` that has a ``FORMAT`` is one; other distributions add formats in
+the entry point group ``skipbridge.file_formats``, whose value is the `FileFormat`. See
+CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import entry_points
+
+import bridge.file_formats as package
+from bridge.errors import UnsupportedTable
+from bridge.file_formats.file_format import FileFormat
+from bridge.storage.port import Storage
+
+_log = logging.getLogger(__name__)
+GROUP = "skipbridge.file_formats"
+_HEAD, _TAIL = 512, 64
+
+
+@cache
+def file_formats() -> dict[str, FileFormat]:
+    """All formats that are installed; a name is taken by the first that has it."""
+    found: dict[str, FileFormat] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        name = f"{package.__name__}.{module.name}"
+        known = getattr(importlib.import_module(name), "FORMAT", None)
+        if isinstance(known, FileFormat):
+            found[known.name] = known
+    for entry in entry_points(group=GROUP):
+        try:
+            known = entry.load()
+            found.setdefault(known.name, known)
+        except Exception as error:  # no query fails for a distribution that is broken
+            _log.warning("file format %s of %s cannot be loaded", entry.name, entry.value)
+            _log.debug("it failed", exc_info=error)
+    return found
+
+
+def file_format(name: str) -> FileFormat:
+    """A format by name. Errors: UnsupportedTable: it is not installed."""
+    found = file_formats().get(name)
+    if found is None:
+        raise UnsupportedTable(
+            f"there is no file format {name!r}", f"installed: {', '.join(file_formats())}"
+        )
+    return found
+
+
+def indexed_formats() -> frozenset[str]:
+    """Names of the formats that an index can be built of."""
+    return frozenset(f.name for f in file_formats().values() if f.statistics is not None)
+
+
+def recognise(storage: Storage, uri: str, size: int) -> FileFormat | None:
+    """The format of a whole file by its bytes; None if no format knows it.
+
+    Errors:
+        FileUnreadable, StorageFailure.
+    """
+    ends = [(0, min(_HEAD, size)), (max(0, size - _TAIL), size)]
+    head, tail = storage.read_ranges(uri, ends)
+    for known in file_formats().values():
+        if known.recognise is not None and known.recognise(head, tail):
+            return known
+    return None
+
+
+def spelled(names: Iterable[str]) -> str:
+    """Several formats in one phrase.
+
+    >>> spelled({"orc", "parquet"})
+    'Parquet or ORC'
+    """
+    *others, last = [file_formats()[name].spelled for name in sorted(names, reverse=True)]
+    return f"{', '.join(others)} or {last}" if others else last

@@ -1,0 +1,13 @@
+"""SequenceFile of delimited text: known by its Hive classes; it is not indexed."""
+
+from bridge.file_formats.file_format import FileFormat, HiveClasses
+
+FORMAT = FileFormat(
+    name="sequencefile",
+    spelled="SequenceFile",
+    hive=HiveClasses(
+        input_formats=("org.apache.hadoop.mapred.SequenceFileInputFormat",),
+        output_format="org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+        serdes=("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",),
+    ),
+)
