@@ -1,4 +1,4 @@
-package io.skipbridge.trino.read;
+package io.skipbridge.trino.read.page;
 
 import io.trino.parquet.AbstractParquetDataSource;
 import io.trino.parquet.Column;

@@ -1,0 +1,226 @@
+package io.skipbridge.trino.read.footer;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.trino.parquet.Column;
+import io.trino.parquet.Field;
+import io.trino.parquet.PrimitiveField;
+import io.trino.parquet.predicate.TupleDomainParquetPredicate;
+import io.trino.parquet.reader.ParquetReader;
+import io.trino.spi.TrinoException;
+import io.trino.spi.predicate.Domain;
+import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.type.DecimalType;
+import io.trino.spi.type.Type;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.io.MessageColumnIO;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.joda.time.DateTimeZone;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+import static io.trino.parquet.ParquetTypeUtils.constructField;
+import static io.trino.parquet.ParquetTypeUtils.getColumnIO;
+import static io.trino.parquet.ParquetTypeUtils.lookupColumnByName;
+import static io.trino.spi.type.BigintType.BIGINT;
+
+/**
+ * How a scan reads the files of one schema: the reader's columns, the output channel that each fills, the leaves that they need, and the
+ * predicate on the file's columns.
+ */
+public final class ReadSchema
+{
+    private final FileSchema file;
+    private final TupleDomain<BridgeColumnHandle> predicate;
+    private final DateTimeZone timeZone;
+    private final List<Column> columns = new ArrayList<>();
+    private final int[] columnOfChannel;
+    private final boolean[] unsigned;
+    private final int[] leaves;
+    private final boolean[] filtered;
+    private final List<ColumnDescriptor> descriptors = new ArrayList<>();
+    private final Map<List<String>, ColumnDescriptor> descriptorsByPath = new HashMap<>();
+    private final Map<List<String>, ColumnDescriptor> filteredByPath = new HashMap<>();
+    private final TupleDomain<ColumnDescriptor> parquetDomain;
+    private final TupleDomainParquetPredicate parquetPredicate;
+
+    private ReadSchema(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone, String path)
+    {
+        this.file = file;
+        this.predicate = predicate;
+        this.timeZone = timeZone;
+        this.columnOfChannel = new int[channels.size()];
+        this.unsigned = new boolean[channels.size()];
+        Set<ColumnDescriptor> needed = new LinkedHashSet<>();
+        constructColumns(channels, path, needed);
+
+        Map<ColumnDescriptor, Domain> domains = domains(path);
+        needed.addAll(domains.keySet());
+        this.leaves = needed.stream().mapToInt(file.leaves()::indexOf).sorted().toArray();
+        this.filtered = new boolean[leaves.length];
+        for (int i = 0; i < leaves.length; i++) {
+            ColumnDescriptor descriptor = file.leaves().get(leaves[i]);
+            List<String> name = Arrays.asList(descriptor.getPath());
+            descriptors.add(descriptor);
+            descriptorsByPath.put(name, descriptor);
+            if (domains.containsKey(descriptor)) {
+                filtered[i] = true;
+                filteredByPath.put(name, descriptor);
+            }
+        }
+        this.parquetDomain = TupleDomain.withColumnDomains(domains);
+        this.parquetPredicate = new TupleDomainParquetPredicate(parquetDomain, List.copyOf(domains.keySet()), timeZone);
+    }
+
+    /** @param timeZone in which UTC timestamps are read */
+    static ReadSchema of(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone, String path)
+    {
+        return new ReadSchema(file, channels, predicate, timeZone, path);
+    }
+
+    private void constructColumns(List<BridgeColumnHandle> channels, String path, Set<ColumnDescriptor> needed)
+    {
+        Arrays.fill(columnOfChannel, -1);
+        MessageType requested = new MessageType(
+                file.message().getName(),
+                channels.stream()
+                        .filter(channel -> channel.isData() && file.message().containsField(channel.name()))
+                        .map(channel -> file.message().getType(channel.name()))
+                        .distinct()
+                        .toList());
+        MessageColumnIO columnIo = getColumnIO(file.message(), requested);
+        for (int channel = 0; channel < columnOfChannel.length; channel++) {
+            BridgeColumnHandle handle = channels.get(channel);
+            if (!handle.isData()) {
+                continue;
+            }
+            requireUnambiguous(handle.name(), path);
+            if (!requested.containsField(handle.name())) {
+                continue;
+            }
+            unsigned[channel] = unsigned(requested.getType(handle.name()), handle.type());
+            Optional<Field> field = constructField(unsigned[channel] ? BIGINT : handle.type(), lookupColumnByName(columnIo, handle.name()));
+            if (field.isPresent()) {
+                columnOfChannel[channel] = columns.size();
+                columns.add(new Column(handle.name(), field.get()));
+                for (PrimitiveField primitive : ParquetReader.getPrimitiveFields(List.of(field.get()))) {
+                    needed.add(primitive.getDescriptor());
+                }
+            }
+        }
+    }
+
+    /** Whether an unsigned number of 64 bits is read as a decimal(20,0). Trino's reader returns its bits as a bigint. */
+    private static boolean unsigned(org.apache.parquet.schema.Type stored, Type type)
+    {
+        return type instanceof DecimalType decimal
+                && decimal.getScale() == 0
+                && decimal.getPrecision() >= 20
+                && stored.isPrimitive()
+                && stored.asPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.INT64
+                && stored.getLogicalTypeAnnotation() instanceof IntLogicalTypeAnnotation integer
+                && !integer.isSigned();
+    }
+
+    private Map<ColumnDescriptor, Domain> domains(String path)
+    {
+        Map<ColumnDescriptor, Domain> domains = new HashMap<>();
+        predicate.getDomains().orElse(Map.of()).forEach((handle, domain) -> {
+            if (!handle.isData() || !file.message().containsField(handle.name()) || !file.message().getType(handle.name()).isPrimitive()) {
+                return;
+            }
+            requireUnambiguous(handle.name(), path);
+            ColumnDescriptor descriptor = file.message().getColumnDescription(new String[] {handle.name()});
+            if (StatisticsTrust.usable(domain, descriptor, timeZone)) {
+                domains.put(descriptor, domain);
+            }
+        });
+        return domains;
+    }
+
+    private void requireUnambiguous(String name, String path)
+    {
+        if (file.ambiguous().contains(name)) {
+            throw new TrinoException(
+                    BridgeErrorCode.AMBIGUOUS_COLUMN,
+                    "%s has several columns that spell '%s' differing in case, none exactly so. Rewrite the file with distinct names".formatted(path, name));
+        }
+    }
+
+    public DateTimeZone timeZone()
+    {
+        return timeZone;
+    }
+
+    FileSchema file()
+    {
+        return file;
+    }
+
+    boolean isFor(TupleDomain<BridgeColumnHandle> otherPredicate)
+    {
+        return predicate == otherPredicate || predicate.equals(otherPredicate);
+    }
+
+    public List<Column> columns()
+    {
+        return columns;
+    }
+
+    /** The reader's column for an output channel, or -1 if the file has none. */
+    public int columnOfChannel(int channel)
+    {
+        return columnOfChannel[channel];
+    }
+
+    /** Whether the reader returns an output channel of decimals as the bits of unsigned numbers. */
+    public boolean unsigned(int channel)
+    {
+        return unsigned[channel];
+    }
+
+    /** Ordinals of the leaves to read from a footer, ascending. */
+    int[] leaves()
+    {
+        return leaves;
+    }
+
+    boolean filtered(int leaf)
+    {
+        return filtered[leaf];
+    }
+
+    public ColumnDescriptor descriptor(int leaf)
+    {
+        return descriptors.get(leaf);
+    }
+
+    public Map<List<String>, ColumnDescriptor> descriptorsByPath()
+    {
+        return descriptorsByPath;
+    }
+
+    public Map<List<String>, ColumnDescriptor> filteredByPath()
+    {
+        return filteredByPath;
+    }
+
+    public TupleDomain<ColumnDescriptor> parquetDomain()
+    {
+        return parquetDomain;
+    }
+
+    public TupleDomainParquetPredicate parquetPredicate()
+    {
+        return parquetPredicate;
+    }
+}

@@ -1,0 +1,156 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.footer.Footer;
+import io.skipbridge.trino.read.footer.FooterBytes;
+import io.skipbridge.trino.read.footer.ReadSchema;
+import io.skipbridge.trino.read.storage.ReadableFile;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetDataSourceId;
+import io.trino.spi.Page;
+import io.trino.spi.block.Block;
+import io.trino.spi.block.RunLengthEncodedBlock;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.SourcePage;
+import io.trino.spi.metrics.Metrics;
+
+import java.io.IOException;
+import java.util.Iterator;
+import java.util.List;
+
+/** Reads a scan without data columns. Counts rows from footers, and repeats each file's constants for its rows. */
+final class CountPageSource
+        implements ConnectorPageSource
+{
+    private static final int MAX_POSITIONS = 1 << 20;
+    private static final int FILES_PER_PAGE = 256;
+
+    private final ScanContext scan;
+    private final ConstantColumns constants;
+    private final ReadCounters counters = new ReadCounters();
+    private final Iterator<PlannedFile> files;
+    private final PageJoiner joiner;
+    private PlannedFile file;
+    private long rowsLeft;
+    private long nanos;
+    private boolean finished;
+
+    CountPageSource(ScanContext scan, List<PlannedFile> files)
+    {
+        this.scan = scan;
+        this.constants = new ConstantColumns(scan.channels());
+        this.files = files.iterator();
+        this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
+    }
+
+    @Override
+    public SourcePage getNextSourcePage()
+    {
+        long start = System.nanoTime();
+        try {
+            return scan.channels().isEmpty() ? nextCount() : nextConstants();
+        }
+        catch (IOException | RuntimeException e) {
+            throw ReadFailure.of(e, file == null ? "split" : file.path());
+        }
+        finally {
+            nanos += System.nanoTime() - start;
+        }
+    }
+
+    /** Rows of many files in one page without columns. */
+    private SourcePage nextCount()
+            throws IOException
+    {
+        long rows = 0;
+        for (int i = 0; i < FILES_PER_PAGE && rows < MAX_POSITIONS && (rowsLeft > 0 || nextFile()); i++) {
+            long taken = Math.min(rowsLeft, MAX_POSITIONS - rows);
+            rowsLeft -= taken;
+            rows += taken;
+        }
+        finished = rowsLeft == 0 && !files.hasNext();
+        return rows == 0 ? null : SourcePage.create((int) rows);
+    }
+
+    private SourcePage nextConstants()
+            throws IOException
+    {
+        while (!joiner.isFull() && (rowsLeft > 0 || nextFile())) {
+            if (rowsLeft == 0) {
+                continue;
+            }
+            int taken = (int) Math.min(rowsLeft, PageJoiner.TARGET_POSITIONS);
+            rowsLeft -= taken;
+            Block[] blocks = constants.blocks(file);
+            for (int i = 0; i < blocks.length; i++) {
+                blocks[i] = RunLengthEncodedBlock.create(blocks[i], taken);
+            }
+            joiner.add(blocks, taken);
+        }
+        finished = rowsLeft == 0 && !files.hasNext();
+        if (joiner.isEmpty()) {
+            return null;
+        }
+        Page page = joiner.join();
+        return SourcePage.create(page);
+    }
+
+    private boolean nextFile()
+            throws IOException
+    {
+        while (files.hasNext()) {
+            file = files.next();
+            if (!constants.mayMatch(file, scan.predicate().get())) {
+                counters.skipped++;
+                continue;
+            }
+            ParquetDataSourceId id = new ParquetDataSourceId(file.path());
+            try (ReadableFile opened = scan.files().open(scan.session(), file)) {
+                FooterBytes footerBytes = FooterBytes.read(opened, id);
+                ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
+                Footer footer = Footer.read(footerBytes, schema, id);
+                counters.opened(footerBytes.bytes().length);
+                counters.rowGroups(footer, List.of());
+                rowsLeft = RowGroupSelection.rows(file, footer);
+            }
+            return true;
+        }
+        return false;
+    }
+
+    @Override
+    public long getCompletedBytes()
+    {
+        return counters.bytes;
+    }
+
+    @Override
+    public long getReadTimeNanos()
+    {
+        return nanos;
+    }
+
+    @Override
+    public boolean isFinished()
+    {
+        return finished;
+    }
+
+    @Override
+    public long getMemoryUsage()
+    {
+        return joiner.bytes();
+    }
+
+    @Override
+    public Metrics getMetrics()
+    {
+        return counters.metrics();
+    }
+
+    @Override
+    public void close()
+    {
+        finished = true;
+    }
+}

@@ -1,0 +1,57 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.metadata.AggregatePages;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.read.footer.SchemaCache;
+import io.skipbridge.trino.read.storage.FileOpener;
+import io.skipbridge.trino.split.BridgeSplit;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetReaderOptions;
+import io.trino.spi.connector.ColumnHandle;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.EmptyPageSource;
+import io.trino.spi.predicate.TupleDomain;
+import org.joda.time.DateTimeZone;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/** Makes the page sources of one scan, which share a schema cache. */
+final class PageSources
+{
+    private final FileOpener files;
+    private final ParquetReaderOptions options = ParquetReaderOptions.defaultOptions();
+    private final Map<List<BridgeColumnHandle>, SchemaCache> schemas = new ConcurrentHashMap<>();
+
+    PageSources(FileOpener files)
+    {
+        this.files = files;
+    }
+
+    ConnectorPageSource create(
+            ConnectorSession session,
+            BridgeSplit split,
+            BridgeTableHandle table,
+            List<ColumnHandle> columns,
+            Supplier<TupleDomain<ColumnHandle>> dynamicFilter)
+    {
+        if (table.aggregateRows().isPresent()) {
+            return AggregatePages.source(table.aggregateRows().get(), columns);
+        }
+        DateTimeZone timeZone = DateTimeZone.forID(table.timeZone());
+        List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
+        Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), dynamicFilter);
+        if (predicate.get().isNone()) {
+            return new EmptyPageSource();
+        }
+        ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone)), channels, predicate, options);
+        List<PlannedFile> planned = split.files();
+        return channels.stream().anyMatch(BridgeColumnHandle::isData)
+                ? new BridgePageSource(scan, planned)
+                : new CountPageSource(scan, planned);
+    }
+}

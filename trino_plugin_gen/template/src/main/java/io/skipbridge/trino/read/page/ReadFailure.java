@@ -1,0 +1,43 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.trino.parquet.ParquetCorruptionException;
+import io.trino.spi.TrinoException;
+
+import java.io.IOException;
+import java.util.Locale;
+
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
+
+/** Turns any exception of a reader into an error that names the file. */
+final class ReadFailure
+{
+    private ReadFailure() {}
+
+    static RuntimeException of(Throwable problem, String path)
+    {
+        return switch (problem) {
+            case TrinoException e when e.getErrorCode().equals(NOT_SUPPORTED.toErrorCode()) && e.getMessage().toLowerCase(Locale.ENGLISH).contains("column") ->
+                    new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
+            case TrinoException e -> e;
+            case ParquetCorruptionException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
+            case IOException e when fromDecoder(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
+            case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, reason(e)), e);
+            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e), e);
+            default -> throw (Error) problem;
+        };
+    }
+
+    /** The cause is added, since file systems of object stores tell only there why a read failed. */
+    private static String reason(IOException problem)
+    {
+        Throwable cause = problem.getCause();
+        return cause == null || cause.getMessage() == null ? problem.getMessage() : "%s: %s".formatted(problem.getMessage(), cause.getMessage());
+    }
+
+    /** Trino's decoder of page headers reports damaged bytes as an IOException. */
+    private static boolean fromDecoder(IOException problem)
+    {
+        return problem.getCause() != null && problem.getCause().getClass().getName().contains(".thrift.");
+    }
+}

@@ -1,0 +1,32 @@
+package io.skipbridge.trino.read.storage;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.spi.TrinoException;
+
+import java.io.IOException;
+
+/** Refuses files whose size or time differs from the plan. */
+final class FileVersions
+{
+    private FileVersions() {}
+
+    /** Throws FILE_CHANGED unless size and time are the planned ones. An unknown time, -1, equals any; times are compared in multiples of the grain. */
+    static void check(PlannedFile planned, long size, long modifiedMillis, long timeGrainMillis)
+    {
+        boolean sameTime = planned.modifiedMillis() < 0
+                || modifiedMillis < 0
+                || Math.floorDiv(planned.modifiedMillis(), timeGrainMillis) == Math.floorDiv(modifiedMillis, timeGrainMillis);
+        if (size != planned.size() || !sameTime) {
+            throw new TrinoException(
+                    BridgeErrorCode.FILE_CHANGED,
+                    "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again".formatted(
+                            planned.path(), planned.size(), planned.modifiedMillis(), size, modifiedMillis));
+        }
+    }
+
+    static TrinoException gone(PlannedFile planned, IOException problem)
+    {
+        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again".formatted(planned.path()), problem);
+    }
+}

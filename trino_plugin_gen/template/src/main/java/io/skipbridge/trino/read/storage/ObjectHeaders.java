@@ -1,0 +1,60 @@
+package io.skipbridge.trino.read.storage;
+
+import software.amazon.awssdk.core.interceptor.Context;
+import software.amazon.awssdk.core.interceptor.ExecutionAttributes;
+import software.amazon.awssdk.core.interceptor.ExecutionInterceptor;
+import software.amazon.awssdk.http.SdkHttpResponse;
+import software.amazon.awssdk.services.s3.model.GetObjectRequest;
+import software.amazon.awssdk.utils.DateUtils;
+
+import java.time.DateTimeException;
+import java.util.Optional;
+
+/**
+ * Remembers the headers of each thread's last reply from an object store. They tell whether a file is the planned one without a further request.
+ * The AWS client finds this class by a resource that names it. Without headers, the file's size and time are requested.
+ */
+public final class ObjectHeaders
+        implements ExecutionInterceptor
+{
+    private static final ThreadLocal<Version> LAST = new ThreadLocal<>();
+
+    /** A version of an object; {@code modifiedMillis} is a multiple of a second, as in HTTP headers. */
+    record Version(long size, long modifiedMillis) {}
+
+    static void forget()
+    {
+        LAST.remove();
+    }
+
+    static Optional<Version> last()
+    {
+        return Optional.ofNullable(LAST.get());
+    }
+
+    @Override
+    public void afterTransmission(Context.AfterTransmission context, ExecutionAttributes attributes)
+    {
+        SdkHttpResponse response = context.httpResponse();
+        if (context.request() instanceof GetObjectRequest && response.isSuccessful()) {
+            parse(response.statusCode(), response.firstMatchingHeader("Content-Range"), response.firstMatchingHeader("Content-Length"), response.firstMatchingHeader("Last-Modified"))
+                    .ifPresentOrElse(LAST::set, LAST::remove);
+        }
+    }
+
+    /** Empty if headers are missing or malformed. */
+    static Optional<Version> parse(int status, Optional<String> range, Optional<String> length, Optional<String> modified)
+    {
+        int partial = 206;
+        Optional<String> size = status == partial ? range.map(text -> text.substring(text.indexOf('/') + 1)) : length;
+        if (size.isEmpty() || modified.isEmpty()) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(new Version(Long.parseLong(size.get().strip()), DateUtils.parseRfc822Date(modified.get()).toEpochMilli()));
+        }
+        catch (NumberFormatException | DateTimeException e) {
+            return Optional.empty();
+        }
+    }
+}

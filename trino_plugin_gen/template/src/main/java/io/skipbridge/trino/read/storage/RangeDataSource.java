@@ -1,0 +1,34 @@
+package io.skipbridge.trino.read.storage;
+
+import io.trino.parquet.AbstractParquetDataSource;
+import io.trino.parquet.ParquetDataSourceId;
+import io.trino.parquet.ParquetReaderOptions;
+
+import java.io.IOException;
+
+/** A data source over a large file, of which only the needed ranges are read. */
+public final class RangeDataSource
+        extends AbstractParquetDataSource
+{
+    private final ReadableFile file;
+
+    public RangeDataSource(ParquetDataSourceId id, ReadableFile file, ParquetReaderOptions options)
+    {
+        super(id, file.size(), options);
+        this.file = file;
+    }
+
+    @Override
+    protected void readInternal(long position, byte[] buffer, int offset, int length)
+            throws IOException
+    {
+        file.readFully(position, buffer, offset, length);
+    }
+
+    @Override
+    public void close()
+            throws IOException
+    {
+        file.close();
+    }
+}

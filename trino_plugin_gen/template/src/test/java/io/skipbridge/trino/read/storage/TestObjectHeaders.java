@@ -1,0 +1,30 @@
+package io.skipbridge.trino.read.storage;
+
+import io.skipbridge.trino.read.storage.ObjectHeaders.Version;
+import org.junit.jupiter.api.Test;
+
+import java.util.Optional;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+class TestObjectHeaders
+{
+    private static final Optional<String> TIME = Optional.of("Sun, 06 Nov 1994 08:49:37 GMT");
+    private static final long MILLIS = 784_111_777_000L;
+
+    @Test
+    void readsPartialAndWholeAnswers()
+    {
+        assertEquals(Optional.of(new Version(1_000, MILLIS)), ObjectHeaders.parse(206, Optional.of("bytes 0-9/1000"), Optional.of("10"), TIME));
+        assertEquals(Optional.of(new Version(10, MILLIS)), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), TIME));
+    }
+
+    @Test
+    void tellsNothingOfWhatItCannotRead()
+    {
+        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.of("bytes 0-9/*"), Optional.of("10"), TIME));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.empty(), Optional.of("10"), TIME));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.empty()));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.of("yesterday")));
+    }
+}
