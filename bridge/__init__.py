@@ -1,5 +1,61 @@
-"""skipbridge: file-level data skipping for tables on object storage, shared by Spark, Trino and
-Hive.
+"""skipbridge: file-level data skipping for tables on object storage, for Spark, Trino and Hive.
+
+The names of ``__all__`` are the public API; `docs/reference/python-api.md` describes them. All
+other modules of this package are private: they change without notice.
+
+A session opens tables, a table is scanned, and a scan reads only the files that may hold a row:
+
+>>> import bridge
+>>> with bridge.connect() as session:  # doctest: +SKIP
+...     flights = session.table("./warehouse/flights")
+...     flights.index.build()
+...     flights.scan("dep_delay > 60", columns=["carrier"]).to_arrow()
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bridge.api.index import IndexBuild, TableIndex
+    from bridge.api.scan import Scan
+    from bridge.api.session import Session, connect
+    from bridge.api.table import Table
+    from bridge.errors import BridgeError
+    from bridge.planner.report import PruneReport
+
 __version__ = "0.1.0"
+__all__ = [
+    "BridgeError",
+    "IndexBuild",
+    "PruneReport",
+    "Scan",
+    "Session",
+    "Table",
+    "TableIndex",
+    "__version__",
+    "connect",
+]
+_PLACES = {
+    "BridgeError": "bridge.errors",
+    "IndexBuild": "bridge.api.index",
+    "PruneReport": "bridge.planner.report",
+    "Scan": "bridge.api.scan",
+    "Session": "bridge.api.session",
+    "Table": "bridge.api.table",
+    "TableIndex": "bridge.api.index",
+    "connect": "bridge.api.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used: ``import bridge`` itself imports nothing."""
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -261,12 +261,18 @@ def cache_dir() -> Path:
     return Path(os.environ.get("SKIPBRIDGE_CACHE") or user_cache_dir("skipbridge"))
 
 
-def load(flags: Mapping[str, str | None] | None = None, file: Path | None = None) -> Config:
+def load(
+    flags: Mapping[str, str | None] | None = None,
+    file: Path | None = None,
+    *,
+    origin: str = "flag",
+) -> Config:
     """Reads all settings.
 
     Args:
         flags: values given on the command line by key; None where not given.
         file: a TOML file that must exist; without it, `config_file` is read if there.
+        origin: where ``flags`` come from, as messages say it.
 
     Errors:
         InvalidConfiguration: unknown key, wrong value, unreadable file.
@@ -284,7 +290,7 @@ def load(flags: Mapping[str, str | None] | None = None, file: Path | None = None
     for key, value in (flags or {}).items():
         if value is not None:
             _option(key, "the command line")
-            settings[key] = Setting(value, "flag")
+            settings[key] = Setting(value, origin)
     config = Config(settings)
     config.check()
     return config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.config import Config
 from bridge.errors import (
@@ -27,6 +27,9 @@ from bridge.jobs.compose import index_store, resolve, storage_of, storage_option
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, Partition, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
@@ -55,6 +58,7 @@ def index_table(
     local: bool = False,
     full: bool = False,
     asked: Asked = NOTHING_NEW,
+    spark: SparkSession | None = None,
     progress: Progress,
     say: Say,
     check: bool = True,
@@ -66,6 +70,7 @@ def index_table(
         local: threads of this process instead of Spark.
         full: read every file again.
         asked: indexes to add or drop; the table's properties ask for others.
+        spark: a session of the caller's, which stays open; wins over ``local``.
         check: reads the whole index first, to build a damaged one anew.
 
     Errors:
@@ -83,7 +88,7 @@ def index_table(
         broken = None if full or not check else _damage(store)
         if broken is not None:
             say(f"the index is damaged and is built anew: {broken}")
-        with _collector(config, storage, local) as collector:
+        with _collector(config, storage, local, spark) as collector:
             report = build_index(
                 found,
                 partitions,
@@ -146,14 +151,19 @@ def _damage(store: IndexStore) -> str | None:
 
 
 @contextmanager
-def _collector(config: Config, storage: Storage, local: bool) -> Iterator[Collector]:
-    if local:
+def _collector(
+    config: Config, storage: Storage, local: bool, spark: SparkSession | None
+) -> Iterator[Collector]:
+    if spark is None and local:
         yield ThreadCollector(storage)
         return
     # PySpark is an extra: only those who build with Spark need it.
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
+    if spark is not None:
+        yield SparkCollector(spark, storage_options(config))
+        return
     with filter_spark_log():
         session = open_session(name="skipbridge index build")
     try:

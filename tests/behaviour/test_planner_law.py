@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class World:
     Attributes:
         rows: by partition and URI, one variant for each reading of the keys.
         mixed: its files are not all as the table says, see `arrow_table`.
+        keys: what a directory may say of the key p, with all that engines make of it.
     """
 
     case: Case
@@ -61,15 +63,18 @@ class World:
     data: Table
     rows: dict[tuple[str, str], list[Row]]
     mixed: bool
+    keys: Mapping[str | None, tuple[Value | None, ...]]
 
     @classmethod
-    def make(cls, case: Case, root: Path) -> World:
+    def make(
+        cls, case: Case, root: Path, keys: Mapping[str | None, tuple[Value | None, ...]] = KEYS
+    ) -> World:
         rng = case.rng()
         mixed = rng.random() < 0.5
         data = table(rng, case.types, FILES, alike=mixed)
         columns = tuple(Column(c.name, c.type) for c in data.columns)
         lake = Lake(root, columns, (Column("p", INTEGER), Column("q", STRING)))
-        texts, numbers = rng.sample(TEXTS, 2), rng.sample(list(KEYS), 3)
+        texts, numbers = rng.sample(TEXTS, 2), rng.sample(list(keys), 3)
         lake.partition_values = [(p, q) for p in numbers for q in texts]
         lake.recursive = rng.random() < 0.3
         for values in lake.partition_values[1:]:
@@ -79,7 +84,7 @@ class World:
             )
         for values in lake.partition_values:  # without files too: one that is absent is an error
             lake.directory(values).mkdir(parents=True, exist_ok=True)
-        world = cls(case, rng, lake, data, {}, mixed)
+        world = cls(case, rng, lake, data, {}, mixed, keys)
         for i in range(FILES):
             world.write(rng.choice(lake.partition_values), f"f{i}.parquet", data.files[i])
         data.paths.update(
@@ -112,7 +117,9 @@ class World:
                 ("$file_size",): found.st_size,
                 ("$file_modified_time",): found.st_mtime_ns // 1_000_000 * 1000,
             }
-            self.rows[partition, uri] = [{**r, **hidden, ("p",): k} for r in rows for k in KEYS[p]]
+            self.rows[partition, uri] = [
+                {**r, **hidden, ("p",): k} for r in rows for k in self.keys[p]
+            ]
 
     def remove(self, uri: str) -> None:
         Path(uri.removeprefix("file://")).unlink()

@@ -1,0 +1,195 @@
+"""The index of one table: build, refresh, describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bridge.api.html import page
+from bridge.errors import InvalidRequest
+from bridge.index.kinds.request import from_options
+from bridge.index.registry import kinds as known_kinds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from bridge.api.session import Session
+    from bridge.index.kinds.request import Asked
+    from bridge.report.effectiveness import Effectiveness
+
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+Nan = Literal["footer", "scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """What a build, a refresh or an addition did.
+
+    Attributes:
+        generation: the one that describes the table now.
+        committed: whether this call made it; False where nothing had changed.
+        files: files of the table, or those that were added.
+        read: files that were read.
+        removed: entries that vanished or were replaced.
+        failed: ``file`` and ``reason`` of those that could not be read: every query reads them.
+        bytes_written: to storage.
+        seconds: it took.
+    """
+
+    table: str
+    generation: int
+    committed: bool
+    files: int
+    read: int
+    removed: int
+    failed: list[dict[str, str]]
+    bytes_written: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as ``skipbridge index build --output json`` prints them."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(k, len(v) if isinstance(v, list) else v) for k, v in self.to_dict().items()]
+        return page(f"index of {self.table}", rows[1:])
+
+
+class TableIndex:
+    """The index of a table; made by `Table.index`. There need be none yet."""
+
+    def __init__(self, session: Session, table: str) -> None:
+        self._session = session
+        self._table = table
+
+    def build(
+        self,
+        *,
+        nan: Nan = "footer",
+        full: bool = False,
+        spark: SparkSession | None = None,
+        modes: Mapping[str, str] | None = None,
+        without: Sequence[str] = (),
+        progress: Progress | None = None,
+        say: Say | None = None,
+        **kinds: str | Sequence[str],
+    ) -> IndexBuild:
+        """Indexes new and changed files, forgets vanished ones, and commits one new generation.
+
+        Args:
+            nan: ``scan`` also reads float columns, to count NaN: > and <> on them can then prune.
+            full: reads every file again.
+            spark: reads files on this session; None reads them with threads of this process.
+            modes: how much min/max keeps, by column or ``*``: ``none``, ``counts``,
+                ``truncate(16)`` or ``full``.
+            without: indexes to drop, as `show` spells them.
+            progress: called with files read and files to read.
+            say: called with what a person should know, such as files that could not be read.
+            kinds: indexes beside min/max, each with its columns: ``bloom="tailnum:fpp=0.001"``,
+                ``values=["carrier", "dest"]``. They are kept up to date from then on.
+
+        Errors:
+            ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
+            InvalidRequest: there is no such kind.
+            TableNotFound, UnsupportedTable, IndexConflict, StorageFull and their like.
+        """
+        asked = _asked(kinds, modes or {}, without)
+        return self._index(asked, nan=nan, full=full, spark=spark, progress=progress, say=say)
+
+    def refresh(
+        self,
+        *,
+        nan: Nan = "footer",
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+        say: Say | None = None,
+    ) -> IndexBuild:
+        """Indexes new and changed files and forgets vanished ones; settings stay as they are.
+
+        Args and errors: as `build`.
+        """
+        asked = _asked({}, {}, ())
+        return self._index(asked, nan=nan, spark=spark, progress=progress, say=say)
+
+    def report(self, log: str | Path | None = None) -> Effectiveness:
+        """How much the index helps, by column, and what would make it help more.
+
+        Args:
+            log: of predicates; None takes the one of the settings, if planners keep one.
+
+        Errors:
+            GenerationNotFound: there is no index.
+            IndexCorrupt, StorageFailure: it cannot be read.
+        """
+        from bridge.jobs.index_report import report_index
+
+        return report_index(self._session._config, self._table, None if log is None else Path(log))
+
+    def show(self) -> dict[str, Any]:
+        """The newest generation: its number, files, indexes, bytes and age in seconds.
+
+        Errors: as `report`.
+        """
+        from bridge.jobs.index_table import describe_index
+
+        return describe_index(self._session._config, self._table)
+
+    def failed(self) -> list[dict[str, Any]]:
+        """``file`` and ``reason`` of the files that could not be read when they were indexed.
+
+        Errors: as `report`.
+        """
+        from bridge.jobs.index_table import failed_files
+
+        return failed_files(self._session._config, self._table)
+
+    def __repr__(self) -> str:
+        return f"<bridge.TableIndex of {self._table!r}>"
+
+    def _index(
+        self,
+        asked: Asked,
+        *,
+        nan: Nan,
+        full: bool = False,
+        local: bool = True,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+        say: Say | None = None,
+        check: bool = True,
+    ) -> IndexBuild:
+        from bridge.jobs.index_table import index_table
+
+        made = index_table(
+            self._session._config,
+            self._table,
+            nan=nan,
+            local=local,
+            full=full,
+            asked=asked,
+            spark=spark,
+            progress=progress or _nobody,
+            say=say or _nobody,
+            check=check,
+        )
+        self._session._renew(self._table)
+        return IndexBuild(**made)
+
+
+def _nobody(*_: object) -> None:
+    """Whom nothing is told."""
+
+
+def _asked(
+    kinds: Mapping[str, str | Sequence[str]], modes: Mapping[str, str], without: Sequence[str]
+) -> Asked:
+    there = {kind.name for kind in known_kinds().values()}
+    for name in kinds:
+        if name not in there:
+            raise InvalidRequest(f"no index kind {name!r}", f"one of {', '.join(sorted(there))}")
+    given = {n: (v,) if isinstance(v, str) else tuple(v) for n, v in kinds.items()}
+    spelled = tuple(f"{column}={mode}" for column, mode in modes.items())
+    return from_options(given, spelled, tuple(without))

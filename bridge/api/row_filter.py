@@ -1,0 +1,422 @@
+"""A whole WHERE clause applied to rows, as the engine that is named reads it.
+
+The law: a row passes if and only if the predicate is true of it there. A comparison whose binding
+is exact is computed by Arrow over all rows; what two engines compute differently (floating numbers
+that round, CHAR) is computed in the named engine's way; what cannot be computed so is an error,
+never a row too many or too few.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.api.arrow_types import arrow_scalar, arrow_type
+from bridge.errors import InvalidPredicate
+from bridge.expression.bind import Scope, bind_in
+from bridge.expression.evaluate import Oracle, Rounding
+from bridge.expression.fold import is_exact
+from bridge.expression.function_catalog import FUNCTIONS, agreed, columns_of
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundAnd,
+    BoundCall,
+    BoundExpression,
+    BoundFalse,
+    BoundOr,
+    BoundPredicate,
+    BoundReference,
+    Call,
+    Expression,
+    Literal,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Reference,
+    Unknown,
+    spelled,
+)
+from bridge.expression.rewrite import normalise
+from bridge.expression.text import brief
+from bridge.expression.unwrap import unwrap
+from bridge.types import HIVE, SPARK, STRING, TRINO, Field, Kind, NanOrder, Semantics, Type
+
+Mask = npt.NDArray[np.bool_]
+Columns = Mapping[str, pa.Array]
+Node = Callable[[Columns, int], Mask]
+SEMANTICS: dict[str, Semantics] = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
+_DAY = 86_400_000_000
+_REMEDY = "leave this part out, and filter what the scan returns"
+_ARROW: dict[Op, Any] = {
+    Op.EQ: pc.equal,
+    Op.NE: pc.not_equal,
+    Op.LT: pc.less,
+    Op.LE: pc.less_equal,
+    Op.GT: pc.greater,
+    Op.GE: pc.greater_equal,
+}
+_DUMMY: dict[Kind, Any] = {Kind.BOOLEAN: False, Kind.FLOAT: 0.0, Kind.DOUBLE: 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """One predicate over one table.
+
+    Attributes:
+        columns: top-level columns that it looks at, as the table spells them.
+    """
+
+    columns: tuple[str, ...]
+    _node: Node
+
+    def mask(self, columns: Columns, rows: int) -> Mask:
+        """Which rows pass.
+
+        Args:
+            columns: at least those of `columns`, in the Arrow form of the table's types.
+
+        Errors:
+            InvalidPredicate: a function is of a value about which engines disagree.
+        """
+        return self._node(columns, rows)
+
+
+def row_filter(expression: Expression, fields: Sequence[Field], engine: str) -> RowFilter:
+    """Compiles a predicate.
+
+    Args:
+        fields: all columns of the table, partition keys and hidden columns among them.
+        engine: one of `SEMANTICS`.
+
+    Errors:
+        ColumnNotFound, AmbiguousColumn.
+        InvalidPredicate: a part of it cannot be computed here, by name.
+    """
+    return _Compiler(fields, engine).compile(expression)
+
+
+class _Compiler:
+    def __init__(self, fields: Sequence[Field], engine: str) -> None:
+        self._scope = Scope(fields, (), case_sensitive=False)
+        self._engine, self._semantics = engine, SEMANTICS[engine]
+        self._columns: dict[str, None] = {}
+
+    def compile(self, expression: Expression) -> RowFilter:
+        _refuse_unknown(expression)
+        ranges = unwrap(expression, lambda column: self._scope.resolve(column).type)
+        node = self._node(normalise(ranges, self._semantics))
+        return RowFilter(tuple(self._columns), node)
+
+    def _node(self, expression: Expression) -> Node:
+        match expression:
+            case And(children):
+                return _all([self._node(c) for c in children])
+            case Or(children):
+                return _any([self._node(c) for c in children])
+            case AlwaysTrue():
+                return _constant(True)
+            case AlwaysFalse():
+                return _constant(False)
+        assert isinstance(expression, Predicate), expression
+        return self._leaf(expression)
+
+    def _leaf(self, predicate: Predicate) -> Node:
+        if not isinstance(predicate.reference, Call):
+            column = self._scope.resolve(predicate.reference)
+            if column.type.kind is Kind.CHAR:
+                return self._char(predicate, column)
+        bound = bind_in(self._scope, predicate, self._semantics, strict=True)
+        if is_exact(bound):
+            return self._bound(bound)
+        if isinstance(predicate.reference, Call):
+            raise InvalidPredicate(f"{brief(predicate)} cannot be computed here", _REMEDY)
+        return self._row_by_row(predicate)
+
+    def _bound(self, bound: BoundExpression) -> Node:
+        match bound:
+            case BoundAnd(children):
+                return _all([self._bound(c) for c in children])
+            case BoundOr(children):
+                return _any([self._bound(c) for c in children])
+            case BoundPredicate():
+                values = self._values(bound.reference)
+                return lambda columns, _: _compare(bound, values(columns), self._semantics)
+            case BoundFalse():
+                return _constant(False)
+        return _constant(True)
+
+    def _values(self, reference: BoundReference) -> Callable[[Columns], pa.Array]:
+        for column in columns_of(reference):
+            self._columns[column.path[0]] = None
+        if isinstance(reference, BoundCall):
+            return lambda columns: _called(reference, columns)
+        return lambda columns: _at(columns, reference.path)
+
+    def _char(self, predicate: Predicate, column: BoundReference) -> Node:
+        """Rule 11: Trino and Spark compare padded texts, Hive those without trailing spaces."""
+        texts = [v for v in predicate.literals if isinstance(v.value, bytes)]
+        if any(v.value is not None and not v.type.is_text for v in predicate.literals):
+            raise InvalidPredicate(
+                f"{spelled(column)} is {column.type}: {brief(predicate)}",
+                "write the value in 'single quotes'",
+            )
+        self._columns[column.path[0]] = None
+        prefix = predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH)
+        width = max([column.type.length, *(len(_decoded(v)) for v in texts)])
+        hive = self._engine == "hive"
+
+        def text_of(literal: Literal) -> Literal:
+            if literal.value is None or prefix:
+                return Literal(literal.value, STRING)
+            text = _decoded(literal).rstrip(" ")
+            return Literal((text if hive else text.ljust(width)).encode(), STRING)
+
+        renamed = Reference(("c",))
+        plain = Predicate(predicate.op, renamed, tuple(text_of(v) for v in predicate.literals))
+        scope = Scope([Field("c", STRING)], (), case_sensitive=False)
+        bound = bind_in(scope, plain, self._semantics, strict=True)
+
+        def node(columns: Columns, rows: int) -> Mask:
+            values = _at(columns, column.path)
+            values = pc.utf8_rtrim(values, " ") if hive else pc.utf8_rpad(values, width, " ")
+            return compiled({"c": values}, rows)
+
+        inner = _Compiler([Field("c", STRING)], self._engine)
+        compiled = inner._bound(bound)
+        return node
+
+    def _row_by_row(self, predicate: Predicate) -> Node:
+        """What Arrow does not compute as the engine does; exact, one row after another."""
+        column = self._scope.resolve(predicate.reference)
+        types = {predicate.reference.path: column.type}
+        oracles = [
+            (
+                Oracle(self._semantics, types, rounding(self._engine, column.type, literal.type)),
+                literal,
+            )
+            for literal in predicate.literals
+        ]
+        # NOT IN is true where every comparison is, IN where one is: each rounds in its own way.
+        single = {Op.IN: Op.EQ, Op.NOT_IN: Op.NE}.get(predicate.op, predicate.op)
+        combine = all if predicate.op is Op.NOT_IN else any
+
+        def passes(value: Any) -> bool:
+            row = {predicate.reference.path: value}
+            return combine(
+                oracle.truth(Predicate(single, predicate.reference, (literal,)), row) is True
+                for oracle, literal in oracles
+            )
+
+        if arrow_type(column.type) is None or column.type.is_nested:
+            raise InvalidPredicate(f"{spelled(column)} is {column.type}: not compared", _REMEDY)
+        passes(_DUMMY.get(column.type.kind, b"" if column.type.is_bytes else 0))  # may refuse
+        self._columns[column.path[0]] = None
+
+        def node(columns: Columns, rows: int) -> Mask:
+            values = canonical(_at(columns, column.path), column.type)
+            return np.fromiter((passes(v) for v in values), np.bool_, rows)
+
+        return node
+
+
+def rounding(engine: str, column: Type, literal: Type) -> Rounding:
+    """In which floating type an engine compares an exact number with a floating one.
+
+    Trino takes the floating side's type, Hive and Spark a double wherever a decimal is compared. A
+    literal that is a double makes all of them compare doubles.
+    """
+    exact_decimal = Kind.DECIMAL in (column.kind, literal.kind)
+    if literal.kind is Kind.DOUBLE or (engine != "trino" and exact_decimal):
+        return Rounding.DOUBLE
+    return Rounding.SINGLE
+
+
+def canonical(array: pa.Array, type: Type) -> list[Any]:
+    """The canonical values of a column (`bridge.types`); None is NULL."""
+    if type.is_bytes:
+        return list(array.cast(pa.binary()).to_pylist())
+    if type.kind is Kind.DECIMAL:
+        found = array.to_pylist()
+        return [None if v is None else int(v.scaleb(type.scale, _CONTEXT)) for v in found]
+    if type.is_floating or type.kind is Kind.BOOLEAN:
+        return list(array.to_pylist())
+    return list(_numbers(array).to_pylist())
+
+
+_CONTEXT = decimal.Context(prec=76)
+
+
+def _refuse_unknown(expression: Expression) -> None:
+    """Errors: InvalidPredicate: a part of the predicate could not be translated."""
+    match expression:
+        case And(children) | Or(children):
+            for child in children:
+                _refuse_unknown(child)
+        case Not(child):
+            _refuse_unknown(child)
+        case Unknown(text):
+            raise InvalidPredicate(f"{text} cannot be computed here", _REMEDY)
+
+
+def _decoded(literal: Literal) -> str:
+    assert isinstance(literal.value, bytes)
+    return literal.value.decode("utf-8", "replace")
+
+
+def _constant(value: bool) -> Node:
+    return lambda columns, rows: np.full(rows, value, np.bool_)
+
+
+def _all(nodes: Sequence[Node]) -> Node:
+    def node(columns: Columns, rows: int) -> Mask:
+        found = nodes[0](columns, rows)
+        for each in nodes[1:]:
+            if not found.any():
+                break
+            found = found & each(columns, rows)
+        return found
+
+    return node
+
+
+def _any(nodes: Sequence[Node]) -> Node:
+    def node(columns: Columns, rows: int) -> Mask:
+        found = nodes[0](columns, rows)
+        for each in nodes[1:]:
+            if found.all():
+                break
+            found = found | each(columns, rows)
+        return found
+
+    return node
+
+
+def _at(columns: Columns, path: tuple[str, ...]) -> pa.Array:
+    values = columns[path[0]]
+    for name in path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    return values
+
+
+def _numbers(array: pa.Array) -> pa.Array:
+    """Whole numbers, dates and times as int64."""
+    if pa.types.is_date32(array.type):
+        array = array.cast(pa.int32())
+    return array.cast(pa.int64())
+
+
+def _mask(found: pa.Array) -> Mask:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _compare(predicate: BoundPredicate, values: pa.Array, semantics: Semantics) -> Mask:
+    op, type = predicate.op, predicate.reference.type
+    match op:
+        case Op.IS_NULL:
+            return _mask(values.is_null())
+        case Op.IS_NOT_NULL:
+            return _mask(values.is_valid())
+        case Op.IS_NAN:
+            return _mask(pc.is_nan(values))
+        case Op.IS_NOT_NAN:
+            return _mask(pc.invert(pc.is_nan(values)))
+    if type.is_bytes:
+        return _compare_bytes(op, values.cast(pa.binary()), predicate.values)
+    if type.is_floating or type.kind is Kind.DECIMAL:
+        found = _compare_scalars(op, values, [arrow_scalar(v, type) for v in predicate.values])
+        if op in (Op.GT, Op.GE) and type.is_floating and semantics.nan is NanOrder.LARGEST:
+            found |= _mask(pc.is_nan(values))
+        return found
+    return _compare_numbers(op, _numbers(values), predicate.values)
+
+
+def _compare_bytes(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
+    if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+        found = pc.starts_with(values, given[0])
+        return _mask(found if op is Op.STARTS_WITH else pc.invert(found))
+    return _compare_set(op, values, pa.array(given, pa.binary()))
+
+
+def _compare_numbers(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
+    return _compare_set(op, values, pa.array([int(v) for v in given], pa.int64()))
+
+
+def _compare_set(op: Op, values: pa.Array, given: pa.Array) -> Mask:
+    if op in (Op.IN, Op.NOT_IN):
+        inside = np.asarray(pc.is_in(values, given).to_numpy(zero_copy_only=False), np.bool_)
+        return inside if op is Op.IN else ~inside & _mask(values.is_valid())
+    return _mask(_ARROW[op](values, given[0]))
+
+
+def _compare_scalars(op: Op, values: pa.Array, given: Sequence[Any]) -> Mask:
+    """One after another: equality of values and not of bits, as -0.0 has it."""
+    if op in (Op.IN, Op.NOT_IN):
+        equal = np.zeros(len(values), np.bool_)
+        for each in given:
+            equal |= _mask(pc.equal(values, each))
+        return equal if op is Op.IN else ~equal & _mask(values.is_valid())
+    return _mask(_ARROW[op](values, given[0]))
+
+
+def _called(call: BoundCall, columns: Columns) -> pa.Array:
+    """A function's values, in the Arrow form of its type.
+
+    Errors:
+        InvalidPredicate: engines disagree about it for some value.
+    """
+    inner = call.arguments[0]
+    if not isinstance(inner, BoundReference):
+        raise InvalidPredicate(f"{spelled(call)} cannot be computed here", _REMEDY)
+    values = _called(inner, columns) if isinstance(inner, BoundCall) else _at(columns, inner.path)
+    function = FUNCTIONS[call.function]
+    constants = [a.value for a in call.arguments if isinstance(a, Literal)]
+    if function.apply is None:
+        raise InvalidPredicate(f"{spelled(call)} cannot be computed here", _REMEDY)
+    if inner.type.is_text:
+        known = values.drop_null()
+        found = function.apply(known.cast(pa.large_string()), constants)
+        if found is None:
+            raise _disagree(call)
+        place = np.cumsum(values.is_valid().to_numpy(zero_copy_only=False)) - 1
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        spread = found.take(pa.array(np.where(valid, place, 0), mask=~valid))
+        return spread.cast(arrow_type(call.type))
+    whole = _numbers(values)
+    null = whole.is_null().to_numpy(zero_copy_only=False)
+    numbers = whole.drop_null().to_numpy()
+    days = inner.type.kind is Kind.DATE
+    if days and len(numbers) and np.abs(numbers).max() > 10**7:
+        raise _disagree(call)
+    given = numbers * _DAY if days else numbers
+    if not agreed(function.dates, given):
+        raise _disagree(call)
+    applied = function.apply(given, constants)
+    limit = {Kind.TINYINT: 2**7, Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31}.get(
+        inner.type.kind, 2**62
+    )
+    if applied is None or (not function.dates and len(applied) and np.abs(applied).max() >= limit):
+        raise _disagree(call)
+    if call.type.kind is Kind.DATE:
+        applied = applied // _DAY
+    spread_numbers = np.zeros(len(null), np.int64)
+    spread_numbers[~null] = applied
+    result = pa.array(spread_numbers, mask=null)
+    if call.type.kind is Kind.DATE:
+        return result.cast(pa.int32()).cast(pa.date32())
+    return result.cast(arrow_type(call.type))
+
+
+def _disagree(call: BoundCall) -> InvalidPredicate:
+    return InvalidPredicate(
+        f"engines compute {spelled(call)} differently for some value of the table", _REMEDY
+    )

@@ -1,0 +1,337 @@
+"""A scan: the files that may hold a row, and the rows of them that satisfy the condition."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from bridge.api.arrow_types import arrow_scalar, arrow_type
+from bridge.api.file_reader import BATCH_ROWS, DataFile, read_file
+from bridge.api.html import page
+from bridge.api.parallel import in_order
+from bridge.api.planning import OpenScan, PlannedFiles, explained
+from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
+from bridge.api.scan_request import Asked
+from bridge.errors import EnvironmentMissing, FileCorrupt, InvalidRequest, UnsupportedType
+from bridge.expression.bind import Scope
+from bridge.expression.format import format
+from bridge.expression.nodes import Reference
+from bridge.jobs.compose import split_settings
+from bridge.planner.files import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
+from bridge.planner.partitions import PARTITION_COLUMN
+from bridge.planner.report import PruneReport
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Column, Partition
+from bridge.table.model import Table as Definition
+from bridge.table.partition import UnparsableValue, typed_values
+from bridge.types import Field
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+
+    from bridge.api.session import Session
+    from bridge.planner.planner import Planner
+
+_THREADS = 8
+_FILES = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("modified", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
+
+
+class Scan:
+    """One scan of one table; made by `Table.scan`.
+
+    Every method plans anew: two calls see the table as it is at each of them.
+    """
+
+    def __init__(self, session: Session, table: str, asked: Asked) -> None:
+        self._session = session
+        self._table = table
+        self._asked = asked
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that it returns. Errors: ColumnNotFound, InvalidRequest."""
+        return output_schema(self._session._definition(self._table), self._asked.columns)
+
+    def explain(self) -> PruneReport:
+        """Which files it reads and why: what each stage of planning was given and kept.
+
+        No data is read. ``to_dict()`` gives plain values, a notebook shows a table.
+
+        Errors:
+            ColumnNotFound, MetastoreUnavailable, StorageFailure and their like.
+        """
+        planner, request = self._request()
+        return explained(planner, request, split_settings(self._session._config))
+
+    def files(self) -> pa.Table:
+        """The files that may hold a row: ``path``, ``size``, ``modified``, and for a partitioned
+        table a struct ``partition`` of the keys' values.
+
+        Errors: as `explain`.
+        """
+        scan = self._open()
+        keys = scan.table.partition_keys
+        schema = _FILES
+        if keys:
+            shape = [pa.field(k.name, arrow_type(k.type)) for k in keys]
+            schema = schema.append(pa.field("partition", pa.struct(shape)))
+        parts = []
+        for batch in scan.batches():
+            columns = [
+                batch.files.paths.cast(pa.string()),
+                pa.array(batch.files.sizes),
+                pa.array(batch.files.modified).cast(_FILES.field("modified").type),
+            ]
+            if keys:
+                values = [self._key_values(scan.table, p) for p in batch.partitions]
+                rows = [{k.name: v[k.name] for k in keys} for v in values]
+                known = pa.array(rows, schema.field("partition").type)
+                columns.append(known.take(pa.array(batch.files.partition)))
+            parts.append(pa.table(columns, schema=schema))
+        return pa.concat_tables([schema.empty_table(), *parts])
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches, in bounded memory.
+
+        Files are read by several threads, a few batches ahead of the caller. The order of rows is
+        that of the files' paths within a partition. Close the reader to stop early.
+
+        Errors:
+            InvalidPredicate: a part of the condition cannot be computed here.
+            ColumnNotFound, and while it is read FileCorrupt, FileUnreadable, SchemaConflict,
+            StorageFailure: never a part of the rows without an error.
+        """
+        asked = self._asked
+        scan = self._open(asked.limit)
+        schema = output_schema(scan.table, asked.columns)
+        fields = [*scan.table.schema, *HIDDEN_COLUMNS]
+        keep = row_filter(asked.expression, fields, asked.semantics)
+        batches = self._rows(scan, schema, keep)
+        if asked.limit is not None:
+            batches = _limited(batches, asked.limit)
+        return pa.RecordBatchReader.from_batches(schema, _joined(batches, schema))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table. Errors: as `to_reader`."""
+        with self.to_reader() as reader:
+            return reader.read_all()
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """The rows as a pandas frame.
+
+        Args:
+            options: of `pyarrow.Table.to_pandas`.
+
+        Errors:
+            EnvironmentMissing: pandas is not installed.
+            as `to_reader`.
+        """
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise EnvironmentMissing("pandas is not installed", "pip install pandas") from error
+        return self.to_arrow().to_pandas(**options)
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> Any:
+        """The rows as a relation of DuckDB, which SQL and its methods take further.
+
+        Args:
+            connection: None takes DuckDB's default one.
+
+        Errors:
+            EnvironmentMissing: duckdb is not installed.
+            as `to_reader`.
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise EnvironmentMissing("duckdb is not installed", "pip install duckdb") from error
+        return duckdb.from_arrow(
+            self.to_arrow(), connection=connection or duckdb.default_connection()
+        )
+
+    def __repr__(self) -> str:
+        return f"<bridge.Scan of {self._table!r} where {self._where()}>"
+
+    def _repr_html_(self) -> str:
+        asked = self._asked
+        rows = [
+            ("where", self._where()),
+            ("columns", ", ".join(asked.columns) if asked.columns is not None else "all"),
+            ("limit", "none" if asked.limit is None else asked.limit),
+            ("semantics", asked.semantics),
+        ]
+        return page(f"scan of {self._table}", rows)
+
+    def _where(self) -> str:
+        return format(self._asked.expression)
+
+    def _open(self, limit: int | None = None) -> OpenScan:
+        return OpenScan(*self._request(limit))
+
+    def _request(self, limit: int | None = None) -> tuple[Planner, ScanRequest]:
+        asked = self._asked
+        planner, name = self._session._planner(self._table)
+        request = ScanRequest(
+            table=name,
+            predicate=asked.expression,
+            dropped=asked.dropped,
+            semantics=SEMANTICS[asked.semantics],
+            absent_is_empty=asked.semantics != "trino",
+            engine=asked.semantics,
+            pruning=asked.pruning,
+            strict=asked.strict,
+            freshness=self._session._freshness(self._table, asked.freshness),
+            generation=asked.generation,
+            limit=limit,
+        )
+        return planner, request
+
+    def _rows(self, scan: OpenScan, schema: pa.Schema, keep: RowFilter) -> Iterator[pa.RecordBatch]:
+        definition = scan.table
+        wanted = {*schema.names, *keep.columns}
+        columns = [c for c in definition.columns if c.name in wanted]
+
+        def read(task: tuple[DataFile, Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+            file, constants = task
+            parts = read_file(
+                self._session._storage,
+                file,
+                definition.format,
+                columns,
+                definition.columns,
+                self._asked.semantics,
+            )
+            for found, rows in parts:
+                known = {n: pa.repeat(s, rows) for n, s in constants.items() if n in wanted}
+                known.update(found)
+                mask = keep.mask(known, rows)
+                if not mask.any():
+                    continue
+                every = bool(mask.all())
+                chosen = None if every else pa.array(mask)
+                arrays = [known[n] if every else known[n].filter(chosen) for n in schema.names]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        def tasks() -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
+            with closing(scan.batches()) as batches:  # type: ignore[type-var]
+                for batch in batches:
+                    yield from self._tasks(definition, batch)
+
+        yield from in_order(tasks(), read, _THREADS)
+
+    def _tasks(
+        self, definition: Definition, batch: PlannedFiles
+    ) -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
+        files = batch.files
+        constants: dict[int, dict[str, Any]] = {}
+        for uri, size, modified, owner in zip(
+            files.paths.to_pylist(),
+            files.sizes.tolist(),
+            files.modified.tolist(),
+            files.partition.tolist(),
+            strict=True,
+        ):
+            if owner not in constants:
+                partition = batch.partitions[owner]
+                constants[owner] = {
+                    **self._key_values(definition, partition),
+                    PARTITION_COLUMN: pa.scalar(partition.name, pa.string()),
+                }
+            hidden = {
+                PATH_COLUMN: pa.scalar(uri, pa.string()),
+                SIZE_COLUMN: pa.scalar(size, pa.int64()),
+                # Engines see milliseconds.
+                MODIFIED_COLUMN: pa.scalar(modified // 1000 * 1000, pa.int64()).cast(
+                    pa.timestamp("us", "UTC")
+                ),
+            }
+            yield DataFile(uri, size, modified), {**constants[owner], **hidden}
+
+    def _key_values(self, definition: Definition, partition: Partition) -> dict[str, Any]:
+        """The partition's keys as scalars.
+
+        Errors:
+            FileCorrupt: a value is not of its key's type; Hive and Spark read NULL there.
+        """
+        keys = definition.partition_keys
+        found: dict[str, Any] = {}
+        columns = typed_values([partition.name], keys) if keys else []
+        for key, (value,) in zip(keys, columns, strict=True):
+            if isinstance(value, UnparsableValue):
+                if self._asked.semantics == "trino":
+                    raise FileCorrupt(
+                        f"partition {partition.name} of {self._table}: {key.name} is no {key.type}",
+                        "rename the partition, or scan with semantics='hive', where it is NULL",
+                    )
+                value = None
+            found[key.name] = arrow_scalar(value, key.type)
+        return found
+
+
+def output_schema(definition: Definition, columns: tuple[str, ...] | None) -> pa.Schema:
+    """The columns of a scan.
+
+    Columns of a type that Arrow or Hive has none of are left out, unless they are named.
+
+    Errors:
+        ColumnNotFound.
+        InvalidRequest: a column is named twice, or none is.
+        UnsupportedType: a column that is named cannot be read.
+    """
+    every = (*definition.columns, *definition.partition_keys)
+    if columns is None:
+        known = [(c.name, arrow_type(c.type)) for c in every]
+        return pa.schema([pa.field(name, t) for name, t in known if t is not None])
+    hidden = [Column(f.name, f.type) for f in HIDDEN_COLUMNS]
+    scope = Scope([Field(c.name, c.type) for c in (*every, *hidden)], (), case_sensitive=False)
+    fields: list[pa.Field] = []
+    if not columns:
+        raise InvalidRequest("a scan of no columns", "name one, such as $path, or leave it out")
+    for name in columns:
+        reference = scope.resolve(Reference((name,)))
+        target = arrow_type(reference.type)
+        if target is None:
+            raise UnsupportedType(
+                f"column {name} is {reference.type}, which is not read here", "leave it out"
+            )
+        if any(f.name == reference.path[0] for f in fields):
+            raise InvalidRequest(f"column {name} is named twice", "name it once")
+        fields.append(pa.field(reference.path[0], target))
+    return pa.schema(fields)
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    with closing(batches) as found:  # type: ignore[type-var]
+        left = limit
+        while left > 0:
+            batch = next(found, None)
+            if batch is None:
+                return
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+
+
+def _joined(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Small batches put together: a table of many small files is no stream of crumbs."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    with closing(batches) as found:  # type: ignore[type-var]
+        for batch in itertools.chain(found, [None]):
+            if batch is not None:
+                held.append(batch)
+                rows += batch.num_rows
+            if held and (batch is None or rows >= BATCH_ROWS):
+                yield held[0] if len(held) == 1 else pa.concat_batches(held)
+                held, rows = [], 0

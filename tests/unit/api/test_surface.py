@@ -1,0 +1,74 @@
+"""The public surface: what `bridge` exports, how lightly, and that its page tells all of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bridge
+
+
+def test_every_public_name_is_there_and_has_a_docstring() -> None:
+    for name in bridge.__all__:
+        found = getattr(bridge, name)
+        assert name == "__version__" or found.__doc__, name
+    assert set(bridge.__all__) <= set(dir(bridge))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        bridge.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["bridge", "bridge.cli.main"])
+def test_importing_it_brings_no_heavy_library(module: str) -> None:
+    code = (
+        f"import sys, {module}; "
+        "print(*{'pyarrow', 'numpy', 'sqlglot', 'thrift', 'obstore'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_settings_are_keywords_and_wrong_ones_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('[metastore]\nuri = "thrift://one:1"\n[planner]\nrecursive = true\n')
+    with bridge.connect(file, metastore_uri="thrift://two:2") as session:
+        assert session._config.text("metastore.uri") == "thrift://two:2"
+        assert session._config.flag("planner.recursive")
+    with pytest.raises(bridge.BridgeError, match="planner_recursive"):
+        bridge.connect(planner_recursiv=True)
+    with pytest.raises(bridge.BridgeError, match=r"from connect\(\)"):
+        bridge.connect(planner_listing_threads="many")
+    with pytest.raises(bridge.BridgeError, match="no such configuration file"):
+        bridge.connect(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", ["a.b.c", "", ".t", "s."])
+def test_a_name_that_is_no_table_is_refused_at_once(session: bridge.Session, name: str) -> None:
+    with pytest.raises(bridge.BridgeError) as caught:
+        session.table(name)
+    assert caught.value.code == "INVALID_REQUEST"
+
+
+def test_a_directory_that_is_not_there_is_refused_at_once(
+    session: bridge.Session, tmp_path: Path
+) -> None:
+    (tmp_path / "flights").mkdir()
+    with pytest.raises(bridge.BridgeError, match="flights") as caught:
+        session.table(tmp_path / "flight")
+    assert caught.value.code == "TABLE_NOT_FOUND"
+
+
+def test_a_metastore_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    with bridge.connect(metastore_uri="thrift://127.0.0.1:1", metastore_timeout="1s") as session:
+        for ask in (session.schemas, session.table("db.t").scan().files):
+            with pytest.raises(bridge.BridgeError) as caught:
+                ask()
+            assert caught.value.code == "METASTORE_UNAVAILABLE"
+
+
+def test_a_directory_has_no_sync(table: bridge.Table) -> None:
+    with pytest.raises(bridge.BridgeError) as caught:
+        table.sync()
+    assert caught.value.code == "INVALID_REQUEST"
