@@ -65,6 +65,8 @@ def _compare(column: ColumnStatistics, bounds: Bounds, sign: str, value: Value) 
 def enclosing_none(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask:
     """Files whose known bounds enclose none of the sorted values."""
     if column.intervals is not None:
+        if column.expect is not None:
+            column.expect(None)  # a search for many values looks at most pages
         found = column.intervals.none_of(values)
         if found is not None:
             return found

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.expression.statistics import Mask
-from bridge.storage import prefetch
 
 MIN_FILES = 50_000
 MIN_VALUES = 16
@@ -50,8 +49,6 @@ class Intervals:
         if first and self._sorted is None:
             return None
         lower, upper, reach = self._ordered()
-        prefetch.whole(lower)
-        prefetch.whole(reach)
         sought = np.asarray(values, lower.dtype)
         stop = np.searchsorted(lower, sought, side="right")
         start = np.minimum(np.searchsorted(reach, sought, side="left"), stop)

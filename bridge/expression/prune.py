@@ -39,7 +39,6 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import ColumnStatistics, Mask, Places, PruningStatistics
 from bridge.expression.statistics_subset import bounds_of, taken
-from bridge.storage import prefetch
 from bridge.types import Kind, NanOrder, Semantics, Value
 
 MANY_FILES = 50_000
@@ -112,8 +111,6 @@ class _Never:
         """Whichever half is known (M4); of many files, what is left of few is asked alone."""
         result: Mask | None = None
         count = self.statistics.num_files
-        if count >= MANY_FILES:
-            self._expect(children)
         for child in children:
             if result is not None and count >= MANY_FILES:
                 left = np.flatnonzero(np.logical_not(result))
@@ -126,14 +123,6 @@ class _Never:
             if mask is not None:
                 result = mask if result is None else _or_into(result, mask)
         return result
-
-    def _expect(self, children: tuple[BoundExpression, ...]) -> None:
-        """Asks for what conjuncts will look at, so that the next is read while one is compared."""
-        for child in children:
-            if isinstance(child, BoundPredicate) and child.op not in _COUNTED:
-                column = self.statistics.column(child.reference)
-                if column is not None and column.cells is not None:
-                    column.cells.expect(child.op)
 
     def _few(self, child: BoundExpression, left: Places) -> Mask | None:
         """NEVER of the files at these places alone."""
@@ -162,9 +151,6 @@ class _Never:
             never = self._by_cells(predicate, column, None)
             if never is not None:
                 return never
-            if not column.ascending and isinstance(column.lower, np.ndarray):
-                prefetch.whole(column.lower)
-                prefetch.whole(column.upper)
         match op:
             case Op.IS_NULL:
                 no_null: Mask = np.equal(column.null_count, 0)

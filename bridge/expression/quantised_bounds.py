@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 from bridge.expression.bounds import successor
 from bridge.expression.nodes import Op
 from bridge.expression.statistics import Bounds, Mask, Places
-from bridge.storage import prefetch
 from bridge.types import Value
 
 Small = npt.NDArray[np.uint16]
@@ -94,8 +93,6 @@ class QuantisedBounds:
         Returns:
             Two masks, one slot a file asked about; None for operators and values without cells.
         """
-        if at is None:
-            self.expect(op)  # of few files all is asked for before, together with other columns
         sought = self._cells_of(op, values)
         if sought is None:
             return None
@@ -118,14 +115,6 @@ class QuantisedBounds:
         doubt = (high == first) | (low == last)
         doubt &= ~never
         return never, doubt
-
-    def expect(self, op: Op) -> None:
-        """Asks the kernel for what `never` will look at and is not in memory."""
-        prefetch.whole(self.edges)
-        if op not in (Op.GT, Op.GE):
-            prefetch.whole(self.lower)
-        if op not in (Op.LT, Op.LE):
-            prefetch.whole(self.upper)
 
     def _cells_of(self, op: Op, values: tuple[Value, ...]) -> Places | None:
         """Cells of what bounds are compared with; None where these are not compared by cells."""

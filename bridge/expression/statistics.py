@@ -8,6 +8,7 @@ array a question, one slot a file, no object per file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -42,6 +43,7 @@ class ColumnStatistics:
         ascending: lower and upper are numpy arrays, each in ascending order over the files.
         intervals: the same bounds for long lists of values, see `bridge.expression.intervals`.
         cells: the same bounds, rounded, see `bridge.expression.quantised_bounds`.
+        expect: begins to read the bounds of some files, or of all (None), and does not wait.
     """
 
     type: Type
@@ -57,6 +59,7 @@ class ColumnStatistics:
     ascending: bool = False
     intervals: BoundIntervals | None = None
     cells: Rounded | None = None
+    expect: Callable[[Places | None], None] | None = None
 
 
 class BoundIntervals(Protocol):
@@ -76,10 +79,6 @@ class Rounded(Protocol):
         """Files, of all or those at the places, without a value that satisfies a comparison:
         surely, and perhaps. None: compare the bounds themselves.
         """
-        ...
-
-    def expect(self, op: Op) -> None:
-        """`never` will be asked with the operator; does not wait."""
         ...
 
 

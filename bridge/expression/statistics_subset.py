@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Places, PruningStatistics
-from bridge.storage import prefetch
 
 
 def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
@@ -23,9 +22,8 @@ def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
 
 def bounds_of(column: ColumnStatistics, places: Places) -> ColumnStatistics:
     """The bounds of a column's files at the given places; of counts only those of NaN."""
-    for array in (column.lower, column.upper):
-        if isinstance(array, np.ndarray):
-            prefetch.some(array, places)
+    if column.expect is not None:
+        column.expect(places)
     unknown = np.broadcast_to(np.int64(-1), len(places))
     nans = _some(column.nan_count, places) if column.type.is_floating else unknown
     return ColumnStatistics(
@@ -55,8 +53,6 @@ class _StatisticsSubset:
         found = self.whole.column(reference)
         if found is None:
             return None
-        for array in (found.row_count, found.null_count):
-            prefetch.some(array, self.places)
         return replace(
             bounds_of(found, self.places),
             null_count=found.null_count[self.places],

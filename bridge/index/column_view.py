@@ -203,7 +203,7 @@ class ColumnView:
         whole = lower_known is None and upper_known is None
         found = self._result(target, converted, (lower_known, upper_known, exact), counts)
         if converted.kept and target.kind is not Kind.BOOLEAN:  # rule 13 looks at both bounds
-            found = replace(found, cells=self.compiled.cells(variant))
+            found = replace(found, cells=self.compiled.cells(variant), expect=loaded.expect)
         return _searchable(found, loaded.ascending and whole)
 
     def _result(
@@ -293,7 +293,6 @@ class ColumnView:
         seen = np.zeros(count, np.int32)
         for variant in variants:
             loaded = self.compiled.load(variant)
-            loaded.expect()
             flags = loaded.flags
             present = (flags & PRESENT) != 0
             seen += present

@@ -52,7 +52,6 @@ from bridge.index.pack import (
     CELLS,
     EDGES,
     Loaded,
-    Mapped,
     PackedRange,
     PackWriter,
     ascend,
@@ -63,6 +62,7 @@ from bridge.index.pack import (
     sync,
 )
 from bridge.index.store import IndexStore
+from bridge.storage.mapped_file import MappedFile
 
 LAYOUT = 6
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
@@ -130,8 +130,10 @@ class CachedIndex:
         files: pa.RecordBatch,
         meta: dict[str, Any],
         limits: CacheLimits,
+        mapped: MappedFile,
     ) -> None:
         self.directory = directory
+        self._mapped_files: MappedFile | None = mapped
         self.files = files
         self.owners: tuple[str, ...] = tuple(meta["partitions"])
         self.all_trusted: bool = meta["all_trusted"]
@@ -140,11 +142,26 @@ class CachedIndex:
         self._source = source
         self._lock = threading.Lock()
         self._places: dict[str, PackedRange] = {}
-        self._mapped: OrderedDict[str, Mapped] = OrderedDict()
+        self._mapped: OrderedDict[str, MappedFile] = OrderedDict()
         self._slots: list[npt.NDArray[np.int64]] | None = None
         for path in sorted(directory.glob("*.json")):
             if path.name != "meta.json":
                 self._places |= read_pack(path)
+
+    def expect_files(self, ordinals: npt.NDArray[np.int64]) -> None:
+        """Begins to read what is known of some files; does not wait. Only the first call does."""
+        if self._mapped_files is None or not len(ordinals):
+            return
+        mapped, self._mapped_files = self._mapped_files, None
+        for name in ("size", "modified", "partition", "rows"):
+            array = self.files.column(name)
+            mapped.will_need_items(array.buffers()[1], ordinals * (array.type.bit_width // 8))
+        _, starts, texts = self.files.column("path").buffers()
+        offsets = np.frombuffer(starts, np.int64, self.files.num_rows + 1)
+        # Arrow's take reads the first and the last offset as well.
+        ends = np.array([0, len(offsets) - 1])
+        mapped.will_need_items(starts, np.concatenate([ordinals, ordinals + 1, ends]) * 8)
+        mapped.will_need_items(texts, np.concatenate([offsets[ordinals], offsets[ordinals + 1]]))
 
     def load(self, column: CachedColumn) -> Loaded:
         """Arrays of a column, from storage if this machine has not had them yet.
@@ -209,7 +226,7 @@ class CachedIndex:
                 reading[number] = reading[-1]  # lets go of the bytes when the caller does
                 for place in inside:
                     try:
-                        found = Loaded(place, whole)
+                        found = Loaded(place, whole, None)
                     except _DAMAGED as error:
                         self._drop(pack_of(place.file))
                         raise StorageFailure(f"{place.file} is damaged", "try again") from error
@@ -223,7 +240,7 @@ class CachedIndex:
         found = []
         for place, mapped in held:
             try:
-                found.append(mapped.read(place))
+                found.append(Loaded(place, mapped.buffer, mapped))
             except _DAMAGED:
                 self._drop(pack_of(place.file))
                 return None
@@ -240,29 +257,35 @@ class CachedIndex:
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, Mapped]]:
+    def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, MappedFile]]:
         """Where lies what is here of these keys; it is begun to be read."""
         with self._lock:
-            held = [found for key in keys if (found := self._held(key)) is not None]
-        for place, mapped in held:
-            mapped.advise(place)
-        return held
+            held = [(key, found) for key in keys if (found := self._held(key)) is not None]
+            for key, (place, mapped) in held:
+                head = self._searched(key, place)
+                mapped.will_need(place.offset, place.offset + (1 if head else place.length))
+        return [found for _, found in held]
 
-    def _held(self, key: str) -> tuple[PackedRange, Mapped] | None:
+    def _searched(self, key: str, place: PackedRange) -> bool:
+        """Whether few pages of a column are looked at: it is in order, or has cells of numbers."""
+        numbers = pa.binary() not in place.schema.types
+        return place.ascending or (numbers and key + CELLS in self._places)
+
+    def _held(self, key: str) -> tuple[PackedRange, MappedFile] | None:
         place = self._places.get(key)
         if place is None:
             return None
         mapped = self._mapped.get(place.file)
         if mapped is None:
             try:
-                mapped = Mapped(place.file)
+                mapped = MappedFile(place.file)
             except (OSError, ValueError):
                 self._places = {k: p for k, p in self._places.items() if p.file != place.file}
                 return None
             self._mapped[place.file] = mapped
             while len(self._mapped) > _OPEN_FILES or (
                 len(self._mapped) > 1
-                and sum(m.size for m in self._mapped.values()) > self.limits.memory
+                and sum(m.buffer.size for m in self._mapped.values()) > self.limits.memory
             ):
                 self._mapped.popitem(last=False)  # unmapped when the last array of it is gone
         self._mapped.move_to_end(place.file)
@@ -360,17 +383,13 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
         for name, size in meta["sizes"].items():
             if (directory / name).stat().st_size != size:
                 return None
-        files = _map(directory / "files.arrow")
+        mapped = MappedFile(str(directory / "files.arrow"))
+        files = pa.ipc.open_file(mapped.buffer).get_batch(0)
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
-        return CachedIndex(source, directory, files, meta, limits)
+        return CachedIndex(source, directory, files, meta, limits, mapped)
     except (*_DAMAGED, KeyError, TypeError):
         return None
-
-
-def _map(path: Path) -> pa.RecordBatch:
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).get_batch(0)
 
 
 def _trim(directory: Path, limit: int) -> None:

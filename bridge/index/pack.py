@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import mmap
 import os
 import uuid
 from collections.abc import Mapping
@@ -29,11 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.expression.quantised_bounds import QuantisedBounds
-from bridge.storage import prefetch
+from bridge.storage.mapped_file import MappedFile
 
 Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
-_AT_ONCE = 1024 * 1024
 _INT32_MAX = 2**31 - 1
 CELLS, EDGES = "\0cells", "\0edges"
 """Behind a column's key: its bounds in cells, and where these were cut."""
@@ -69,14 +67,15 @@ class Loaded:
         ascending: bounds are numbers, lower and upper each in ascending order.
     """
 
-    __slots__ = ("_place", "ascending", "batch", "count", "every")
+    __slots__ = ("_file", "_place", "ascending", "batch", "count", "every")
 
-    def __init__(self, place: PackedRange, file: pa.Buffer) -> None:
-        """``file``: the bytes of the pack's file, mapped or not; the arrays keep it alive."""
-        message = file.slice(place.offset, place.length)
+    def __init__(self, place: PackedRange, buffer: pa.Buffer, file: MappedFile | None) -> None:
+        """``buffer``: the bytes of the pack's file; ``file``: where these are mapped, if so."""
+        message = buffer.slice(place.offset, place.length)
         self.batch = pa.ipc.read_record_batch(message, place.schema)
         self.count, self.every, self._place = place.count, place.every, place
         self.ascending = place.ascending
+        self._file = file
 
     @property
     def lower(self) -> pa.Array | None:
@@ -105,12 +104,22 @@ class Loaded:
         nans: Int64 = self._numbers("nans", -1)
         return nans
 
-    def expect(self) -> None:
-        """Asks for all bounds, which are about to be looked at."""
+    def expect(self, places: Int64 | None) -> None:
+        """Begins to read the numeric bounds of some files, or of all (None); does not wait.
+
+        Only the first call does so: later ones would mostly ask for what is in memory.
+        """
+        file, self._file = self._file, None
+        if file is None:
+            return
+        if places is None:
+            file.will_need(self._place.offset, self._place.offset + self._place.length)
+            return
         for name in ("lower", "upper"):
             array = self._bound(name)
             if array is not None and pa.types.is_primitive(array.type):
-                prefetch.whole(array.to_numpy())
+                _, values = array.buffers()
+                file.will_need_items(values, places * (array.type.bit_width // 8))
 
     def _bound(self, name: str) -> pa.Array | None:
         at = self._place.schema.get_field_index(name)
@@ -124,7 +133,6 @@ class Loaded:
         if at < 0:
             return _constant(name, self._place.constants.get(name, unknown), self.count)
         array = self.batch.column(at).to_numpy()
-        prefetch.whole(array)
         return array if array.dtype == _DTYPES[name] else array.astype(_DTYPES[name])
 
 
@@ -257,31 +265,3 @@ def pack_of(file: str) -> Path:
 def pack_files(path: Path) -> list[Path]:
     """All files of a pack, the JSON first."""
     return [path, *path.parent.glob(f"{path.stem}-*")]
-
-
-class Mapped:
-    """A pack's file in memory; only what is looked at is ever read."""
-
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        self.size = len(self._map)
-        self._map.madvise(mmap.MADV_RANDOM)  # `advise` knows what is next; the kernel does not
-        self._buffer = pa.py_buffer(self._map)
-
-    def advise(self, place: PackedRange) -> None:
-        """Begins to read a small column, or one that is not used as it lies; does not wait.
-
-        Of others few pages may be looked at: who looks asks for them (`bridge.storage.prefetch`).
-        What nobody asked for is left to the kernel's read-ahead, except where a search hops about.
-        """
-        start, end = place.offset - place.offset % mmap.PAGESIZE, place.offset + place.length
-        if not place.ascending:
-            self._map.madvise(mmap.MADV_NORMAL, start, end - start)
-        if place.length > _AT_ONCE and pa.binary() not in place.schema.types:
-            end = start + mmap.PAGESIZE  # the head of the message
-        for at in range(start, end, _AT_ONCE):
-            self._map.madvise(mmap.MADV_WILLNEED, at, min(_AT_ONCE, end - at))
-
-    def read(self, place: PackedRange) -> Loaded:
-        return Loaded(place, self._buffer)

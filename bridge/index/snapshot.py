@@ -22,7 +22,6 @@ from bridge.index.listed import owners_of
 from bridge.index.local_cache import CachedIndex, CacheLimits, cache_index
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
-from bridge.storage import prefetch
 from bridge.table.model import FileList
 from bridge.types import TRINO, Field, Semantics
 
@@ -105,7 +104,7 @@ class IndexSnapshot:
 
     def paths_at(self, ordinals: Int64) -> pa.Array:
         """Canonical URIs of some files."""
-        prefetch.texts(self.paths, ordinals)
+        self.local.expect_files(ordinals)
         return self.paths.take(pa.array(ordinals))
 
     def row_groups(self, ordinal: int) -> Int64 | None:

@@ -39,7 +39,6 @@ from bridge.index.kinds.opened import OpenedKind
 from bridge.planner.disabled_indexes import uses_minmax
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import PARTITION_COLUMN
-from bridge.storage import prefetch
 from bridge.table.model import FileList, Table
 from bridge.types import BIGINT, STRING, TIMESTAMP_TZ, Field, Semantics
 
@@ -277,8 +276,6 @@ def take(files: FileList, ordinals: Sequence[int] | npt.NDArray[np.int64]) -> Fi
     """The files at the given positions."""
     index = np.asarray(ordinals, np.int64)
     arrow = pa.array(index)
-    for array in (files.sizes, files.modified, files.partition):
-        prefetch.some(array, index)
     return FileList(
         paths=files.paths.take(arrow),
         sizes=files.sizes[index],

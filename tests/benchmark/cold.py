@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from bridge.storage import prefetch
-
 
 def drop(path: Path) -> None:
     """Takes a file, or all files below a directory, out of the page cache.
@@ -21,7 +19,6 @@ def drop(path: Path) -> None:
     (root), the kernel is asked to drop all clean pages as well.
     """
     gc.collect()
-    prefetch.forget()
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     for file in files:
         descriptor = os.open(file, os.O_RDONLY)

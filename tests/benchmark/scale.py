@@ -79,6 +79,7 @@ def _shard(store: IndexStore, first: int, total: int) -> Shard:
             pa.array(np.full(MILLION, 1000)),
             pa.array(np.ones(MILLION, np.bool_)),
             pa.nulls(MILLION, pa.large_list(pa.int64())),
+            pa.nulls(MILLION, pa.large_string()),
         ],
         schema=FILES,
     )
