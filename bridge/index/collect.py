@@ -6,15 +6,15 @@ thread here and in a Spark executor there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFull
-from bridge.file_formats.file_format import StatisticsReader
+from bridge.file_formats.file_format import FileFormat, StatisticsReader
 from bridge.file_formats.readers.parquet_statistics import Footer
-from bridge.file_formats.registry import file_format
+from bridge.file_formats.registry import file_formats
 from bridge.file_formats.statistics import FileStatistics
 from bridge.index.column_resolution import width_leaf
 from bridge.index.kinds.definition import Definition
@@ -85,8 +85,16 @@ class ThreadCollector:
             yield from pool.map(lambda chunk: collect_chunk(chunk, self._storage, reading), chunks)
 
 
-def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading) -> Collected:
+def collect_chunk(
+    tasks: Sequence[FileTask],
+    storage: Storage,
+    reading: Reading,
+    formats: Mapping[str, FileFormat] | None = None,
+) -> Collected:
     """Reads some files one after another.
+
+    Args:
+        formats: of the tasks, by name; without them those that are installed here.
 
     A file that is damaged, gone, or not the one that was listed has no entry but a reason; so has
     one that raises anything else whatever: no file decides for the others (correctness 27). Only
@@ -97,7 +105,7 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading)
     Errors:
         StorageFailure: the storage cannot be reached; nothing is known about any file then.
     """
-    chunk = _Chunk(storage, reading)
+    chunk = _Chunk(storage, reading, formats if formats is not None else file_formats())
     for task in tasks:
         chunk.read(task)
     return chunk.finish()
@@ -107,6 +115,7 @@ def collect_chunk(tasks: Sequence[FileTask], storage: Storage, reading: Reading)
 class _Chunk:
     storage: Storage
     reading: Reading
+    formats: Mapping[str, FileFormat]
     readers: dict[str, StatisticsReader] = field(default_factory=dict)
     builder: CollectedBuilder = field(default_factory=CollectedBuilder)
     modes: Modes = field(init=False)
@@ -180,7 +189,7 @@ class _Chunk:
         return footer, found, problem
 
     def _statistics(self, task: FileTask) -> FileStatistics:
-        format = file_format(task.format)
+        format = self.formats[task.format]
         if task.format not in self.readers:
             assert format.statistics is not None, f"{format.name} is not indexed"
             self.readers[task.format] = format.statistics()

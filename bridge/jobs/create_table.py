@@ -15,6 +15,7 @@ from bridge.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from bridge.file_formats.file_format import HiveClasses
 from bridge.file_formats.registry import file_format
 from bridge.jobs.compose import (
     absolute_location,
@@ -24,7 +25,7 @@ from bridge.jobs.compose import (
     storage_of,
 )
 from bridge.jobs.file_systems import require_file_system
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.table.directory import DirectoryCatalog
@@ -62,6 +63,7 @@ def create_table(
     storage = storage_of(config)
     catalog = DirectoryCatalog(storage, location)
     found = catalog.table(catalog.name)
+    _hive_classes(found)
     partitions = list(_all_partitions(catalog, found))
     unreadable = [c.name for c in found.columns if c.type is UNKNOWN]
     report: dict[str, Any] = {
@@ -201,32 +203,37 @@ def _add_partitions(
         progress(start + len(batch), len(partitions))
 
 
-def thrift_columns(columns: Sequence[Column]) -> list[ttypes.FieldSchema]:
+def thrift_columns(columns: Sequence[Column]) -> list[records.FieldSchema]:
     """Columns as the metastore keeps them; those of a type that Hive does not have are left out."""
     return [
-        ttypes.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
+        records.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
         for c in columns
         if c.type is not UNKNOWN
     ]
 
 
-def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
+def _hive_classes(table: Table) -> HiveClasses:
     format = file_format(table.format)
     if format.hive is None:
         raise UnsupportedTable(
             f"{table.name} is stored as {format.spelled}, for which Hive has no classes",
             "a table of the metastore must be of a format that Hive reads",
         )
-    return ttypes.StorageDescriptor(
+    return format.hive
+
+
+def _storage(table: Table, location: str) -> records.StorageDescriptor:
+    classes = _hive_classes(table)
+    return records.StorageDescriptor(
         cols=thrift_columns(table.columns),
         location=location,
-        inputFormat=format.hive.input_formats[0],
-        outputFormat=format.hive.output_format,
+        inputFormat=classes.input_formats[0],
+        outputFormat=classes.output_format,
         compressed=False,
         numBuckets=-1,
-        serdeInfo=ttypes.SerDeInfo(
+        serdeInfo=records.SerDeInfo(
             name=None,
-            serializationLib=format.hive.serdes[0],
+            serializationLib=classes.serdes[0],
             parameters={"serialization.format": "1"},
         ),
         bucketCols=[],
@@ -235,10 +242,10 @@ def _storage(table: Table, location: str) -> ttypes.StorageDescriptor:
     )
 
 
-def thrift_table(name: TableName, table: Table) -> ttypes.Table:
+def thrift_table(name: TableName, table: Table) -> records.Table:
     """An external table as the metastore keeps it."""
     now = int(time.time())
-    return ttypes.Table(
+    return records.Table(
         tableName=name.table,
         dbName=name.schema,
         owner="skipbridge",
@@ -252,9 +259,9 @@ def thrift_table(name: TableName, table: Table) -> ttypes.Table:
     )
 
 
-def _thrift_partition(name: TableName, table: Table, partition: Partition) -> ttypes.Partition:
+def _thrift_partition(name: TableName, table: Table, partition: Partition) -> records.Partition:
     now = int(time.time())
-    return ttypes.Partition(
+    return records.Partition(
         values=[NULL_MARKER if v is None else v for v in partition.values],
         dbName=name.schema,
         tableName=name.table,

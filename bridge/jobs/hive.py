@@ -16,7 +16,7 @@ from bridge.config import Config
 from bridge.errors import MetastoreFailure
 from bridge.jobs.compose import batch_settings, metastore_of
 from bridge.jobs.create_table import table_name
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.metastore.hooks import (
@@ -34,7 +34,7 @@ from bridge.metastore.hooks import (
 from bridge.table.model import TableName
 
 Progress = Callable[[int, int], None]
-Change = Callable[[ttypes.Partition], bool]
+Change = Callable[[records.Partition], bool]
 _ATTEMPTS = 3
 _CHANGED = "transient_lastDdlTime"
 
@@ -55,7 +55,7 @@ class HookedTable:
 
     client: MetastoreClient
     name: TableName
-    table: ttypes.Table
+    table: records.Table
     ladder: BatchSettings
     progress: Progress = silent
 
@@ -113,7 +113,7 @@ class HookedTable:
         schema, table = self.name.schema, self.name.table
         for attempt in range(1, _ATTEMPTS + 1):
             seen = Survey()
-            altered: list[ttypes.Partition] = []
+            altered: list[records.Partition] = []
             for name, partition in zip(found.names, found.partitions, strict=True):
                 seen.count(name, partition, self.table)
                 if change(partition):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bridge.config import Config
 from bridge.jobs.compose import metastore_of
 from bridge.jobs.hive import open_hooked
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.hooks import (
     ORIGINAL_PROPERTY,
     hook,
@@ -59,7 +59,7 @@ def statements(config: Config, name: str, *, undo: bool) -> Iterator[str]:
             )
 
 
-def _file_format(descriptor: ttypes.StorageDescriptor) -> str:
+def _file_format(descriptor: records.StorageDescriptor) -> str:
     return (
         f"SET FILEFORMAT INPUTFORMAT {_literal(descriptor.inputFormat)} "
         f"OUTPUTFORMAT {_literal(descriptor.outputFormat)} "
@@ -67,7 +67,7 @@ def _file_format(descriptor: ttypes.StorageDescriptor) -> str:
     )
 
 
-def _partition(table: ttypes.Table, partition: ttypes.Partition) -> str:
+def _partition(table: records.Table, partition: records.Partition) -> str:
     return ", ".join(
         f"{_identifier(key.name)} = {_literal(value)}"
         for key, value in zip(table.partitionKeys, partition.values, strict=True)

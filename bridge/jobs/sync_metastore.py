@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from bridge.errors import MetastoreFailure, UnsupportedTable
 from bridge.jobs.create_table import thrift_columns, thrift_table
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.classify import refuse_unsupported, storage_format
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
@@ -48,7 +48,7 @@ class RegisteredTable:
         spelled: the same as the metastore spells it.
     """
 
-    record: ttypes.Table
+    record: records.Table
     columns: tuple[Column, ...]
     keys: tuple[Column, ...]
     location: str
@@ -76,7 +76,7 @@ def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
     return registered_table(client.get_table(name.schema, name.table))
 
 
-def registered_table(record: ttypes.Table) -> RegisteredTable:
+def registered_table(record: records.Table) -> RegisteredTable:
     """Errors: UnsupportedTable: its files are not to be read as they lie."""
     refuse_unsupported(record)
     return RegisteredTable(
@@ -89,16 +89,16 @@ def registered_table(record: ttypes.Table) -> RegisteredTable:
     )
 
 
-def _columns(fields: Sequence[ttypes.FieldSchema]) -> tuple[Column, ...]:
+def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:
     return tuple(Column(f.name.lower(), parse_hive_type(f.type), f.comment or None) for f in fields)
 
 
-def plain_columns(fields: Sequence[ttypes.FieldSchema]) -> Columns:
+def plain_columns(fields: Sequence[records.FieldSchema]) -> Columns:
     """Names and types, spelled alike."""
     return tuple((f.name.lower(), "".join(f.type.lower().split())) for f in fields)
 
 
-def _layout(descriptor: ttypes.StorageDescriptor) -> Layout:
+def _layout(descriptor: records.StorageDescriptor) -> Layout:
     serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
     return Layout(
         descriptor.inputFormat or "",
@@ -108,7 +108,7 @@ def _layout(descriptor: ttypes.StorageDescriptor) -> Layout:
     )
 
 
-def registered_partition(name: str, record: ttypes.Partition) -> RegisteredPartition:
+def registered_partition(name: str, record: records.Partition) -> RegisteredPartition:
     if record.sd is None or not record.sd.location:
         raise MetastoreFailure(
             f"partition {name} of {record.dbName}.{record.tableName} has no location",
@@ -134,7 +134,7 @@ def new_table(
     keys: Sequence[Column],
     spelled: str,
     properties: dict[str, str],
-) -> ttypes.Table:
+) -> records.Table:
     """An external Parquet table."""
     made = thrift_table(name, Table(name, tuple(columns), tuple(keys), spelled))
     made.parameters = {**made.parameters, **properties}
@@ -142,11 +142,11 @@ def new_table(
 
 
 def amended_table(
-    record: ttypes.Table,
+    record: records.Table,
     columns: Sequence[Column],
     spelled: str,
     properties: dict[str, str],
-) -> ttypes.Table:
+) -> records.Table:
     """A table's record with other columns, location and further properties; the rest as it was."""
     amended = copy.deepcopy(record)
     held = {f.name.lower(): f for f in amended.sd.cols}
@@ -286,11 +286,11 @@ class Writer:
                 self._third = {_CODED_FILES: "0"} if wanted else {}
             return self._third
 
-    def _record(self, new: NewPartition) -> ttypes.Partition:
+    def _record(self, new: NewPartition) -> records.Partition:
         now = int(time.time())
         descriptor = copy.copy(self.table.record.sd)
         descriptor.location = new.spelled
-        return ttypes.Partition(
+        return records.Partition(
             values=[NULL_MARKER if v is None else v for v in new.key],
             dbName=self.table.record.dbName,
             tableName=self.table.record.tableName,
@@ -304,7 +304,7 @@ class Writer:
             },
         )
 
-    def _align(self, record: ttypes.Partition, update: Update, spelled: str | None) -> None:
+    def _align(self, record: records.Partition, update: Update, spelled: str | None) -> None:
         own = self.table.record.sd
         if update.schema:
             record.sd.cols = own.cols

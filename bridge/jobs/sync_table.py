@@ -25,7 +25,7 @@ from bridge.jobs.sync_metastore import (
 )
 from bridge.jobs.sync_request import SyncRequest, SyncSettings
 from bridge.jobs.sync_storage import Lister, SyncStorage
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
 from bridge.storage.uri import canonical
@@ -216,7 +216,7 @@ class TableSync:
         spelled = plan.place.spell(plan.place.root) if moved else fresh.spelled
         return self._alter(fresh, amended_table(fresh.record, plan.columns, spelled, marks))
 
-    def _alter(self, fresh: RegisteredTable, amended: ttypes.Table) -> bool:
+    def _alter(self, fresh: RegisteredTable, amended: records.Table) -> bool:
         """Alters the table unless it has been altered since; False if it has.
 
         Servers that know the condition check it in the same transaction; for others the window is

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from bridge.errors import BridgeError, MetastoreFailure
 from bridge.jobs.sync_job import Say, SyncJob
-from bridge.metastore._gen import ttypes
+from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Touched:
     dropped: set[str] = field(default_factory=set)
     gap: bool = False
 
-    def take(self, event: ttypes.NotificationEvent) -> None:
+    def take(self, event: records.NotificationEvent) -> None:
         name = f"{event.dbName}.{event.tableName}".lower()
         if event.eventType == _DROPPED:
             self.dropped.add(name)

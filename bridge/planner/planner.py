@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bridge.errors import IndexCorrupt, TableChanged, UnsupportedTable
+from bridge.errors import IndexCorrupt, TableChanged
 from bridge.expression.bind import Scope, bind_in
 from bridge.expression.nodes import (
     AlwaysTrue,
@@ -485,22 +485,11 @@ class Planner:
         self.pins = Pins()
 
     def table(self, name: TableName) -> Table:
-        """A table whose files are read by splits of ours: of Parquet.
+        """A table of any format that can be indexed; whether an engine can read it is another
+        question, see `bridge.engines.registry.refuse_unreadable`.
 
         Errors:
             SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
-        """
-        table = self.indexed_table(name)
-        if table.format != "parquet":
-            raise UnsupportedTable(
-                f"{name} is stored as {table.format}", "only Parquet tables are read here"
-            )
-        return table
-
-    def indexed_table(self, name: TableName) -> Table:
-        """A table of any format that can be indexed, for engines that read files themselves.
-
-        Errors: as `table`.
         """
         return self._definitions.table(name)
 

@@ -10,8 +10,8 @@ import json
 from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
 
+from bridge.engines.engine import Engine
 from bridge.engines.translation import NotTranslatable
-from bridge.engines.trino.values import encode
 from bridge.errors import InvalidRequest
 from bridge.expression.nodes import BoundReference
 from bridge.planner.answers import Aggregate, Question
@@ -25,7 +25,9 @@ MAX_WAIT_MS = 60_000
 _FUNCTIONS = frozenset({"count", "min", "max"})
 
 
-def answer(plan: ScanPlan, asked: ttypes.Question, pool: Executor, endpoint: str) -> ttypes.Answer:
+def answer(
+    plan: ScanPlan, engine: Engine, asked: ttypes.Question, pool: Executor, endpoint: str
+) -> ttypes.Answer:
     """Answers within the time the question gives.
 
     Errors:
@@ -41,7 +43,7 @@ def answer(plan: ScanPlan, asked: ttypes.Question, pool: Executor, endpoint: str
     if found.rows is None:
         return _reply(endpoint, found, "")
     try:
-        return _reply(endpoint, found, _rows(question, found.rows))
+        return _reply(endpoint, found, _rows(question, found.rows, engine))
     except NotTranslatable:
         return _reply(endpoint, Answer(True, None, "VALUE", found.files), "")
 
@@ -59,12 +61,11 @@ def _question(plan: ScanPlan, asked: ttypes.Question) -> Question:
     return Question(tuple(aggregates), tuple(plan.resolve(c) for c in asked.group_by or []))
 
 
-def _rows(question: Question, rows: tuple[tuple[object, ...], ...]) -> str:
+def _rows(question: Question, rows: tuple[tuple[object, ...], ...], engine: Engine) -> str:
     types: list[Type] = [reference.type for reference in question.group_by]
     types += [_type(a.function, a.column) for a in question.aggregates]
     encoded = [
-        [encode(value, type) for value, type in zip(row, types, strict=True)]  # type: ignore[arg-type]
-        for row in rows
+        [engine.encode(value, type) for value, type in zip(row, types, strict=True)] for row in rows
     ]
     return json.dumps(encoded, ensure_ascii=False)
 

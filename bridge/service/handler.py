@@ -15,9 +15,8 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
 from bridge import __version__, telemetry
-from bridge.engines.hive.translate import translate as translate_hive
+from bridge.engines.registry import engine, refuse_unreadable
 from bridge.engines.translation import Translation
-from bridge.engines.trino.translate import translate as translate_trino
 from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.planner import Planner, ScanPlan
@@ -37,16 +36,12 @@ from bridge.service.tables import describe_table, describe_view
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
-from bridge.types import HIVE, TRINO, Semantics
+from bridge.types import Semantics
 
 log = logging.getLogger(__name__)
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
 _LONG_PREDICATE = 1 << 14
-_ENGINES: Mapping[str, tuple[Semantics, Callable[[str], Translation]]] = {
-    "trino": (TRINO, translate_trino),
-    "hive": (HIVE, translate_hive),
-}
 _OPTIONS = frozenset(
     {
         "pruning_enabled",
@@ -132,30 +127,31 @@ class PlannerHandler:
 
     @_answers_failures
     def get_table(
-        self, schema_name: str, table_name: str, engine: str, query_id: str | None
+        self, schema_name: str, table_name: str, engine_name: str, query_id: str | None
     ) -> ttypes.Table:
-        name = _name(schema_name, table_name)
+        name, asking = _name(schema_name, table_name), engine(engine_name)
         try:
             table = self._planner.table(name)
+            refuse_unreadable(table, asking)
         except UnsupportedTable:
-            view = self._planner.catalog.view(name) if engine == "trino" else None
+            view = self._planner.catalog.view(name) if asking.has_views else None
             if view is None:
                 raise
             return describe_view(view)
         if query_id:
             self._planner.look_ahead(query_id, name)
         rows = row_estimate(self._planner.views.view(table))
-        return describe_table(table, Estimate(rows), engine)
+        return describe_table(table, Estimate(rows), asking)
 
     @_answers_failures
     def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:
-        plan = self._planner.plan(self._scan(request))
-        return describe_table(plan.table, self._estimates.of(plan), request.engine)
+        plan = self._plan(request)
+        return describe_table(plan.table, self._estimates.of(plan), engine(request.engine))
 
     @_answers_failures
     def answer(self, request: ttypes.PlanRequest, question: ttypes.Question) -> ttypes.Answer:
-        plan = self._planner.plan(self._scan(request))
-        return answer(plan, question, self._answers, self._endpoint)
+        plan = self._plan(request)
+        return answer(plan, engine(request.engine), question, self._answers, self._endpoint)
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
@@ -169,7 +165,7 @@ class PlannerHandler:
     @_answers_failures
     def open_system_table(self, request: ttypes.PlanRequest, kind: str) -> ttypes.Plan:
         with self.plans.slot():
-            plan = self._planner.plan(self._scan(request))
+            plan = self._plan(request)
             rows = SystemRows(plan, kind, list(request.projected_columns or []))
             handle = self.plans.add(rows)
         return self._opened(handle, plan)
@@ -232,7 +228,7 @@ class PlannerHandler:
     def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
         started = time.perf_counter()
         scan = self._scan(request)
-        table = self._planner.indexed_table(scan.table)
+        table = self._planner.table(scan.table)
         view = self._planner.views.view(table)
         with self._turns.turn():
             found = list_skippable_files(table, view, scan)
@@ -243,9 +239,15 @@ class PlannerHandler:
         settings = self._split_settings(dict(request.options or {}))
         scan = self._scan(request)
         pin = self._planner.pin(scan)
+        refuse_unreadable(pin.table, engine(request.engine))
         with self._turns.turn():
             plan = self._planner.open(scan, pin)
             return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
+
+    def _plan(self, request: ttypes.PlanRequest) -> ScanPlan:
+        plan = self._planner.plan(self._scan(request))
+        refuse_unreadable(plan.table, engine(request.engine))
+        return plan
 
     def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
         options = dict(request.options or {})
@@ -270,7 +272,7 @@ class PlannerHandler:
                 for key in request.order or ()
             ),
             enforced=bool(request.enforced),
-            absent_is_empty=request.engine == "hive",
+            absent_is_empty=engine(request.engine).missing_is_empty,
         )
 
     def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:
@@ -296,9 +298,9 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
     return encode_batch(batch, report)
 
 
-def _semantics(engine: str, options: Mapping[str, str]) -> Semantics:
+def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
     """Of the engine; in a zone other than UTC it does not read timestamps as they lie."""
-    semantics = _ENGINES[engine][0]
+    semantics = engine(name).semantics
     if options.get("timestamp_zone", "UTC") == "UTC":
         return semantics
     return replace(semantics, raw_timestamps=False)
@@ -326,17 +328,16 @@ def _name(schema: str | None, table: str | None) -> TableName:
     return TableName(schema.lower(), table.lower())
 
 
-def _translate(engine: str, predicate: str) -> Translation:
-    if engine not in _ENGINES:
-        raise InvalidRequest(f"unknown engine {engine!r}", f"known: {sorted(_ENGINES)}")
+def _translate(name: str, predicate: str) -> Translation:
+    asking = engine(name)
     if not predicate:
         return Translation(AlwaysTrue(), (), True)
     if len(predicate) > _LONG_PREDICATE:
-        return _ENGINES[engine][1](predicate)
-    return _translated(engine, predicate)
+        return asking.translate(predicate)
+    return _translated(name, predicate)
 
 
 @lru_cache(512)
-def _translated(engine: str, predicate: str) -> Translation:
+def _translated(name: str, predicate: str) -> Translation:
     """An engine asks for statistics, answers and splits of a query with one and the same text."""
-    return _ENGINES[engine][1](predicate)
+    return engine(name).translate(predicate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.engines.trino.types import to_trino
+from bridge.engines.engine import Engine
 from bridge.planner.table_statistics import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
 from bridge.table.model import Table, View
@@ -10,13 +10,13 @@ from bridge.table.model import Table, View
 _UNKNOWN = ColumnEstimate()
 
 
-def describe_table(table: Table, estimate: Estimate, engine: str) -> ttypes.Table:
-    """The table for one engine; columns of types that the engine lacks are left out for Trino."""
+def describe_table(table: Table, estimate: Estimate, engine: Engine) -> ttypes.Table:
+    """The table for one engine; columns of types that the engine lacks are left out."""
     columns: list[ttypes.Column] = []
     for column, is_key in [(c, False) for c in table.columns] + [
         (c, True) for c in table.partition_keys
     ]:
-        engine_type = to_trino(column.type) if engine == "trino" else str(column.type)
+        engine_type = engine.spell_type(column.type)
         if engine_type is None:
             continue
         known = estimate.columns.get(column.name, _UNKNOWN)

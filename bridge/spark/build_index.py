@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import bridge
 from bridge.errors import BridgeError, StorageFailure
+from bridge.file_formats.file_format import FileFormat
+from bridge.file_formats.registry import file_format
 from bridge.index.collect import CHUNK, FileTask, Reading, collect_chunk
 from bridge.index.shard import Collected
 from bridge.storage.routed import open_storage
@@ -46,8 +48,9 @@ class SparkCollector:
             ship_package(self._context)
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
+        formats = {name: file_format(name) for name in {task.format for task in tasks}}
         if self._ships:
-            _ship_kinds(self._context, reading)
+            _ship_plugins(self._context, reading, formats)
         cores = max(self._context.defaultParallelism, 1)
         chunk = max(1, min(CHUNK, -(-len(tasks) // (2 * cores))))
         wave = chunk * cores * _TASKS_PER_CORE
@@ -55,23 +58,31 @@ class SparkCollector:
         # Two jobs at a time: the tail of one wave leaves no core idle, and the driver holds two at
         # most, however large the table is.
         with ThreadPoolExecutor(2) as pool:
-            pending = [pool.submit(self._run, part, chunk, reading) for part in waves[:2]]
+            pending = [pool.submit(self._run, part, chunk, reading, formats) for part in waves[:2]]
             for number in range(len(waves)):
                 blobs = pending[number].result()
                 if number + 2 < len(waves):
-                    pending.append(pool.submit(self._run, waves[number + 2], chunk, reading))
+                    pending.append(
+                        pool.submit(self._run, waves[number + 2], chunk, reading, formats)
+                    )
                 pending[number] = pool.submit(list)  # frees the blobs
                 for blob in blobs:
                     yield Collected.from_bytes(blob)
 
-    def _run(self, tasks: Sequence[FileTask], chunk: int, reading: Reading) -> list[bytes]:
+    def _run(
+        self,
+        tasks: Sequence[FileTask],
+        chunk: int,
+        reading: Reading,
+        formats: Mapping[str, FileFormat],
+    ) -> list[bytes]:
         chunks = [list(tasks[i : i + chunk]) for i in range(0, len(tasks), chunk)]
         options = self._options
 
         def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
             storage = open_storage(options=options)
             for part in parts:
-                yield collect_chunk(part, storage, reading).to_bytes()
+                yield collect_chunk(part, storage, reading, formats).to_bytes()
 
         try:
             blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
@@ -84,10 +95,14 @@ class SparkCollector:
         return [bytes(blob) for blob in blobs]
 
 
-def _ship_kinds(context: SparkContext, reading: Reading) -> None:
-    """Adds the modules of kinds that other distributions brought."""
-    for kind, _ in reading.kinds:
-        top = type(kind).__module__.partition(".")[0]
+def _ship_plugins(
+    context: SparkContext, reading: Reading, formats: Mapping[str, FileFormat]
+) -> None:
+    """Adds the modules of kinds and file formats that other distributions brought."""
+    modules = [type(kind).__module__ for kind, _ in reading.kinds]
+    modules += [f.statistics.__module__ for f in formats.values() if f.statistics is not None]
+    for module in modules:
+        top = module.partition(".")[0]
         file = sys.modules[top].__file__
         if top in ("bridge", "__main__") or file is None:
             continue

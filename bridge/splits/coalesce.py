@@ -7,6 +7,7 @@ law: every byte range of every file comes out exactly once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -30,16 +31,20 @@ class SplitSettings:
         max_files: most ranges in one split; 1 switches joining off.
         parallelism: workers x concurrency: never fewer splits than this while there are files for
             them.
+        cut: whether large files are cut; not of formats whose files are read as a whole.
     """
 
     target_bytes: int = 128 << 20
     open_cost: int = 64 << 10
     max_files: int = 256
     parallelism: int = 4
+    cut: bool = True
 
     @property
     def cut_above(self) -> int:
         """Files larger than this are cut; a little more than the target is left whole."""
+        if not self.cut:
+            return sys.maxsize
         return self.target_bytes + self.target_bytes // 4
 
 

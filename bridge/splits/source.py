@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest
+from bridge.file_formats.registry import file_format
 from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.listed import FileBatch, slice_batch
 from bridge.planner.planner import ScanPlan
@@ -56,7 +57,8 @@ class SplitSource:
         keep_paths: bool = False,
     ) -> None:
         self.plan = plan
-        self._settings = settings
+        splittable = file_format(plan.table.format).splittable
+        self._settings = settings if splittable else replace(settings, cut=False)
         self._loader = SplitLoader(plan, pool)
         self._lock = threading.Lock()
         self._token = 0

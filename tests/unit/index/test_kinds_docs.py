@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.support.wheels import install, write_wheel
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "index-kinds.md"
 
@@ -22,20 +23,13 @@ def example() -> str:
 
 def wheel(directory: Path) -> Path:
     """A distribution with the example and the entry point that the documentation names."""
-    (entry,) = re.findall(r'\[project\.entry-points\."(.*?)"\]\n(.*?)\n```', DOCS.read_text())
-    path = directory / "acme_domains-1.0-py3-none-any.whl"
-    info = "acme_domains-1.0.dist-info"
-    files = {
-        "acme_domains.py": example(),
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: acme-domains\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[{entry[0]}]\n{entry[1].replace(chr(34), '')}\n",
-    }
-    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
+    (entry,) = re.findall(
+        r'\[project\.entry-points\."(.*?)"\]\n(.*?) = "(.*?)"\n```', DOCS.read_text()
+    )
+    group, name, value = entry
+    return write_wheel(
+        directory, "acme_domains", {"acme_domains.py": example()}, {group: {name: value}}
+    )
 
 
 def test_the_example_is_short() -> None:
@@ -45,8 +39,7 @@ def test_the_example_is_short() -> None:
 
 def test_the_example_is_installed_and_prunes(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", site, wheel(tmp_path)], check=True, capture_output=True)
+    install(wheel(tmp_path), site)
     table = tmp_path / "people"
     table.mkdir()
     past = DOCS.stat().st_mtime - 60

@@ -63,6 +63,7 @@ class Plan:
         self.plans_without_io = self.plans_without_io and pause is no_pause
         self.closed = False
         self.view = SimpleNamespace(serving=None)
+        self.table = SimpleNamespace(format="parquet")
         self.running: set[int] = set()
 
     def batches(self) -> Iterator[FileBatch]:

@@ -1,0 +1,31 @@
+"""Hive: its own input formats read the files; hooks of ours leave out those that cannot match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.engines.engine import Engine
+from bridge.engines.hive.translate import translate
+from bridge.engines.translation import NotTranslatable
+from bridge.file_formats.file_format import FileFormat
+from bridge.types import HIVE, Type
+
+
+def _encode(value: Any, type: Type) -> Any:
+    raise NotTranslatable("Hive asks for no values")
+
+
+def _reader(format: FileFormat) -> str | None:
+    return format.hive.hook if format.hive is not None else None
+
+
+ENGINE = Engine(
+    name="hive",
+    spelled="Hive",
+    semantics=HIVE,
+    translate=translate,
+    spell_type=str,
+    encode=_encode,
+    reader=_reader,
+    missing_is_empty=True,
+)

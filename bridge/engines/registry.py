@@ -1,0 +1,41 @@
+"""Engines by name: a new engine is a folder of `bridge.engines` whose module ``engine`` has an
+``ENGINE``, and edits nothing here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+import bridge.engines as package
+from bridge.engines.engine import Engine
+from bridge.errors import InvalidRequest, UnsupportedTable
+from bridge.file_formats.registry import file_format, file_formats
+from bridge.table.model import Table
+
+
+@cache
+def engines() -> dict[str, Engine]:
+    """All engines, by name."""
+    folders = [m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg]
+    modules = [importlib.import_module(f"{package.__name__}.{name}.engine") for name in folders]
+    return {module.ENGINE.name: module.ENGINE for module in modules}
+
+
+def engine(name: str) -> Engine:
+    """An engine by name. Errors: InvalidRequest: there is none of this name."""
+    found = engines().get(name)
+    if found is None:
+        raise InvalidRequest(f"unknown engine {name!r}", f"known: {sorted(engines())}")
+    return found
+
+
+def refuse_unreadable(table: Table, engine: Engine) -> None:
+    """Errors: UnsupportedTable: the engine has no reader of the table's file format."""
+    if engine.reader(file_format(table.format)) is None:
+        known = [f.spelled for f in file_formats().values() if engine.reader(f) is not None]
+        raise UnsupportedTable(
+            f"{table.name} is stored as {table.format}: {engine.spelled} has no reader for it here",
+            f"only {' or '.join(known)} tables are read here",
+        )

@@ -1,0 +1,20 @@
+"""Trino: its connector reads splits of ours with readers of its own."""
+
+from __future__ import annotations
+
+from bridge.engines.engine import Engine
+from bridge.engines.trino.translate import translate
+from bridge.engines.trino.types import to_trino
+from bridge.engines.trino.values import encode
+from bridge.types import TRINO
+
+ENGINE = Engine(
+    name="trino",
+    spelled="Trino",
+    semantics=TRINO,
+    translate=translate,
+    spell_type=to_trino,
+    encode=encode,
+    reader=lambda format: format.trino_reader,
+    has_views=True,
+)

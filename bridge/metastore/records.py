@@ -1,0 +1,19 @@
+"""The metastore's own records, as its Thrift interface has them: fetched, changed, handed back."""
+
+from bridge.metastore._gen.ttypes import (
+    FieldSchema,
+    NotificationEvent,
+    Partition,
+    SerDeInfo,
+    StorageDescriptor,
+    Table,
+)
+
+__all__ = [
+    "FieldSchema",
+    "NotificationEvent",
+    "Partition",
+    "SerDeInfo",
+    "StorageDescriptor",
+    "Table",
+]

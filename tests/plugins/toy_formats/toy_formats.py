@@ -1,0 +1,86 @@
+"""Typed TSV: text whose first line names the columns and their types.
+
+    #tsv	id:bigint	name:string	day:date
+    1	ann	2024-01-31
+    2	\\N	2024-02-01
+
+NULL is ``\\N``. Values hold no tab and no line break.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyarrow import csv
+
+from bridge.errors import FileCorrupt
+from bridge.file_formats.file_format import FileFormat
+from bridge.file_formats.leaf_scan import LeafScan
+from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.statistics import FileStatistics, LeafStatistics
+from bridge.storage.port import Storage
+
+MARK = b"#tsv\t"
+TYPES = {
+    "bigint": (pa.int64(), PhysicalType("INT64", "int", 64)),
+    "double": (pa.float64(), PhysicalType("DOUBLE", "double")),
+    "string": (pa.string(), PhysicalType("BYTE_ARRAY", "string")),
+    "date": (pa.date32(), PhysicalType("INT32", "date")),
+}
+
+
+def read_columns(head: bytes, uri: str) -> list[tuple[str, str]]:
+    """Names and types of the columns, from the first line."""
+    try:
+        first = head.removeprefix(MARK).decode().rstrip("\n").split("\t")
+        columns = [(name, type) for name, _, type in (c.rpartition(":") for c in first)]
+    except UnicodeDecodeError:
+        columns = []
+    if not head.startswith(MARK) or not columns or any(t not in TYPES for _, t in columns):
+        raise FileCorrupt(f"{uri}: its first line is {head[:80]!r}", "rewrite the file")
+    return columns
+
+
+def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
+    head = storage.read(uri).partition(b"\n")[0]
+    return pa.schema([(name, TYPES[type][0]) for name, type in read_columns(head, uri)])
+
+
+def read_statistics(storage: Storage, uri: str, size: int) -> FileStatistics:
+    head, _, body = storage.read(uri).partition(b"\n")
+    columns = read_columns(head, uri)
+    types = {name: TYPES[type][0] for name, type in columns}
+    try:
+        rows = csv.read_csv(
+            pa.BufferReader(body or b"\n"),
+            read_options=csv.ReadOptions(column_names=list(types)),
+            parse_options=csv.ParseOptions(
+                delimiter="\t", quote_char=False, ignore_empty_lines=not body
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                null_values=["\\N"],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise FileCorrupt(f"{uri}: {error}", "rewrite the file") from error
+    leaves = []
+    for number, (name, type) in enumerate(columns):
+        column = PhysicalColumn((name,), TYPES[type][1])
+        nans = None if type == "double" else 0
+        leaf = LeafStatistics(column.key(), column, None, None, True, None, nans, 0)
+        scan = LeafScan(number, leaf)
+        scan.update({number: rows[name]})
+        scan.finish()
+        leaves.append(leaf)
+    return FileStatistics(rows.num_rows, None, leaves)
+
+
+FORMAT = FileFormat(
+    name="typed_tsv",
+    spelled="typed TSV",
+    begins=(MARK,),
+    recognise=lambda head, tail: head.startswith(MARK) and tail.endswith(b"\n"),
+    read_schema=read_schema,
+    statistics=lambda: read_statistics,
+)
