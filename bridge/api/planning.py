@@ -9,11 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from bridge.errors import UnsupportedTable
 from bridge.jobs.explain import explain
-from bridge.planner.pins import Pin
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
@@ -39,13 +35,7 @@ class OpenScan:
     """
 
     def __init__(self, planner: Planner, request: ScanRequest) -> None:
-        try:
-            self._plan = planner.plan(request)
-        except UnsupportedTable:
-            # Trino's connector reads Parquet alone; here more is read.
-            table = planner.indexed_table(request.table)
-            view = planner.views.view(table, request.generation)
-            self._plan = planner.open(request, Pin(table, view))
+        self._plan = planner.plan(request)
         self.table: Table = self._plan.table
 
     def batches(self) -> Iterator[PlannedFiles]:
@@ -58,15 +48,7 @@ class OpenScan:
             for batch in self._plan.batches():
                 yield PlannedFiles(batch.files, batch.partitions)
 
-    def report(self) -> PruneReport:
-        """Draws the plan to its end; with the paths of the files kept, and no splits."""
-        paths = [batch.files.paths for batch in self.batches()]
-        return self._plan.report(paths=pa.concat_arrays([pa.array([], pa.large_string()), *paths]))
-
 
 def explained(planner: Planner, request: ScanRequest, settings: SplitSettings) -> PruneReport:
     """The complete report of a scan, with the paths of the files kept."""
-    try:
-        return explain(planner, request, settings)
-    except UnsupportedTable:
-        return OpenScan(planner, request).report()
+    return explain(planner, request, settings)

@@ -169,7 +169,7 @@ class Session:
         planner, name = self._planner(table)
         if self._freshness(table, None) == FRESH:
             planner.catalog.forget(name)
-        return planner.indexed_table(name)
+        return planner.table(name)
 
     def _freshness(self, table: str, asked: str | None) -> str | None:
         """What a scan is to ask of the planner.
