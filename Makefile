@@ -32,8 +32,8 @@ forget-skipped:
 	@rm -f $(SKIPPED)
 
 lint: setup
-	$(BIN)/ruff check bridge tests trino_plugin_gen hive_hooks
-	$(BIN)/ruff format --check bridge tests trino_plugin_gen hive_hooks
+	$(BIN)/ruff check bridge skipbridge_geo tests trino_plugin_gen hive_hooks
+	$(BIN)/ruff format --check bridge skipbridge_geo tests trino_plugin_gen hive_hooks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mkdocs build --quiet --strict
@@ -45,7 +45,7 @@ docs: setup
 
 unit: setup
 	$(BIN)/pytest -q tests/unit tests/behaviour tests/storage tests/trino_plugin
-	$(BIN)/pytest -q --doctest-modules bridge
+	$(BIN)/pytest -q --doctest-modules bridge skipbridge_geo
 
 laws: setup
 	$(BIN)/pytest -q tests/laws tests/rules

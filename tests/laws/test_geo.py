@@ -16,8 +16,8 @@ import pytest
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
 from bridge.index.kinds import evaluate_indexes
-from bridge.index.kinds.geo import KIND
 from bridge.types import DOUBLE, FLOAT, HIVE, TRINO, Field
+from skipbridge_geo.kind import KIND
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
 from index_lake import Lake

@@ -44,7 +44,7 @@ from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.source import column_source
 from bridge.types import Semantics
 
-QuantisedBounds = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.int64]
 _LEVELS = 16
 _SIDE = 1 << _LEVELS
 _LEAST_RADIUS_KM = 6300.0
@@ -52,7 +52,7 @@ _LEAST_RADIUS_KM = 6300.0
 
 
 class Geo(IndexKind):
-    """See the module."""
+    """The kind ``geo``."""
 
     name = "geo"
     cost = 4.0
@@ -111,7 +111,7 @@ class _Gathering:
     def __init__(self, leaves: tuple[int, int], limit: int) -> None:
         self.leaves = leaves
         self._limit = limit
-        self._cells: QuantisedBounds = np.empty(0, np.int64)
+        self._cells: Cells = np.empty(0, np.int64)
         self._level = _LEVELS
         self._over = False
 
@@ -139,32 +139,32 @@ class _Gathering:
             yield {"level": self._level, "cells": self._cells.astype(np.uint32)}
 
 
-def latitude_cell(degrees: npt.NDArray[np.float64]) -> QuantisedBounds:
+def latitude_cell(degrees: npt.NDArray[np.float64]) -> Cells:
     """The row of level 16; monotone."""
     return _divided((degrees + 90.0) / 180.0)
 
 
-def longitude_cell(degrees: npt.NDArray[np.float64]) -> QuantisedBounds:
+def longitude_cell(degrees: npt.NDArray[np.float64]) -> Cells:
     """The column of level 16; monotone."""
     return _divided((degrees + 180.0) / 360.0)
 
 
-def _divided(share: npt.NDArray[np.float64]) -> QuantisedBounds:
+def _divided(share: npt.NDArray[np.float64]) -> Cells:
     return np.clip(np.floor(share * _SIDE), 0, _SIDE - 1).astype(np.int64)
 
 
-def _interleaved(columns: QuantisedBounds, rows: QuantisedBounds) -> QuantisedBounds:
+def _interleaved(columns: Cells, rows: Cells) -> Cells:
     """Bits of both in turn, so that four cells of a level share all but the last two."""
     return _spread(columns) | (_spread(rows) << 1)
 
 
-def _spread(values: QuantisedBounds) -> QuantisedBounds:
+def _spread(values: Cells) -> Cells:
     for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
         values = (values | (values << shift)) & mask
     return values
 
 
-def _gathered(values: QuantisedBounds) -> QuantisedBounds:
+def _gathered(values: Cells) -> Cells:
     values = values & 0x55555555
     for shift, mask in ((1, 0x33333333), (2, 0x0F0F0F0F), (4, 0x00FF00FF), (8, 0x0000FFFF)):
         values = (values | (values >> shift)) & mask
