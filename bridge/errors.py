@@ -114,6 +114,18 @@ class InvalidRequest(UserError):
     code = "INVALID_REQUEST"
 
 
+class ProtocolMismatch(UserError):
+    """Client and planner speak different versions of the protocol between them."""
+
+    code = "PROTOCOL_MISMATCH"
+
+
+class ReadVersionUnsupported(UserError):
+    """An older version of a table was asked for whose table format keeps none."""
+
+    code = "READ_VERSION_UNSUPPORTED"
+
+
 class NotReadOnly(UserError):
     code = "READ_ONLY"
 

@@ -1,4 +1,4 @@
-"""Questions and answers of the service: Thrift's values to the planner's and back.
+"""Aggregates from statistics: Thrift's values to the planner's and back.
 
 Everything here is bounded in time: what is not known when the engine stops waiting is not answered,
 while the listing under way goes on and serves the query's scan.
@@ -25,10 +25,10 @@ MAX_WAIT_MS = 60_000
 _FUNCTIONS = frozenset({"count", "min", "max"})
 
 
-def answer(
-    plan: ScanPlan, engine: Engine, asked: ttypes.Question, pool: Executor, endpoint: str
-) -> ttypes.Answer:
-    """Answers within the time the question gives.
+def aggregate(
+    plan: ScanPlan, engine: Engine, asked: ttypes.AggregateRequest, pool: Executor, endpoint: str
+) -> ttypes.AggregateResult:
+    """Answers within the time the request gives.
 
     Errors:
         InvalidRequest: an aggregate that there is not.
@@ -48,7 +48,7 @@ def answer(
         return _reply(endpoint, Answer(True, None, "VALUE", found.files), "")
 
 
-def _question(plan: ScanPlan, asked: ttypes.Question) -> Question:
+def _question(plan: ScanPlan, asked: ttypes.AggregateRequest) -> Question:
     aggregates: list[Aggregate] = []
     for each in asked.aggregates or []:
         if each.function not in _FUNCTIONS or (each.function != "count" and not each.column):
@@ -74,8 +74,8 @@ def _type(function: str, column: BoundReference | None) -> Type:
     return BIGINT if function == "count" or column is None else column.type
 
 
-def _reply(endpoint: str, found: Answer, rows: str) -> ttypes.Answer:
-    return ttypes.Answer(
+def _reply(endpoint: str, found: Answer, rows: str) -> ttypes.AggregateResult:
+    return ttypes.AggregateResult(
         endpoint=endpoint,
         enforced=found.enforced,
         answered=bool(rows),

@@ -1,5 +1,7 @@
-/* The planner's service. Framed transport, binary protocol, one method call a frame.
- * Compiled once with the Thrift compiler into _gen/ (see CONTRIBUTING.md); the Java sides carry codecs of their own. */
+/* The planner's service, protocol 2. Framed transport, binary protocol, one method call per frame.
+ * Compiled once with the Thrift compiler into _gen/ (see CONTRIBUTING.md); the Java sides carry codecs of their own.
+ * A request tells the protocol of its sender; one without it is of protocol 1. PROTOCOL_MISMATCH refuses another than this.
+ * Clients ask health first and refuse a planner of another protocol. */
 namespace py _gen
 
 /* One row of bridge/errors.py. category is one of Trino's: USER_ERROR, INTERNAL_ERROR, INSUFFICIENT_RESOURCES, EXTERNAL. */
@@ -42,7 +44,9 @@ struct Table {
   6: string format,           // "parquet"; "view": view is told and nothing else is
   7: optional string comment,
   8: optional string view,    // the JSON with which Trino describes a view of its own
-  9: optional string owner
+  9: optional string owner,
+  10: string snapshot_id,     // of the snapshot whose schema this is
+  11: string read_version     // as in PlanRequest
 }
 
 /* One key of an ORDER BY. */
@@ -63,15 +67,27 @@ struct PlanRequest {
   8: optional i64 limit,      // the engine wants so many rows that satisfy the predicate, any if order is empty
   9: map<string, string> options,  // pruning_enabled, workers, concurrency, target_split_bytes ...
   10: list<SortKey> order,    // with limit: the first rows in this order; the engine still sorts
-  11: bool enforced           // the engine dropped its filter, as an Answer allowed: TABLE_CHANGED if that no longer holds
+  11: bool enforced,          // the engine dropped its filter, as an AggregateResult allowed: TABLE_CHANGED if that no longer holds
+  12: string read_version,    // "" newest, "time:<ms>", "version:<id>"; see docs/reference/wire.md
+  13: string snapshot_id,     // as an earlier answer about this table and version told it; "": the planner chooses
+  14: i32 protocol = 1        // of the client
+}
+
+/* How the files of a slice are read. */
+struct ReaderSpec {
+  1: string format,           // name of a file format: "parquet"
+  2: map<string, string> properties,  // of the SerDe
+  3: optional list<Column> columns    // that the files were written with; absent: the table's
 }
 
 struct Plan {
   1: string handle,           // names process and plan
-  2: string endpoint,         // where next_splits, narrow and close of this plan go
+  2: string endpoint,         // where next_splits, apply_dynamic_filter and close_plan of this plan go
   3: i64 generation,          // -1: no index
   4: string freshness,        // "live" | "cached(60s)" | "snapshot"
-  5: list<string> dropped     // what the translation could not express
+  5: list<string> dropped,    // what the translation could not express
+  6: string snapshot_id,
+  7: string row_filter        // rows outside it do not belong to the version: the reader removes them. JSON as predicate, "" is none
 }
 
 struct Aggregate {
@@ -80,19 +96,19 @@ struct Aggregate {
 }
 
 /* What statistics alone may answer; without aggregates and group_by only whether the predicate is enforced. */
-struct Question {
+struct AggregateRequest {
   1: list<Aggregate> aggregates,
   2: list<string> group_by,   // partition keys and hidden columns
   3: i32 max_wait_ms          // nothing is answered later than this; what was listed by then serves the scan
 }
 
-struct Answer {
-  1: string endpoint,         // holds the file set that the answer is true of: plan this query there
+struct AggregateResult {
+  1: string endpoint,         // holds the file set that the result is true of: plan this query there
   2: bool enforced,           // every row of every file left satisfies the whole predicate
   3: bool answered,
   4: string reason,           // a code where not answered: NOT_ENFORCED, UNKNOWN_FILES, NOT_EXACT, TOO_LATE ...
   5: string rows,             // JSON [[...], ...]: group_by, then aggregates; values as in docs/reference/predicates.md
-  6: i64 files                // that the answer speaks of
+  6: i64 files                // that the result speaks of
 }
 
 /* Rows of a system table, as JSON: one list a column. */
@@ -109,11 +125,15 @@ struct PartitionEntry {
   3: list<bool> nulls
 }
 
-/* payload, little-endian, S = split_count, F = file_count:
- *   i32[S+1] first file of each split     i32[S] weight in thousandths (50..1000)   i32[S] reserved, -1
+/* payload, little-endian, S = split_count, F = file_count, L = log_count:
+ *   i32[S+1] first file of each split     i32[S] weight in thousandths (50..1000)
  *   i64[F] start   i64[F] length   i64[F] file size   i64[F] modified, ms since the epoch (-1 unknown)
- *   i32[F] index into partitions
+ *   i32[F] index into partitions   i32[F] index into readers
  *   i32[F+1] path offsets, then the UTF-8 bytes of the paths (canonical URIs)
+ * and where L > 0, the logs that a reader merges into each file, in merge order:
+ *   i32[F+1] first log of each file   i64[L] size   i64[L] modified
+ *   i32[L+1] path offsets, then the UTF-8 bytes of the paths
+ * A slice of logs alone is a file with an empty path and size -1.
  */
 struct SplitBatch {
   1: i64 next_token,
@@ -122,14 +142,16 @@ struct SplitBatch {
   4: i32 file_count,
   5: list<PartitionEntry> partitions,
   6: binary payload,
-  7: optional string report   // JSON of the PruneReport, with the last batch
+  7: optional string report,  // JSON of the PruneReport, with the last batch
+  8: list<ReaderSpec> readers,  // each once
+  9: i32 log_count
 }
 
 /* Files that hold no row of interest, by the index alone: storage was not listed.
  * A reader drops a file only if its path, size and time are those told here; whatever is not named is read.
  * files, little-endian, F = skipped: i64[F] size   i64[F] modified, ms since the epoch
  *   i32[F+1] path offsets, then the UTF-8 bytes of the paths below root (canonical URIs) */
-struct FileSelection {
+struct SkippableFiles {
   1: i32 protocol,            // a client refuses another
   2: i64 generation,          // -1: no index
   3: bool none,               // no row at all can match, whatever the files hold: all may be dropped
@@ -138,25 +160,25 @@ struct FileSelection {
   6: string root,
   7: binary files,
   8: list<string> dropped,    // what the translation could not express
-  9: list<string> notes       // why an index was not used, with the mend
+  9: list<string> notes       // why an index was not used, with the remedy
 }
 
 service Planner {
   Health health(),
-  list<string> list_schemas() throws (1: BridgeFailure failure),
-  list<string> list_tables(1: string schema_name) throws (1: BridgeFailure failure),
+  list<string> list_schemas(1: i32 protocol = 1) throws (1: BridgeFailure failure),
+  list<string> list_tables(1: string schema_name, 2: i32 protocol = 1) throws (1: BridgeFailure failure),
   /* those among the tables that are views, whoever's */
-  list<string> list_views(1: string schema_name) throws (1: BridgeFailure failure),
+  list<string> list_views(1: string schema_name, 2: i32 protocol = 1) throws (1: BridgeFailure failure),
   /* with a query_id the table's listing begins: its scans come soon */
-  Table get_table(1: string schema_name, 2: string table_name, 3: string engine, 4: string query_id) throws (1: BridgeFailure failure),
+  Table get_table(1: string schema_name, 2: string table_name, 3: string engine, 4: string query_id, 5: string read_version = "", 6: i32 protocol = 1) throws (1: BridgeFailure failure),
   Plan plan(1: PlanRequest request) throws (1: BridgeFailure failure),
-  void narrow(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
+  void apply_dynamic_filter(1: string handle, 2: string predicate) throws (1: BridgeFailure failure),
   SplitBatch next_splits(1: string handle, 2: i64 token, 3: i32 max_splits, 4: i32 max_wait_ms) throws (1: BridgeFailure failure),
   string explain(1: PlanRequest request) throws (1: BridgeFailure failure),
   void close_plan(1: string handle) throws (1: BridgeFailure failure),
-  Answer answer(1: PlanRequest request, 2: Question question) throws (1: BridgeFailure failure),
+  AggregateResult aggregate(1: PlanRequest request, 2: AggregateRequest aggregates) throws (1: BridgeFailure failure),
   Table get_statistics(1: PlanRequest request) throws (1: BridgeFailure failure),
   Plan open_system_table(1: PlanRequest request, 2: string kind) throws (1: BridgeFailure failure),
   SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure),
-  FileSelection select_files(1: PlanRequest request) throws (1: BridgeFailure failure)
+  SkippableFiles list_skippable_files(1: PlanRequest request) throws (1: BridgeFailure failure)
 }

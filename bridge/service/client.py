@@ -10,10 +10,10 @@ from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TException
 from thrift.transport import TSocket, TTransport
 
-from bridge.errors import InvalidRequest, PlannerUnavailable
+from bridge.errors import InvalidRequest, PlannerUnavailable, ProtocolMismatch
 from bridge.service._gen import Planner as PlannerService
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch, error_of
+from bridge.service.codec import PROTOCOL, decode_batch, error_of, mismatch_remedy
 from bridge.splits.source import SourceBatch
 
 
@@ -44,25 +44,31 @@ class PlannerClient:
         self._transport.close()
 
     def health(self) -> ttypes.Health:
-        """Errors: InvalidRequest if the planner speaks another protocol."""
+        """Errors: ProtocolMismatch."""
         health = self._call("health")
         if health.protocol != PROTOCOL:
-            raise InvalidRequest(
-                f"the planner at {self.endpoint} speaks protocol {health.protocol}, not {PROTOCOL}",
-                "install the same version of skipbridge on both sides",
+            raise ProtocolMismatch(
+                f"the planner {health.version} at {self.endpoint} speaks protocol "
+                f"{health.protocol}, this client speaks {PROTOCOL}",
+                mismatch_remedy(PROTOCOL, health.protocol),
             )
         return health
 
     def list_schemas(self) -> list[str]:
-        return list(self._call("list_schemas"))
+        return list(self._call("list_schemas", PROTOCOL))
 
     def list_tables(self, schema: str) -> list[str]:
-        return list(self._call("list_tables", schema))
+        return list(self._call("list_tables", schema, PROTOCOL))
 
     def get_table(
-        self, schema: str, table: str, engine: str = "trino", query_id: str = ""
+        self,
+        schema: str,
+        table: str,
+        engine: str = "trino",
+        query_id: str = "",
+        read_version: str = "",
     ) -> ttypes.Table:
-        return self._call("get_table", schema, table, engine, query_id)
+        return self._call("get_table", schema, table, engine, query_id, read_version, PROTOCOL)
 
     def plan(
         self,
@@ -73,8 +79,11 @@ class PlannerClient:
         engine: str = "trino",
         query_id: str = "",
         options: dict[str, str] | None = None,
+        read_version: str = "",
     ) -> ttypes.Plan:
-        return self._call("plan", _request(schema, table, predicate, engine, query_id, options))
+        request = _request(schema, table, predicate, engine, query_id, options)
+        request.read_version = read_version
+        return self._call("plan", request)
 
     def explain(
         self, schema: str, table: str, predicate: str = "", options: dict[str, str] | None = None
@@ -83,8 +92,8 @@ class PlannerClient:
         report: dict[str, Any] = json.loads(answer)
         return report
 
-    def narrow(self, handle: str, predicate: str) -> None:
-        self._call("narrow", handle, predicate)
+    def apply_dynamic_filter(self, handle: str, predicate: str) -> None:
+        self._call("apply_dynamic_filter", handle, predicate)
 
     def next_splits(
         self, handle: str, token: int, max_splits: int = 1000, wait_ms: int = 1000
@@ -99,7 +108,7 @@ class PlannerClient:
             token, finished = batch.next_token, batch.finished
             yield batch
 
-    def answer(
+    def aggregate(
         self,
         schema: str,
         table: str,
@@ -109,12 +118,14 @@ class PlannerClient:
         group_by: Sequence[str] = (),
         query_id: str = "",
         wait_ms: int = 10_000,
-    ) -> ttypes.Answer:
+    ) -> ttypes.AggregateResult:
         """Asks statistics; aggregates are (function, column) pairs, ("count", "") counts rows."""
         return self._call(
-            "answer",
+            "aggregate",
             _request(schema, table, predicate, "trino", query_id, None),
-            ttypes.Question([ttypes.Aggregate(*a) for a in aggregates], list(group_by), wait_ms),
+            ttypes.AggregateRequest(
+                [ttypes.Aggregate(*a) for a in aggregates], list(group_by), wait_ms
+            ),
         )
 
     def statistics(self, schema: str, table: str, predicate: str = "") -> ttypes.Table:
@@ -172,4 +183,7 @@ def _request(
         predicate=predicate,
         projected_columns=list(columns),
         options=options or {},
+        read_version="",
+        snapshot_id="",
+        protocol=PROTOCOL,
     )

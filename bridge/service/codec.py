@@ -8,15 +8,42 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.errors import BridgeError, Category, all_errors
+from bridge import __version__
+from bridge.engines.engine import Engine
+from bridge.errors import BridgeError, Category, ProtocolMismatch, all_errors
 from bridge.service._gen import ttypes
+from bridge.service.slices import Logs, ReaderSpec, Slices
+from bridge.service.tables import describe_column
 from bridge.splits.source import SourceBatch
 from bridge.splits.split import SplitBatch
-from bridge.table.model import Partition
+from bridge.table.model import Column, Partition
+from bridge.types import parse_hive_type
 
-PROTOCOL = 1
-_RESERVED = b"\xff\xff\xff\xff"  # a slot of each split that readers pass over
+PROTOCOL = 2
 _EMPTY = struct.pack("<ii", 0, 0)
+
+
+def check_protocol(protocol: int | None) -> None:
+    """Refuses a client of another protocol.
+
+    Errors:
+        ProtocolMismatch
+    """
+    if protocol != PROTOCOL:
+        raise ProtocolMismatch(
+            f"the client speaks protocol {protocol}, this planner {__version__} speaks {PROTOCOL}",
+            mismatch_remedy(protocol or 0, PROTOCOL),
+        )
+
+
+def mismatch_remedy(client: int, planner: int) -> str:
+    """What to upgrade, in words."""
+    if client < planner:
+        return (
+            "upgrade the client to the planner's release: `skipbridge plugin build` for Trino, "
+            "`skipbridge hive jar` for Hive"
+        )
+    return "upgrade the planner to the client's release and restart it with `skipbridge serve`"
 
 
 def failure_of(error: BaseException) -> ttypes.BridgeFailure:
@@ -40,15 +67,26 @@ def error_of(failure: ttypes.BridgeFailure) -> BridgeError:
     return cls(failure.message, failure.hint)
 
 
-def encode_batch(batch: SourceBatch, report: str | None) -> ttypes.SplitBatch:
-    """Packs splits as bridge.thrift describes."""
+def encode_batch(
+    batch: SourceBatch, slices: Slices, engine: Engine, report: str | None
+) -> ttypes.SplitBatch:
+    """Packs splits as bridge.thrift describes.
+
+    Args:
+        slices: of the batch's files, in their order.
+        engine: who reads them.
+    """
     splits = batch.splits
     partitions: tuple[Partition, ...] = ()
     payload, count, files = _EMPTY, 0, 0
+    readers: tuple[ReaderSpec, ...] = ()
+    logs = 0
     if splits is not None:
-        payload = _payload(splits)
+        payload = _payload(splits, slices)
         partitions = splits.partitions
         count, files = splits.num_splits, splits.num_files
+        readers = slices.readers
+        logs = len(slices.logs.paths) if slices.logs is not None else 0
     return ttypes.SplitBatch(
         next_token=batch.next_token,
         finished=batch.finished,
@@ -57,6 +95,8 @@ def encode_batch(batch: SourceBatch, report: str | None) -> ttypes.SplitBatch:
         partitions=[_partition(p) for p in partitions],
         payload=payload,
         report=report,
+        readers=[_reader(spec, engine) for spec in readers],
+        log_count=logs,
     )
 
 
@@ -68,56 +108,98 @@ def _partition(partition: Partition) -> ttypes.PartitionEntry:
     )
 
 
-def _payload(splits: SplitBatch) -> bytes:
-    offsets, text = _strings(splits.paths)
+def _reader(spec: ReaderSpec, engine: Engine) -> ttypes.ReaderSpec:
+    columns = None
+    if spec.columns is not None:
+        described = (describe_column(column, False, engine) for column in spec.columns)
+        columns = [column for column in described if column is not None]
+    return ttypes.ReaderSpec(spec.format, dict(spec.properties), columns)
+
+
+def _payload(splits: SplitBatch, slices: Slices) -> bytes:
+    reader = bytes(4 * splits.num_files)
+    if slices.reader is not None:
+        reader = slices.reader.astype("<i4").tobytes()
     return b"".join(
         (
             splits.first.astype("<i4").tobytes(),
             splits.weight.astype("<i4").tobytes(),
-            _RESERVED * splits.num_splits,
             splits.start.astype("<i8").tobytes(),
             splits.length.astype("<i8").tobytes(),
             splits.size.astype("<i8").tobytes(),
             splits.modified.astype("<i8").tobytes(),
             splits.partition.astype("<i4").tobytes(),
-            offsets.astype("<i4").tobytes(),
-            text,
+            reader,
+            *_strings(splits.paths),
+            *_logs(slices.logs),
         )
     )
 
 
-def _strings(paths: pa.Array) -> tuple[npt.NDArray[np.int64], memoryview]:
+def _logs(logs: Logs | None) -> tuple[bytes | memoryview, ...]:
+    if logs is None or not len(logs.paths):
+        return ()
+    return (
+        logs.first.astype("<i4").tobytes(),
+        logs.sizes.astype("<i8").tobytes(),
+        logs.modified.astype("<i8").tobytes(),
+        *_strings(logs.paths),
+    )
+
+
+def _strings(paths: pa.Array) -> tuple[bytes, memoryview]:
     """Offsets from 0 and the bytes, without a string object."""
     _, offset_buffer, data = paths.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[paths.offset : paths.offset + len(paths) + 1]
     if data is None or not len(paths):
-        return np.zeros(len(paths) + 1, np.int64), memoryview(b"")
-    return offsets - offsets[0], memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+        return bytes(4 * (len(paths) + 1)), memoryview(b"")
+    text = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+    return (offsets - offsets[0]).astype("<i4").tobytes(), text
 
 
 def decode_batch(token: int, batch: ttypes.SplitBatch) -> SourceBatch:
-    """Unpacks a batch; the inverse of `encode_batch`, for Python clients and tests."""
-    splits = _splits(batch) if batch.split_count else None
+    """Unpacks a batch; with `decode_slices` the inverse of `encode_batch`, for Python clients."""
+    splits = _unpack(batch)[0] if batch.split_count else None
     return SourceBatch(token, batch.next_token, splits, batch.finished)
 
 
-def _splits(batch: ttypes.SplitBatch) -> SplitBatch:
-    s, f, view = batch.split_count, batch.file_count, memoryview(batch.payload)
-    at = 0
+def decode_slices(batch: ttypes.SplitBatch) -> Slices:
+    """Readers and logs of a batch's files."""
+    return _unpack(batch)[1]
 
-    def column(kind: str, n: int) -> npt.NDArray[np.int64]:
-        nonlocal at
-        array = np.frombuffer(view, kind, n, at)
-        at += array.nbytes
+
+class _Columns:
+    """Reads the columns of a payload one after the other."""
+
+    def __init__(self, payload: bytes) -> None:
+        self._view = memoryview(payload)
+        self._at = 0
+
+    def next(self, kind: str, count: int) -> npt.NDArray[np.int64]:
+        array: npt.NDArray[np.int64] = np.frombuffer(self._view, kind, count, self._at)
+        self._at += array.nbytes
         return array
 
-    first, weight, _ = column("<i4", s + 1), column("<i4", s), column("<i4", s)
-    start, length, size, modified = (column("<i8", f) for _ in range(4))
-    partition, offsets = column("<i4", f), column("<i4", f + 1)
-    paths = pa.LargeStringArray.from_buffers(
-        f, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(bytes(view[at:]))
-    )
-    return SplitBatch(
+    def strings(self, count: int) -> pa.Array:
+        offsets = self.next("<i4", count + 1).astype(np.int64)
+        text = bytes(self._view[self._at : self._at + int(offsets[-1])])
+        self._at += len(text)
+        return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def _unpack(batch: ttypes.SplitBatch) -> tuple[SplitBatch, Slices]:
+    s, f, count = batch.split_count, batch.file_count, batch.log_count
+    columns = _Columns(batch.payload)
+    first, weight = columns.next("<i4", s + 1), columns.next("<i4", s)
+    start, length, size, modified = (columns.next("<i8", f) for _ in range(4))
+    partition, reader = columns.next("<i4", f), columns.next("<i4", f)
+    paths = columns.strings(f)
+    logs = None
+    if count:
+        first_log = columns.next("<i4", f + 1).astype(np.int32)
+        sizes, times = columns.next("<i8", count), columns.next("<i8", count)
+        logs = Logs(first_log, columns.strings(count), sizes, times)
+    splits = SplitBatch(
         first.astype(np.int32),
         weight.astype(np.int32),
         paths,
@@ -133,3 +215,12 @@ def _splits(batch: ttypes.SplitBatch) -> SplitBatch:
             for p in batch.partitions
         ),
     )
+    readers = tuple(_spec(r) for r in batch.readers)
+    return splits, Slices(readers, reader.astype(np.int32), logs)
+
+
+def _spec(reader: ttypes.ReaderSpec) -> ReaderSpec:
+    columns = None
+    if reader.columns is not None:
+        columns = tuple(Column(c.name, parse_hive_type(c.hive_type)) for c in reader.columns)
+    return ReaderSpec(reader.format, tuple(sorted(reader.properties.items())), columns)

@@ -17,19 +17,20 @@ from typing import Any, TypeVar
 from bridge import __version__, telemetry
 from bridge.engines.registry import engine, refuse_unreadable
 from bridge.engines.translation import Translation
-from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
+from bridge.errors import BridgeError, InvalidRequest, ReadVersionUnsupported, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.skippable_files import list_skippable_files
 from bridge.planner.table_statistics import Estimate, row_estimate
 from bridge.service._gen import ttypes
-from bridge.service.answering import answer
-from bridge.service.codec import PROTOCOL, encode_batch, failure_of
+from bridge.service.answering import aggregate
+from bridge.service.codec import PROTOCOL, check_protocol, encode_batch, failure_of
 from bridge.service.fair_lock import FairLock
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import OpenPlans
 from bridge.service.skippable_files import encode_skippable_files
+from bridge.service.slices import ReaderSpec, Slices
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
@@ -114,21 +115,31 @@ class PlannerHandler:
         return ttypes.Health(__version__, PROTOCOL, self._endpoint, uptime, len(self.plans))
 
     @_answers_failures
-    def list_schemas(self) -> list[str]:
+    def list_schemas(self, protocol: int) -> list[str]:
+        check_protocol(protocol)
         return self._planner.catalog.schemas()
 
     @_answers_failures
-    def list_tables(self, schema_name: str) -> list[str]:
+    def list_tables(self, schema_name: str, protocol: int) -> list[str]:
+        check_protocol(protocol)
         return self._planner.catalog.tables(schema_name)
 
     @_answers_failures
-    def list_views(self, schema_name: str) -> list[str]:
+    def list_views(self, schema_name: str, protocol: int) -> list[str]:
+        check_protocol(protocol)
         return self._planner.catalog.views(schema_name)
 
     @_answers_failures
     def get_table(
-        self, schema_name: str, table_name: str, engine_name: str, query_id: str | None
+        self,
+        schema_name: str,
+        table_name: str,
+        engine_name: str,
+        query_id: str,
+        read_version: str,
+        protocol: int,
     ) -> ttypes.Table:
+        check_protocol(protocol)
         name, asking = _name(schema_name, table_name), engine(engine_name)
         try:
             table = self._planner.table(name)
@@ -138,6 +149,7 @@ class PlannerHandler:
             if view is None:
                 raise
             return describe_view(view)
+        _check_version(name, read_version)
         if query_id:
             self._planner.look_ahead(query_id, name)
         rows = row_estimate(self._planner.views.view(table))
@@ -149,9 +161,11 @@ class PlannerHandler:
         return describe_table(plan.table, self._estimates.of(plan), engine(request.engine))
 
     @_answers_failures
-    def answer(self, request: ttypes.PlanRequest, question: ttypes.Question) -> ttypes.Answer:
-        plan = self._plan(request)
-        return answer(plan, engine(request.engine), question, self._answers, self._endpoint)
+    def aggregate(
+        self, request: ttypes.PlanRequest, aggregates: ttypes.AggregateRequest
+    ) -> ttypes.AggregateResult:
+        plan, asking = self._plan(request), engine(request.engine)
+        return aggregate(plan, asking, aggregates, self._answers, self._endpoint)
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
@@ -177,6 +191,8 @@ class PlannerHandler:
             generation=plan.view.generation,
             freshness=str(plan.freshness),
             dropped=list(plan.request.dropped),
+            snapshot_id="",
+            row_filter="",
         )
 
     @_answers_failures
@@ -184,7 +200,7 @@ class PlannerHandler:
         return self.plans.get(handle, SystemRows).next(token, max_rows)
 
     @_answers_failures
-    def narrow(self, handle: str, predicate: str) -> None:
+    def apply_dynamic_filter(self, handle: str, predicate: str) -> None:
         source = self.plans.get(handle, SplitSource)
         source.plan.apply_dynamic_filter(
             _translate(source.plan.request.engine, predicate).expression
@@ -225,7 +241,7 @@ class PlannerHandler:
         self._planner.listings.close()
 
     @_answers_failures
-    def select_files(self, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def list_skippable_files(self, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.table(scan.table)
@@ -250,6 +266,7 @@ class PlannerHandler:
         return plan
 
     def _scan(self, request: ttypes.PlanRequest) -> ScanRequest:
+        check_protocol(request.protocol)
         options = dict(request.options or {})
         unknown = sorted(set(options) - _OPTIONS)
         if unknown:
@@ -257,8 +274,10 @@ class PlannerHandler:
                 f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}"
             )
         translation = _translate(request.engine, request.predicate or "")
+        name = _name(request.schema_name, request.table_name)
+        _check_version(name, request.read_version)
         return ScanRequest(
-            table=_name(request.schema_name, request.table_name),
+            table=name,
             predicate=translation.expression,
             dropped=translation.dropped,
             semantics=_semantics(request.engine, options),
@@ -295,7 +314,8 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
     report = None
     if batch.finished:
         report = json.dumps(plan_ended(source, "done").to_dict())
-    return encode_batch(batch, report)
+    slices = Slices((ReaderSpec(source.plan.table.format),))
+    return encode_batch(batch, slices, engine(source.plan.request.engine), report)
 
 
 def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
@@ -326,6 +346,14 @@ def _name(schema: str | None, table: str | None) -> TableName:
     if not schema or not table:
         raise InvalidRequest(f"not a table: {schema!r}.{table!r}", "name a schema and a table")
     return TableName(schema.lower(), table.lower())
+
+
+def _check_version(table: TableName, version: str | None) -> None:
+    if version:
+        raise ReadVersionUnsupported(
+            f"{table} keeps no older versions, {version!r} was asked for",
+            "query the table without a version",
+        )
 
 
 def _translate(name: str, predicate: str) -> Translation:

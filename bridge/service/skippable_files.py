@@ -16,14 +16,16 @@ MAX_BYTES = 32 << 20
 """Of paths in one answer; files beyond it are not named, and so are read."""
 
 
-def encode_skippable_files(found: SkippableFiles, dropped: tuple[str, ...]) -> ttypes.FileSelection:
+def encode_skippable_files(
+    found: SkippableFiles, dropped: tuple[str, ...]
+) -> ttypes.SkippableFiles:
     """Packs it; paths are cut at the directory that all of them lie under."""
     paths: list[bytes] = found.paths.cast(pa.large_binary()).to_pylist()
     root = _common_directory(paths)
     below = [path[len(root) :] for path in paths]
     offsets = np.fromiter(accumulate(map(len, below), initial=0), np.int64, len(below) + 1)
     count = int(np.searchsorted(offsets, MAX_BYTES, side="right")) - 1
-    return ttypes.FileSelection(
+    return ttypes.SkippableFiles(
         protocol=PROTOCOL,
         generation=found.generation,
         none=found.none,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.engines.engine import Engine
 from bridge.planner.table_statistics import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
-from bridge.table.model import Table, View
+from bridge.table.model import Column, Table, View
 
 _UNKNOWN = ColumnEstimate()
 
@@ -16,23 +16,15 @@ def describe_table(table: Table, estimate: Estimate, engine: Engine) -> ttypes.T
     for column, is_key in [(c, False) for c in table.columns] + [
         (c, True) for c in table.partition_keys
     ]:
-        engine_type = engine.spell_type(column.type)
-        if engine_type is None:
+        described = describe_column(column, is_key, engine)
+        if described is None:
             continue
         known = estimate.columns.get(column.name, _UNKNOWN)
-        columns.append(
-            ttypes.Column(
-                name=column.name,
-                hive_type=str(column.type),
-                engine_type=engine_type,
-                partition_key=is_key,
-                comment=column.comment,
-                nulls_fraction=known.nulls_fraction,
-                distinct_count=known.distinct,
-                low=known.low,
-                high=known.high,
-            )
-        )
+        described.nulls_fraction = known.nulls_fraction
+        described.distinct_count = known.distinct
+        described.low = known.low
+        described.high = known.high
+        columns.append(described)
     return ttypes.Table(
         schema_name=table.name.schema,
         table_name=table.name.table,
@@ -41,6 +33,22 @@ def describe_table(table: Table, estimate: Estimate, engine: Engine) -> ttypes.T
         location=table.location,
         format=table.format,
         comment=table.properties.get("comment"),
+        snapshot_id="",
+        read_version="",
+    )
+
+
+def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Column | None:
+    """The column in the engine's words; None if the engine lacks its type."""
+    engine_type = engine.spell_type(column.type)
+    if engine_type is None:
+        return None
+    return ttypes.Column(
+        name=column.name,
+        hive_type=str(column.type),
+        engine_type=engine_type,
+        partition_key=is_key,
+        comment=column.comment,
     )
 
 

@@ -21,6 +21,7 @@ from bridge.jobs.serve import RunningService
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.process import LOOPBACK
 from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL
 from bridge.table.model import Partition, Table, TableName
 from tests.engines.conftest import RunningHiveServer2
 
@@ -28,7 +29,7 @@ FETCH = {"hive.fetch.task.conversion": "more"}
 TEZ = {"hive.fetch.task.conversion": "none"}
 PRUNING = "skipbridge.pruning_enabled"
 _READ = re.compile(r"skipbridge: (\S+) reads (\d+) of (\d+) files \(generation (-?\d+), query")
-Select = Callable[[ttypes.PlanRequest], ttypes.FileSelection]
+Select = Callable[[ttypes.PlanRequest], ttypes.SkippableFiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class PlannerUnderTest:
 
     service: RunningService
     asked: list[ttypes.PlanRequest] = field(default_factory=list)
-    answer: Callable[[Select, ttypes.PlanRequest], ttypes.FileSelection] | None = None
+    answer: Callable[[Select, ttypes.PlanRequest], ttypes.SkippableFiles] | None = None
 
     @property
     def endpoint(self) -> str:
@@ -105,13 +106,13 @@ def planner_under_test(metastore_uri: str, cache: Path) -> Iterator[PlannerUnder
         }
     )
     running = PlannerUnderTest(RunningService(config))
-    own: Select = running.service.handler.select_files
+    own: Select = running.service.handler.list_skippable_files
 
-    def select_files(request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def list_skippable_files(request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         running.asked.append(request)
         return running.answer(own, request) if running.answer is not None else own(request)
 
-    running.service.handler.select_files = select_files  # type: ignore[method-assign]
+    running.service.handler.list_skippable_files = list_skippable_files  # type: ignore[method-assign]
     running.service.start()
     try:
         yield running
@@ -188,7 +189,7 @@ def index_and_hook(uri: str, name: TableName) -> None:
     hook_table(index(uri, name), str(name), dry_run=False, progress=_silent)
 
 
-def naming(files: list[Path], shift: int) -> ttypes.FileSelection:
+def naming(files: list[Path], shift: int) -> ttypes.SkippableFiles:
     """An answer that leaves these files out, as they are if ``shift`` (milliseconds) is 0."""
     stats = [f.stat() for f in files]
     texts = [str(f).encode() for f in files]
@@ -200,7 +201,9 @@ def naming(files: list[Path], shift: int) -> ttypes.FileSelection:
         *(s.st_mtime_ns // 1_000_000 + shift for s in stats),
         *offsets,
     )
-    return ttypes.FileSelection(1, 1, False, n, n, "file://", packed + b"".join(texts), [], [])
+    return ttypes.SkippableFiles(
+        PROTOCOL, 1, False, n, n, "file://", packed + b"".join(texts), [], []
+    )
 
 
 def _silent(done: int, total: int) -> None:

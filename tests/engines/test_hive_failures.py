@@ -15,7 +15,7 @@ import pytest
 from bridge.errors import BridgeError, Category
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.service._gen import ttypes
-from bridge.service.codec import failure_of
+from bridge.service.codec import PROTOCOL, failure_of
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_sales import write_sales
@@ -70,7 +70,9 @@ def test_the_hook_is_really_in_the_way(
     """A planner that leaves out every file gives no row: so what others test is really decided."""
     sql = f"SELECT k FROM {NAME} WHERE k < 1000"
     assert len(hive.ask(sql, settings).rows) == 240
-    planner.answer = lambda own, request: ttypes.FileSelection(1, 1, True, 12, 0, "", b"", [], [])
+    planner.answer = lambda own, request: ttypes.SkippableFiles(
+        PROTOCOL, 1, True, 12, 0, "", b"", [], []
+    )
     wrong = hive.ask(sql, settings)
     assert wrong.rows == [] and (wrong.read, wrong.listed) == (0, 12)
 
@@ -96,7 +98,7 @@ def test_nobody_answers(hive: HookedHive) -> None:
 def test_a_slow_planner_is_not_waited_for(hive: HookedHive, planner: PlannerUnderTest) -> None:
     late = threading.Event()
 
-    def slow(own: Select, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def slow(own: Select, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         late.wait(30.0)
         return own(request)
 
@@ -119,7 +121,7 @@ def test_a_slow_planner_is_not_waited_for(hive: HookedHive, planner: PlannerUnde
 def test_an_error_of_the_planner(hive: HookedHive, planner: PlannerUnderTest) -> None:
     """A query's own error closes nothing to the next one."""
 
-    def refuse(own: Select, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def refuse(own: Select, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         raise failure_of(_Refused("this query is not liked", "ask another"))
 
     planner.answer = refuse
@@ -136,7 +138,7 @@ class _Refused(BridgeError):
 
 
 def test_another_version_of_the_protocol(hive: HookedHive, planner: PlannerUnderTest) -> None:
-    def newer(own: Select, request: ttypes.PlanRequest) -> ttypes.FileSelection:
+    def newer(own: Select, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
         found = own(request)
         found.protocol = 99
         return found

@@ -23,32 +23,41 @@ class Iface(object):
     def health(self):
         pass
 
-    def list_schemas(self):
+    def list_schemas(self, protocol):
+        """
+        Parameters:
+         - protocol
+
+        """
         pass
 
-    def list_tables(self, schema_name):
+    def list_tables(self, schema_name, protocol):
         """
         Parameters:
          - schema_name
+         - protocol
 
         """
         pass
 
-    def list_views(self, schema_name):
+    def list_views(self, schema_name, protocol):
         """
         Parameters:
          - schema_name
+         - protocol
 
         """
         pass
 
-    def get_table(self, schema_name, table_name, engine, query_id):
+    def get_table(self, schema_name, table_name, engine, query_id, read_version, protocol):
         """
         Parameters:
          - schema_name
          - table_name
          - engine
          - query_id
+         - read_version
+         - protocol
 
         """
         pass
@@ -61,7 +70,7 @@ class Iface(object):
         """
         pass
 
-    def narrow(self, handle, predicate):
+    def apply_dynamic_filter(self, handle, predicate):
         """
         Parameters:
          - handle
@@ -97,11 +106,11 @@ class Iface(object):
         """
         pass
 
-    def answer(self, request, question):
+    def aggregate(self, request, aggregates):
         """
         Parameters:
          - request
-         - question
+         - aggregates
 
         """
         pass
@@ -133,7 +142,7 @@ class Iface(object):
         """
         pass
 
-    def select_files(self, request):
+    def list_skippable_files(self, request):
         """
         Parameters:
          - request
@@ -175,13 +184,19 @@ class Client(Iface):
             return result.success
         raise TApplicationException(TApplicationException.MISSING_RESULT, "health failed: unknown result")
 
-    def list_schemas(self):
-        self.send_list_schemas()
+    def list_schemas(self, protocol):
+        """
+        Parameters:
+         - protocol
+
+        """
+        self.send_list_schemas(protocol)
         return self.recv_list_schemas()
 
-    def send_list_schemas(self):
+    def send_list_schemas(self, protocol):
         self._oprot.writeMessageBegin('list_schemas', TMessageType.CALL, self._seqid)
         args = list_schemas_args()
+        args.protocol = protocol
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -203,19 +218,21 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_schemas failed: unknown result")
 
-    def list_tables(self, schema_name):
+    def list_tables(self, schema_name, protocol):
         """
         Parameters:
          - schema_name
+         - protocol
 
         """
-        self.send_list_tables(schema_name)
+        self.send_list_tables(schema_name, protocol)
         return self.recv_list_tables()
 
-    def send_list_tables(self, schema_name):
+    def send_list_tables(self, schema_name, protocol):
         self._oprot.writeMessageBegin('list_tables', TMessageType.CALL, self._seqid)
         args = list_tables_args()
         args.schema_name = schema_name
+        args.protocol = protocol
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -237,19 +254,21 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_tables failed: unknown result")
 
-    def list_views(self, schema_name):
+    def list_views(self, schema_name, protocol):
         """
         Parameters:
          - schema_name
+         - protocol
 
         """
-        self.send_list_views(schema_name)
+        self.send_list_views(schema_name, protocol)
         return self.recv_list_views()
 
-    def send_list_views(self, schema_name):
+    def send_list_views(self, schema_name, protocol):
         self._oprot.writeMessageBegin('list_views', TMessageType.CALL, self._seqid)
         args = list_views_args()
         args.schema_name = schema_name
+        args.protocol = protocol
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -271,25 +290,29 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "list_views failed: unknown result")
 
-    def get_table(self, schema_name, table_name, engine, query_id):
+    def get_table(self, schema_name, table_name, engine, query_id, read_version, protocol):
         """
         Parameters:
          - schema_name
          - table_name
          - engine
          - query_id
+         - read_version
+         - protocol
 
         """
-        self.send_get_table(schema_name, table_name, engine, query_id)
+        self.send_get_table(schema_name, table_name, engine, query_id, read_version, protocol)
         return self.recv_get_table()
 
-    def send_get_table(self, schema_name, table_name, engine, query_id):
+    def send_get_table(self, schema_name, table_name, engine, query_id, read_version, protocol):
         self._oprot.writeMessageBegin('get_table', TMessageType.CALL, self._seqid)
         args = get_table_args()
         args.schema_name = schema_name
         args.table_name = table_name
         args.engine = engine
         args.query_id = query_id
+        args.read_version = read_version
+        args.protocol = protocol
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
@@ -345,26 +368,26 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "plan failed: unknown result")
 
-    def narrow(self, handle, predicate):
+    def apply_dynamic_filter(self, handle, predicate):
         """
         Parameters:
          - handle
          - predicate
 
         """
-        self.send_narrow(handle, predicate)
-        self.recv_narrow()
+        self.send_apply_dynamic_filter(handle, predicate)
+        self.recv_apply_dynamic_filter()
 
-    def send_narrow(self, handle, predicate):
-        self._oprot.writeMessageBegin('narrow', TMessageType.CALL, self._seqid)
-        args = narrow_args()
+    def send_apply_dynamic_filter(self, handle, predicate):
+        self._oprot.writeMessageBegin('apply_dynamic_filter', TMessageType.CALL, self._seqid)
+        args = apply_dynamic_filter_args()
         args.handle = handle
         args.predicate = predicate
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_narrow(self):
+    def recv_apply_dynamic_filter(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -372,7 +395,7 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = narrow_result()
+        result = apply_dynamic_filter_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.failure is not None:
@@ -485,26 +508,26 @@ class Client(Iface):
             raise result.failure
         return
 
-    def answer(self, request, question):
+    def aggregate(self, request, aggregates):
         """
         Parameters:
          - request
-         - question
+         - aggregates
 
         """
-        self.send_answer(request, question)
-        return self.recv_answer()
+        self.send_aggregate(request, aggregates)
+        return self.recv_aggregate()
 
-    def send_answer(self, request, question):
-        self._oprot.writeMessageBegin('answer', TMessageType.CALL, self._seqid)
-        args = answer_args()
+    def send_aggregate(self, request, aggregates):
+        self._oprot.writeMessageBegin('aggregate', TMessageType.CALL, self._seqid)
+        args = aggregate_args()
         args.request = request
-        args.question = question
+        args.aggregates = aggregates
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_answer(self):
+    def recv_aggregate(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -512,14 +535,14 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = answer_result()
+        result = aggregate_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.success is not None:
             return result.success
         if result.failure is not None:
             raise result.failure
-        raise TApplicationException(TApplicationException.MISSING_RESULT, "answer failed: unknown result")
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "aggregate failed: unknown result")
 
     def get_statistics(self, request):
         """
@@ -629,24 +652,24 @@ class Client(Iface):
             raise result.failure
         raise TApplicationException(TApplicationException.MISSING_RESULT, "next_rows failed: unknown result")
 
-    def select_files(self, request):
+    def list_skippable_files(self, request):
         """
         Parameters:
          - request
 
         """
-        self.send_select_files(request)
-        return self.recv_select_files()
+        self.send_list_skippable_files(request)
+        return self.recv_list_skippable_files()
 
-    def send_select_files(self, request):
-        self._oprot.writeMessageBegin('select_files', TMessageType.CALL, self._seqid)
-        args = select_files_args()
+    def send_list_skippable_files(self, request):
+        self._oprot.writeMessageBegin('list_skippable_files', TMessageType.CALL, self._seqid)
+        args = list_skippable_files_args()
         args.request = request
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
         self._oprot.trans.flush()
 
-    def recv_select_files(self):
+    def recv_list_skippable_files(self):
         iprot = self._iprot
         (fname, mtype, rseqid) = iprot.readMessageBegin()
         if mtype == TMessageType.EXCEPTION:
@@ -654,14 +677,14 @@ class Client(Iface):
             x.read(iprot)
             iprot.readMessageEnd()
             raise x
-        result = select_files_result()
+        result = list_skippable_files_result()
         result.read(iprot)
         iprot.readMessageEnd()
         if result.success is not None:
             return result.success
         if result.failure is not None:
             raise result.failure
-        raise TApplicationException(TApplicationException.MISSING_RESULT, "select_files failed: unknown result")
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "list_skippable_files failed: unknown result")
 
 
 class Processor(Iface, TProcessor):
@@ -674,15 +697,15 @@ class Processor(Iface, TProcessor):
         self._processMap["list_views"] = Processor.process_list_views
         self._processMap["get_table"] = Processor.process_get_table
         self._processMap["plan"] = Processor.process_plan
-        self._processMap["narrow"] = Processor.process_narrow
+        self._processMap["apply_dynamic_filter"] = Processor.process_apply_dynamic_filter
         self._processMap["next_splits"] = Processor.process_next_splits
         self._processMap["explain"] = Processor.process_explain
         self._processMap["close_plan"] = Processor.process_close_plan
-        self._processMap["answer"] = Processor.process_answer
+        self._processMap["aggregate"] = Processor.process_aggregate
         self._processMap["get_statistics"] = Processor.process_get_statistics
         self._processMap["open_system_table"] = Processor.process_open_system_table
         self._processMap["next_rows"] = Processor.process_next_rows
-        self._processMap["select_files"] = Processor.process_select_files
+        self._processMap["list_skippable_files"] = Processor.process_list_skippable_files
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -734,7 +757,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = list_schemas_result()
         try:
-            result.success = self._handler.list_schemas()
+            result.success = self._handler.list_schemas(args.protocol)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -760,7 +783,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = list_tables_result()
         try:
-            result.success = self._handler.list_tables(args.schema_name)
+            result.success = self._handler.list_tables(args.schema_name, args.protocol)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -786,7 +809,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = list_views_result()
         try:
-            result.success = self._handler.list_views(args.schema_name)
+            result.success = self._handler.list_views(args.schema_name, args.protocol)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -812,7 +835,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = get_table_result()
         try:
-            result.success = self._handler.get_table(args.schema_name, args.table_name, args.engine, args.query_id)
+            result.success = self._handler.get_table(args.schema_name, args.table_name, args.engine, args.query_id, args.read_version, args.protocol)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -858,13 +881,13 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_narrow(self, seqid, iprot, oprot):
-        args = narrow_args()
+    def process_apply_dynamic_filter(self, seqid, iprot, oprot):
+        args = apply_dynamic_filter_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = narrow_result()
+        result = apply_dynamic_filter_result()
         try:
-            self._handler.narrow(args.handle, args.predicate)
+            self._handler.apply_dynamic_filter(args.handle, args.predicate)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -879,7 +902,7 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("narrow", msg_type, seqid)
+        oprot.writeMessageBegin("apply_dynamic_filter", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -962,13 +985,13 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_answer(self, seqid, iprot, oprot):
-        args = answer_args()
+    def process_aggregate(self, seqid, iprot, oprot):
+        args = aggregate_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = answer_result()
+        result = aggregate_result()
         try:
-            result.success = self._handler.answer(args.request, args.question)
+            result.success = self._handler.aggregate(args.request, args.aggregates)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -983,7 +1006,7 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("answer", msg_type, seqid)
+        oprot.writeMessageBegin("aggregate", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1066,13 +1089,13 @@ class Processor(Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
-    def process_select_files(self, seqid, iprot, oprot):
-        args = select_files_args()
+    def process_list_skippable_files(self, seqid, iprot, oprot):
+        args = list_skippable_files_args()
         args.read(iprot)
         iprot.readMessageEnd()
-        result = select_files_result()
+        result = list_skippable_files_result()
         try:
-            result.success = self._handler.select_files(args.request)
+            result.success = self._handler.list_skippable_files(args.request)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1087,7 +1110,7 @@ class Processor(Iface, TProcessor):
             logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
-        oprot.writeMessageBegin("select_files", msg_type, seqid)
+        oprot.writeMessageBegin("list_skippable_files", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1222,10 +1245,19 @@ health_result.thrift_spec = (
 
 
 class list_schemas_args(object):
+    """
+    Attributes:
+     - protocol
+
+    """
 
     __slots__ = (
+        'protocol',
     )
 
+
+    def __init__(self, protocol=1,):
+        self.protocol = protocol
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1236,6 +1268,11 @@ class list_schemas_args(object):
             (fname, ftype, fid) = iprot.readFieldBegin()
             if ftype == TType.STOP:
                 break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1246,6 +1283,10 @@ class list_schemas_args(object):
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
         oprot.writeStructBegin('list_schemas_args')
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 1)
+            oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1271,6 +1312,8 @@ class list_schemas_args(object):
         return not (self == other)
 all_structs.append(list_schemas_args)
 list_schemas_args.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'protocol', None, 1, ),  # 1
 )
 
 
@@ -1304,10 +1347,10 @@ class list_schemas_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype96, _size93) = iprot.readListBegin()
-                    for _i97 in range(_size93):
-                        _elem98 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem98)
+                    (_etype119, _size116) = iprot.readListBegin()
+                    for _i120 in range(_size116):
+                        _elem121 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem121)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1330,8 +1373,8 @@ class list_schemas_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter99 in self.success:
-                oprot.writeString(iter99.encode('utf-8') if sys.version_info[0] == 2 else iter99)
+            for iter122 in self.success:
+                oprot.writeString(iter122.encode('utf-8') if sys.version_info[0] == 2 else iter122)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1372,16 +1415,19 @@ class list_tables_args(object):
     """
     Attributes:
      - schema_name
+     - protocol
 
     """
 
     __slots__ = (
         'schema_name',
+        'protocol',
     )
 
 
-    def __init__(self, schema_name=None,):
+    def __init__(self, schema_name=None, protocol=1,):
         self.schema_name = schema_name
+        self.protocol = protocol
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1397,6 +1443,11 @@ class list_tables_args(object):
                     self.schema_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1410,6 +1461,10 @@ class list_tables_args(object):
         if self.schema_name is not None:
             oprot.writeFieldBegin('schema_name', TType.STRING, 1)
             oprot.writeString(self.schema_name.encode('utf-8') if sys.version_info[0] == 2 else self.schema_name)
+            oprot.writeFieldEnd()
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 2)
+            oprot.writeI32(self.protocol)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1438,6 +1493,7 @@ all_structs.append(list_tables_args)
 list_tables_args.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'schema_name', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'protocol', None, 1, ),  # 2
 )
 
 
@@ -1471,10 +1527,10 @@ class list_tables_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype103, _size100) = iprot.readListBegin()
-                    for _i104 in range(_size100):
-                        _elem105 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem105)
+                    (_etype126, _size123) = iprot.readListBegin()
+                    for _i127 in range(_size123):
+                        _elem128 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem128)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1497,8 +1553,8 @@ class list_tables_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter106 in self.success:
-                oprot.writeString(iter106.encode('utf-8') if sys.version_info[0] == 2 else iter106)
+            for iter129 in self.success:
+                oprot.writeString(iter129.encode('utf-8') if sys.version_info[0] == 2 else iter129)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1539,16 +1595,19 @@ class list_views_args(object):
     """
     Attributes:
      - schema_name
+     - protocol
 
     """
 
     __slots__ = (
         'schema_name',
+        'protocol',
     )
 
 
-    def __init__(self, schema_name=None,):
+    def __init__(self, schema_name=None, protocol=1,):
         self.schema_name = schema_name
+        self.protocol = protocol
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1564,6 +1623,11 @@ class list_views_args(object):
                     self.schema_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1577,6 +1641,10 @@ class list_views_args(object):
         if self.schema_name is not None:
             oprot.writeFieldBegin('schema_name', TType.STRING, 1)
             oprot.writeString(self.schema_name.encode('utf-8') if sys.version_info[0] == 2 else self.schema_name)
+            oprot.writeFieldEnd()
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 2)
+            oprot.writeI32(self.protocol)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1605,6 +1673,7 @@ all_structs.append(list_views_args)
 list_views_args.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'schema_name', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'protocol', None, 1, ),  # 2
 )
 
 
@@ -1638,10 +1707,10 @@ class list_views_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype110, _size107) = iprot.readListBegin()
-                    for _i111 in range(_size107):
-                        _elem112 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.success.append(_elem112)
+                    (_etype133, _size130) = iprot.readListBegin()
+                    for _i134 in range(_size130):
+                        _elem135 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.success.append(_elem135)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1664,8 +1733,8 @@ class list_views_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
-            for iter113 in self.success:
-                oprot.writeString(iter113.encode('utf-8') if sys.version_info[0] == 2 else iter113)
+            for iter136 in self.success:
+                oprot.writeString(iter136.encode('utf-8') if sys.version_info[0] == 2 else iter136)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failure is not None:
@@ -1709,6 +1778,8 @@ class get_table_args(object):
      - table_name
      - engine
      - query_id
+     - read_version
+     - protocol
 
     """
 
@@ -1717,14 +1788,18 @@ class get_table_args(object):
         'table_name',
         'engine',
         'query_id',
+        'read_version',
+        'protocol',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, engine=None, query_id=None,):
+    def __init__(self, schema_name=None, table_name=None, engine=None, query_id=None, read_version="", protocol=1,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.engine = engine
         self.query_id = query_id
+        self.read_version = read_version
+        self.protocol = protocol
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1755,6 +1830,16 @@ class get_table_args(object):
                     self.query_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.read_version = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1780,6 +1865,14 @@ class get_table_args(object):
         if self.query_id is not None:
             oprot.writeFieldBegin('query_id', TType.STRING, 4)
             oprot.writeString(self.query_id.encode('utf-8') if sys.version_info[0] == 2 else self.query_id)
+            oprot.writeFieldEnd()
+        if self.read_version is not None:
+            oprot.writeFieldBegin('read_version', TType.STRING, 5)
+            oprot.writeString(self.read_version.encode('utf-8') if sys.version_info[0] == 2 else self.read_version)
+            oprot.writeFieldEnd()
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 6)
+            oprot.writeI32(self.protocol)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1811,6 +1904,8 @@ get_table_args.thrift_spec = (
     (2, TType.STRING, 'table_name', 'UTF8', None, ),  # 2
     (3, TType.STRING, 'engine', 'UTF8', None, ),  # 3
     (4, TType.STRING, 'query_id', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'read_version', 'UTF8', "", ),  # 5
+    (6, TType.I32, 'protocol', None, 1, ),  # 6
 )
 
 
@@ -2062,7 +2157,7 @@ plan_result.thrift_spec = (
 )
 
 
-class narrow_args(object):
+class apply_dynamic_filter_args(object):
     """
     Attributes:
      - handle
@@ -2108,7 +2203,7 @@ class narrow_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('narrow_args')
+        oprot.writeStructBegin('apply_dynamic_filter_args')
         if self.handle is not None:
             oprot.writeFieldBegin('handle', TType.STRING, 1)
             oprot.writeString(self.handle.encode('utf-8') if sys.version_info[0] == 2 else self.handle)
@@ -2140,15 +2235,15 @@ class narrow_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(narrow_args)
-narrow_args.thrift_spec = (
+all_structs.append(apply_dynamic_filter_args)
+apply_dynamic_filter_args.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'handle', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'predicate', 'UTF8', None, ),  # 2
 )
 
 
-class narrow_result(object):
+class apply_dynamic_filter_result(object):
     """
     Attributes:
      - failure
@@ -2187,7 +2282,7 @@ class narrow_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('narrow_result')
+        oprot.writeStructBegin('apply_dynamic_filter_result')
         if self.failure is not None:
             oprot.writeFieldBegin('failure', TType.STRUCT, 1)
             self.failure.write(oprot)
@@ -2215,8 +2310,8 @@ class narrow_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(narrow_result)
-narrow_result.thrift_spec = (
+all_structs.append(apply_dynamic_filter_result)
+apply_dynamic_filter_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
@@ -2728,23 +2823,23 @@ close_plan_result.thrift_spec = (
 )
 
 
-class answer_args(object):
+class aggregate_args(object):
     """
     Attributes:
      - request
-     - question
+     - aggregates
 
     """
 
     __slots__ = (
         'request',
-        'question',
+        'aggregates',
     )
 
 
-    def __init__(self, request=None, question=None,):
+    def __init__(self, request=None, aggregates=None,):
         self.request = request
-        self.question = question
+        self.aggregates = aggregates
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2763,8 +2858,8 @@ class answer_args(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRUCT:
-                    self.question = Question()
-                    self.question.read(iprot)
+                    self.aggregates = AggregateRequest()
+                    self.aggregates.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -2776,14 +2871,14 @@ class answer_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('answer_args')
+        oprot.writeStructBegin('aggregate_args')
         if self.request is not None:
             oprot.writeFieldBegin('request', TType.STRUCT, 1)
             self.request.write(oprot)
             oprot.writeFieldEnd()
-        if self.question is not None:
-            oprot.writeFieldBegin('question', TType.STRUCT, 2)
-            self.question.write(oprot)
+        if self.aggregates is not None:
+            oprot.writeFieldBegin('aggregates', TType.STRUCT, 2)
+            self.aggregates.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2808,15 +2903,15 @@ class answer_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(answer_args)
-answer_args.thrift_spec = (
+all_structs.append(aggregate_args)
+aggregate_args.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'request', [PlanRequest, None], None, ),  # 1
-    (2, TType.STRUCT, 'question', [Question, None], None, ),  # 2
+    (2, TType.STRUCT, 'aggregates', [AggregateRequest, None], None, ),  # 2
 )
 
 
-class answer_result(object):
+class aggregate_result(object):
     """
     Attributes:
      - success
@@ -2845,7 +2940,7 @@ class answer_result(object):
                 break
             if fid == 0:
                 if ftype == TType.STRUCT:
-                    self.success = Answer()
+                    self.success = AggregateResult()
                     self.success.read(iprot)
                 else:
                     iprot.skip(ftype)
@@ -2864,7 +2959,7 @@ class answer_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('answer_result')
+        oprot.writeStructBegin('aggregate_result')
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
@@ -2896,9 +2991,9 @@ class answer_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(answer_result)
-answer_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [Answer, None], None, ),  # 0
+all_structs.append(aggregate_result)
+aggregate_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [AggregateResult, None], None, ),  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
 
@@ -3424,7 +3519,7 @@ next_rows_result.thrift_spec = (
 )
 
 
-class select_files_args(object):
+class list_skippable_files_args(object):
     """
     Attributes:
      - request
@@ -3463,7 +3558,7 @@ class select_files_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('select_files_args')
+        oprot.writeStructBegin('list_skippable_files_args')
         if self.request is not None:
             oprot.writeFieldBegin('request', TType.STRUCT, 1)
             self.request.write(oprot)
@@ -3491,14 +3586,14 @@ class select_files_args(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(select_files_args)
-select_files_args.thrift_spec = (
+all_structs.append(list_skippable_files_args)
+list_skippable_files_args.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'request', [PlanRequest, None], None, ),  # 1
 )
 
 
-class select_files_result(object):
+class list_skippable_files_result(object):
     """
     Attributes:
      - success
@@ -3527,7 +3622,7 @@ class select_files_result(object):
                 break
             if fid == 0:
                 if ftype == TType.STRUCT:
-                    self.success = FileSelection()
+                    self.success = SkippableFiles()
                     self.success.read(iprot)
                 else:
                     iprot.skip(ftype)
@@ -3546,7 +3641,7 @@ class select_files_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('select_files_result')
+        oprot.writeStructBegin('list_skippable_files_result')
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
@@ -3578,9 +3673,9 @@ class select_files_result(object):
 
     def __ne__(self, other):
         return not (self == other)
-all_structs.append(select_files_result)
-select_files_result.thrift_spec = (
-    (0, TType.STRUCT, 'success', [FileSelection, None], None, ),  # 0
+all_structs.append(list_skippable_files_result)
+list_skippable_files_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [SkippableFiles, None], None, ),  # 0
     (1, TType.STRUCT, 'failure', [BridgeFailure, None], None, ),  # 1
 )
 fix_spec(all_structs)

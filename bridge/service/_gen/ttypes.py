@@ -440,6 +440,8 @@ class Table(object):
      - comment
      - view
      - owner
+     - snapshot_id
+     - read_version
 
     """
 
@@ -453,10 +455,12 @@ class Table(object):
         'comment',
         'view',
         'owner',
+        'snapshot_id',
+        'read_version',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None, comment=None, view=None, owner=None,):
+    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None, comment=None, view=None, owner=None, snapshot_id=None, read_version=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.columns = columns
@@ -466,6 +470,8 @@ class Table(object):
         self.comment = comment
         self.view = view
         self.owner = owner
+        self.snapshot_id = snapshot_id
+        self.read_version = read_version
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -527,6 +533,16 @@ class Table(object):
                     self.owner = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.STRING:
+                    self.snapshot_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.STRING:
+                    self.read_version = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -575,6 +591,14 @@ class Table(object):
         if self.owner is not None:
             oprot.writeFieldBegin('owner', TType.STRING, 9)
             oprot.writeString(self.owner.encode('utf-8') if sys.version_info[0] == 2 else self.owner)
+            oprot.writeFieldEnd()
+        if self.snapshot_id is not None:
+            oprot.writeFieldBegin('snapshot_id', TType.STRING, 10)
+            oprot.writeString(self.snapshot_id.encode('utf-8') if sys.version_info[0] == 2 else self.snapshot_id)
+            oprot.writeFieldEnd()
+        if self.read_version is not None:
+            oprot.writeFieldBegin('read_version', TType.STRING, 11)
+            oprot.writeString(self.read_version.encode('utf-8') if sys.version_info[0] == 2 else self.read_version)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -707,6 +731,9 @@ class PlanRequest(object):
      - options
      - order
      - enforced
+     - read_version
+     - snapshot_id
+     - protocol
 
     """
 
@@ -722,10 +749,13 @@ class PlanRequest(object):
         'options',
         'order',
         'enforced',
+        'read_version',
+        'snapshot_id',
+        'protocol',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None, order=None, enforced=None,):
+    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None, order=None, enforced=None, read_version=None, snapshot_id=None, protocol=1,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.query_id = query_id
@@ -737,6 +767,9 @@ class PlanRequest(object):
         self.options = options
         self.order = order
         self.enforced = enforced
+        self.read_version = read_version
+        self.snapshot_id = snapshot_id
+        self.protocol = protocol
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -819,6 +852,21 @@ class PlanRequest(object):
                     self.enforced = iprot.readBool()
                 else:
                     iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.STRING:
+                    self.read_version = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 13:
+                if ftype == TType.STRING:
+                    self.snapshot_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 14:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -883,6 +931,129 @@ class PlanRequest(object):
             oprot.writeFieldBegin('enforced', TType.BOOL, 11)
             oprot.writeBool(self.enforced)
             oprot.writeFieldEnd()
+        if self.read_version is not None:
+            oprot.writeFieldBegin('read_version', TType.STRING, 12)
+            oprot.writeString(self.read_version.encode('utf-8') if sys.version_info[0] == 2 else self.read_version)
+            oprot.writeFieldEnd()
+        if self.snapshot_id is not None:
+            oprot.writeFieldBegin('snapshot_id', TType.STRING, 13)
+            oprot.writeString(self.snapshot_id.encode('utf-8') if sys.version_info[0] == 2 else self.snapshot_id)
+            oprot.writeFieldEnd()
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 14)
+            oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class ReaderSpec(object):
+    """
+    Attributes:
+     - format
+     - properties
+     - columns
+
+    """
+
+    __slots__ = (
+        'format',
+        'properties',
+        'columns',
+    )
+
+
+    def __init__(self, format=None, properties=None, columns=None,):
+        self.format = format
+        self.properties = properties
+        self.columns = columns
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.format = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.MAP:
+                    self.properties = {}
+                    (_ktype31, _vtype32, _size30) = iprot.readMapBegin()
+                    for _i34 in range(_size30):
+                        _key35 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val36 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.properties[_key35] = _val36
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.columns = []
+                    (_etype40, _size37) = iprot.readListBegin()
+                    for _i41 in range(_size37):
+                        _elem42 = Column()
+                        _elem42.read(iprot)
+                        self.columns.append(_elem42)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('ReaderSpec')
+        if self.format is not None:
+            oprot.writeFieldBegin('format', TType.STRING, 1)
+            oprot.writeString(self.format.encode('utf-8') if sys.version_info[0] == 2 else self.format)
+            oprot.writeFieldEnd()
+        if self.properties is not None:
+            oprot.writeFieldBegin('properties', TType.MAP, 2)
+            oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.properties))
+            for kiter43, viter44 in self.properties.items():
+                oprot.writeString(kiter43.encode('utf-8') if sys.version_info[0] == 2 else kiter43)
+                oprot.writeString(viter44.encode('utf-8') if sys.version_info[0] == 2 else viter44)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.columns is not None:
+            oprot.writeFieldBegin('columns', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRUCT, len(self.columns))
+            for iter45 in self.columns:
+                iter45.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -916,6 +1087,8 @@ class Plan(object):
      - generation
      - freshness
      - dropped
+     - snapshot_id
+     - row_filter
 
     """
 
@@ -925,15 +1098,19 @@ class Plan(object):
         'generation',
         'freshness',
         'dropped',
+        'snapshot_id',
+        'row_filter',
     )
 
 
-    def __init__(self, handle=None, endpoint=None, generation=None, freshness=None, dropped=None,):
+    def __init__(self, handle=None, endpoint=None, generation=None, freshness=None, dropped=None, snapshot_id=None, row_filter=None,):
         self.handle = handle
         self.endpoint = endpoint
         self.generation = generation
         self.freshness = freshness
         self.dropped = dropped
+        self.snapshot_id = snapshot_id
+        self.row_filter = row_filter
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -967,11 +1144,21 @@ class Plan(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.dropped = []
-                    (_etype33, _size30) = iprot.readListBegin()
-                    for _i34 in range(_size30):
-                        _elem35 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.dropped.append(_elem35)
+                    (_etype49, _size46) = iprot.readListBegin()
+                    for _i50 in range(_size46):
+                        _elem51 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem51)
                     iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.snapshot_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRING:
+                    self.row_filter = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1003,9 +1190,17 @@ class Plan(object):
         if self.dropped is not None:
             oprot.writeFieldBegin('dropped', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.dropped))
-            for iter36 in self.dropped:
-                oprot.writeString(iter36.encode('utf-8') if sys.version_info[0] == 2 else iter36)
+            for iter52 in self.dropped:
+                oprot.writeString(iter52.encode('utf-8') if sys.version_info[0] == 2 else iter52)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.snapshot_id is not None:
+            oprot.writeFieldBegin('snapshot_id', TType.STRING, 6)
+            oprot.writeString(self.snapshot_id.encode('utf-8') if sys.version_info[0] == 2 else self.snapshot_id)
+            oprot.writeFieldEnd()
+        if self.row_filter is not None:
+            oprot.writeFieldBegin('row_filter', TType.STRING, 7)
+            oprot.writeString(self.row_filter.encode('utf-8') if sys.version_info[0] == 2 else self.row_filter)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1112,7 +1307,7 @@ class Aggregate(object):
         return not (self == other)
 
 
-class Question(object):
+class AggregateRequest(object):
     """
     Attributes:
      - aggregates
@@ -1145,21 +1340,21 @@ class Question(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.aggregates = []
-                    (_etype40, _size37) = iprot.readListBegin()
-                    for _i41 in range(_size37):
-                        _elem42 = Aggregate()
-                        _elem42.read(iprot)
-                        self.aggregates.append(_elem42)
+                    (_etype56, _size53) = iprot.readListBegin()
+                    for _i57 in range(_size53):
+                        _elem58 = Aggregate()
+                        _elem58.read(iprot)
+                        self.aggregates.append(_elem58)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.group_by = []
-                    (_etype46, _size43) = iprot.readListBegin()
-                    for _i47 in range(_size43):
-                        _elem48 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.group_by.append(_elem48)
+                    (_etype62, _size59) = iprot.readListBegin()
+                    for _i63 in range(_size59):
+                        _elem64 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.group_by.append(_elem64)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1177,19 +1372,19 @@ class Question(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Question')
+        oprot.writeStructBegin('AggregateRequest')
         if self.aggregates is not None:
             oprot.writeFieldBegin('aggregates', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.aggregates))
-            for iter49 in self.aggregates:
-                iter49.write(oprot)
+            for iter65 in self.aggregates:
+                iter65.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.group_by is not None:
             oprot.writeFieldBegin('group_by', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.group_by))
-            for iter50 in self.group_by:
-                oprot.writeString(iter50.encode('utf-8') if sys.version_info[0] == 2 else iter50)
+            for iter66 in self.group_by:
+                oprot.writeString(iter66.encode('utf-8') if sys.version_info[0] == 2 else iter66)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.max_wait_ms is not None:
@@ -1221,7 +1416,7 @@ class Question(object):
         return not (self == other)
 
 
-class Answer(object):
+class AggregateResult(object):
     """
     Attributes:
      - endpoint
@@ -1299,7 +1494,7 @@ class Answer(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('Answer')
+        oprot.writeStructBegin('AggregateResult')
         if self.endpoint is not None:
             oprot.writeFieldBegin('endpoint', TType.STRING, 1)
             oprot.writeString(self.endpoint.encode('utf-8') if sys.version_info[0] == 2 else self.endpoint)
@@ -1400,10 +1595,10 @@ class SystemPage(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype54, _size51) = iprot.readListBegin()
-                    for _i55 in range(_size51):
-                        _elem56 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.columns.append(_elem56)
+                    (_etype70, _size67) = iprot.readListBegin()
+                    for _i71 in range(_size67):
+                        _elem72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.columns.append(_elem72)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1432,8 +1627,8 @@ class SystemPage(object):
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.columns))
-            for iter57 in self.columns:
-                oprot.writeString(iter57.encode('utf-8') if sys.version_info[0] == 2 else iter57)
+            for iter73 in self.columns:
+                oprot.writeString(iter73.encode('utf-8') if sys.version_info[0] == 2 else iter73)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1499,20 +1694,20 @@ class PartitionEntry(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.values = []
-                    (_etype61, _size58) = iprot.readListBegin()
-                    for _i62 in range(_size58):
-                        _elem63 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.values.append(_elem63)
+                    (_etype77, _size74) = iprot.readListBegin()
+                    for _i78 in range(_size74):
+                        _elem79 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.values.append(_elem79)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.nulls = []
-                    (_etype67, _size64) = iprot.readListBegin()
-                    for _i68 in range(_size64):
-                        _elem69 = iprot.readBool()
-                        self.nulls.append(_elem69)
+                    (_etype83, _size80) = iprot.readListBegin()
+                    for _i84 in range(_size80):
+                        _elem85 = iprot.readBool()
+                        self.nulls.append(_elem85)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1533,15 +1728,15 @@ class PartitionEntry(object):
         if self.values is not None:
             oprot.writeFieldBegin('values', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.values))
-            for iter70 in self.values:
-                oprot.writeString(iter70.encode('utf-8') if sys.version_info[0] == 2 else iter70)
+            for iter86 in self.values:
+                oprot.writeString(iter86.encode('utf-8') if sys.version_info[0] == 2 else iter86)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.nulls is not None:
             oprot.writeFieldBegin('nulls', TType.LIST, 3)
             oprot.writeListBegin(TType.BOOL, len(self.nulls))
-            for iter71 in self.nulls:
-                oprot.writeBool(iter71)
+            for iter87 in self.nulls:
+                oprot.writeBool(iter87)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1579,6 +1774,8 @@ class SplitBatch(object):
      - partitions
      - payload
      - report
+     - readers
+     - log_count
 
     """
 
@@ -1590,10 +1787,12 @@ class SplitBatch(object):
         'partitions',
         'payload',
         'report',
+        'readers',
+        'log_count',
     )
 
 
-    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None,):
+    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None, readers=None, log_count=None,):
         self.next_token = next_token
         self.finished = finished
         self.split_count = split_count
@@ -1601,6 +1800,8 @@ class SplitBatch(object):
         self.partitions = partitions
         self.payload = payload
         self.report = report
+        self.readers = readers
+        self.log_count = log_count
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1634,11 +1835,11 @@ class SplitBatch(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.partitions = []
-                    (_etype75, _size72) = iprot.readListBegin()
-                    for _i76 in range(_size72):
-                        _elem77 = PartitionEntry()
-                        _elem77.read(iprot)
-                        self.partitions.append(_elem77)
+                    (_etype91, _size88) = iprot.readListBegin()
+                    for _i92 in range(_size88):
+                        _elem93 = PartitionEntry()
+                        _elem93.read(iprot)
+                        self.partitions.append(_elem93)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1650,6 +1851,22 @@ class SplitBatch(object):
             elif fid == 7:
                 if ftype == TType.STRING:
                     self.report = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.LIST:
+                    self.readers = []
+                    (_etype97, _size94) = iprot.readListBegin()
+                    for _i98 in range(_size94):
+                        _elem99 = ReaderSpec()
+                        _elem99.read(iprot)
+                        self.readers.append(_elem99)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.I32:
+                    self.log_count = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1681,8 +1898,8 @@ class SplitBatch(object):
         if self.partitions is not None:
             oprot.writeFieldBegin('partitions', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.partitions))
-            for iter78 in self.partitions:
-                iter78.write(oprot)
+            for iter100 in self.partitions:
+                iter100.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.payload is not None:
@@ -1692,6 +1909,17 @@ class SplitBatch(object):
         if self.report is not None:
             oprot.writeFieldBegin('report', TType.STRING, 7)
             oprot.writeString(self.report.encode('utf-8') if sys.version_info[0] == 2 else self.report)
+            oprot.writeFieldEnd()
+        if self.readers is not None:
+            oprot.writeFieldBegin('readers', TType.LIST, 8)
+            oprot.writeListBegin(TType.STRUCT, len(self.readers))
+            for iter101 in self.readers:
+                iter101.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.log_count is not None:
+            oprot.writeFieldBegin('log_count', TType.I32, 9)
+            oprot.writeI32(self.log_count)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1718,7 +1946,7 @@ class SplitBatch(object):
         return not (self == other)
 
 
-class FileSelection(object):
+class SkippableFiles(object):
     """
     Attributes:
      - protocol
@@ -1804,20 +2032,20 @@ class FileSelection(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.dropped = []
-                    (_etype82, _size79) = iprot.readListBegin()
-                    for _i83 in range(_size79):
-                        _elem84 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.dropped.append(_elem84)
+                    (_etype105, _size102) = iprot.readListBegin()
+                    for _i106 in range(_size102):
+                        _elem107 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem107)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.LIST:
                     self.notes = []
-                    (_etype88, _size85) = iprot.readListBegin()
-                    for _i89 in range(_size85):
-                        _elem90 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.notes.append(_elem90)
+                    (_etype111, _size108) = iprot.readListBegin()
+                    for _i112 in range(_size108):
+                        _elem113 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.notes.append(_elem113)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1830,7 +2058,7 @@ class FileSelection(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('FileSelection')
+        oprot.writeStructBegin('SkippableFiles')
         if self.protocol is not None:
             oprot.writeFieldBegin('protocol', TType.I32, 1)
             oprot.writeI32(self.protocol)
@@ -1862,15 +2090,15 @@ class FileSelection(object):
         if self.dropped is not None:
             oprot.writeFieldBegin('dropped', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.dropped))
-            for iter91 in self.dropped:
-                oprot.writeString(iter91.encode('utf-8') if sys.version_info[0] == 2 else iter91)
+            for iter114 in self.dropped:
+                oprot.writeString(iter114.encode('utf-8') if sys.version_info[0] == 2 else iter114)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notes is not None:
             oprot.writeFieldBegin('notes', TType.LIST, 9)
             oprot.writeListBegin(TType.STRING, len(self.notes))
-            for iter92 in self.notes:
-                oprot.writeString(iter92.encode('utf-8') if sys.version_info[0] == 2 else iter92)
+            for iter115 in self.notes:
+                oprot.writeString(iter115.encode('utf-8') if sys.version_info[0] == 2 else iter115)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1940,6 +2168,8 @@ Table.thrift_spec = (
     (7, TType.STRING, 'comment', 'UTF8', None, ),  # 7
     (8, TType.STRING, 'view', 'UTF8', None, ),  # 8
     (9, TType.STRING, 'owner', 'UTF8', None, ),  # 9
+    (10, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 10
+    (11, TType.STRING, 'read_version', 'UTF8', None, ),  # 11
 )
 all_structs.append(SortKey)
 SortKey.thrift_spec = (
@@ -1962,6 +2192,16 @@ PlanRequest.thrift_spec = (
     (9, TType.MAP, 'options', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 9
     (10, TType.LIST, 'order', (TType.STRUCT, [SortKey, None], False), None, ),  # 10
     (11, TType.BOOL, 'enforced', None, None, ),  # 11
+    (12, TType.STRING, 'read_version', 'UTF8', None, ),  # 12
+    (13, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 13
+    (14, TType.I32, 'protocol', None, 1, ),  # 14
+)
+all_structs.append(ReaderSpec)
+ReaderSpec.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'format', 'UTF8', None, ),  # 1
+    (2, TType.MAP, 'properties', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 2
+    (3, TType.LIST, 'columns', (TType.STRUCT, [Column, None], False), None, ),  # 3
 )
 all_structs.append(Plan)
 Plan.thrift_spec = (
@@ -1971,6 +2211,8 @@ Plan.thrift_spec = (
     (3, TType.I64, 'generation', None, None, ),  # 3
     (4, TType.STRING, 'freshness', 'UTF8', None, ),  # 4
     (5, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 5
+    (6, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 6
+    (7, TType.STRING, 'row_filter', 'UTF8', None, ),  # 7
 )
 all_structs.append(Aggregate)
 Aggregate.thrift_spec = (
@@ -1978,15 +2220,15 @@ Aggregate.thrift_spec = (
     (1, TType.STRING, 'function', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'column', 'UTF8', None, ),  # 2
 )
-all_structs.append(Question)
-Question.thrift_spec = (
+all_structs.append(AggregateRequest)
+AggregateRequest.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'aggregates', (TType.STRUCT, [Aggregate, None], False), None, ),  # 1
     (2, TType.LIST, 'group_by', (TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.I32, 'max_wait_ms', None, None, ),  # 3
 )
-all_structs.append(Answer)
-Answer.thrift_spec = (
+all_structs.append(AggregateResult)
+AggregateResult.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'endpoint', 'UTF8', None, ),  # 1
     (2, TType.BOOL, 'enforced', None, None, ),  # 2
@@ -2020,9 +2262,11 @@ SplitBatch.thrift_spec = (
     (5, TType.LIST, 'partitions', (TType.STRUCT, [PartitionEntry, None], False), None, ),  # 5
     (6, TType.STRING, 'payload', 'BINARY', None, ),  # 6
     (7, TType.STRING, 'report', 'UTF8', None, ),  # 7
+    (8, TType.LIST, 'readers', (TType.STRUCT, [ReaderSpec, None], False), None, ),  # 8
+    (9, TType.I32, 'log_count', None, None, ),  # 9
 )
-all_structs.append(FileSelection)
-FileSelection.thrift_spec = (
+all_structs.append(SkippableFiles)
+SkippableFiles.thrift_spec = (
     None,  # 0
     (1, TType.I32, 'protocol', None, None, ),  # 1
     (2, TType.I64, 'generation', None, None, ),  # 2

@@ -32,7 +32,7 @@ public final class SplitRate
                 boolean finished = false;
                 while (!finished) {
                     SplitBatch batch = client.nextSplits(plan.handle(), token, 50_000, 1000);
-                    SplitColumns columns = new SplitColumns(batch);
+                    SplitColumns columns = new SplitColumns(batch, plan.rowFilter());
                     for (int i = 0; i < columns.splits(); i++) {
                         splits.add(new BridgeSplit(columns, i));
                     }

@@ -11,6 +11,7 @@ from conftest import Service
 
 from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest
 from bridge.service.client import PlannerClient
+from bridge.service.codec import PROTOCOL
 
 
 @pytest.fixture
@@ -28,27 +29,27 @@ def at_least(column: str, value: int) -> str:
 def test_an_answer_names_the_process_that_holds_its_files(
     client: PlannerClient, service: Service
 ) -> None:
-    found = client.answer("db", "t", aggregates=[("count", ""), ("max", "x")], query_id="q")
+    found = client.aggregate("db", "t", aggregates=[("count", ""), ("max", "x")], query_id="q")
     assert (found.endpoint, found.enforced, found.answered) == (service.endpoint, True, True)
     assert json.loads(found.rows) == [[12, 2]] and found.files == 12
-    found = client.answer("db", "t", aggregates=[("count", "x")], group_by=["p"])
+    found = client.aggregate("db", "t", aggregates=[("count", "x")], group_by=["p"])
     assert json.loads(found.rows) == [[0, 3], [1, 3], [2, 3], [3, 3]]
 
 
 def test_enforced_alone(client: PlannerClient) -> None:
-    assert client.answer("db", "t", at_least("x", 1)).enforced
-    assert client.answer("db", "t", at_least("p", 1)).enforced
+    assert client.aggregate("db", "t", at_least("x", 1)).enforced
+    assert client.aggregate("db", "t", at_least("p", 1)).enforced
     opaque = '{"version": 1, "domains": [], "expression": {"opaque": "f(x)"}}'
-    found = client.answer("db", "t", opaque, aggregates=[("count", "")])
+    found = client.aggregate("db", "t", opaque, aggregates=[("count", "")])
     assert (found.enforced, found.answered, found.reason) == (False, False, "NOT_ENFORCED")
 
 
 def test_wrong_questions(client: PlannerClient) -> None:
     for aggregate in (("sum", "x"), ("max", "")):
         with pytest.raises(InvalidRequest, match="no aggregate"):
-            client.answer("db", "t", aggregates=[aggregate])
+            client.aggregate("db", "t", aggregates=[aggregate])
     with pytest.raises(ColumnNotFound):
-        client.answer("db", "t", aggregates=[("max", "nope")])
+        client.aggregate("db", "t", aggregates=[("max", "nope")])
     with pytest.raises(InvalidRequest, match=r"\$file"):
         list(client.system_table("db", "t", "file"))
 
@@ -66,10 +67,10 @@ def test_what_takes_longer_than_the_engine_waits_is_not_answered(
         return partitions(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(service.lake, "partitions", slow)
-    found = client.answer("db", "t", aggregates=[("count", "")], query_id="slow", wait_ms=50)
+    found = client.aggregate("db", "t", aggregates=[("count", "")], query_id="slow", wait_ms=50)
     assert (found.answered, found.reason) == (False, "TOO_LATE")
     gate.set()
-    found = client.answer("db", "t", aggregates=[("count", "")], query_id="slow")
+    found = client.aggregate("db", "t", aggregates=[("count", "")], query_id="slow")
     assert json.loads(found.rows) == [[12]]
 
 
@@ -121,7 +122,9 @@ def test_a_page_is_repeatable_and_a_handle_keeps_its_kind(client: PlannerClient)
 def _request() -> object:
     from bridge.service._gen import ttypes
 
-    return ttypes.PlanRequest(schema_name="db", table_name="t", engine="trino", predicate="")
+    return ttypes.PlanRequest(
+        schema_name="db", table_name="t", engine="trino", predicate="", protocol=PROTOCOL
+    )
 
 
 def test_plans_take_limit_and_order(serve: Callable[..., Service]) -> None:
@@ -135,6 +138,7 @@ def test_plans_take_limit_and_order(serve: Callable[..., Service]) -> None:
             predicate="",
             limit=2,
             order=[ttypes.SortKey("x", True, False)],
+            protocol=PROTOCOL,
         )
         handle = client._call("plan", request).handle
         found = [p for b in client.splits(handle) if b.splits for p in b.splits.paths.to_pylist()]

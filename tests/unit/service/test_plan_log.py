@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY, generate_latest
 from bridge import telemetry
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
+from bridge.service.codec import PROTOCOL
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +57,10 @@ def test_a_plan_that_is_closed_early(service: Service, caplog: pytest.LogCapture
 
 
 def test_a_selection_for_hive(service: Service, caplog: pytest.LogCaptureFixture) -> None:
-    asked = ttypes.PlanRequest(schema_name=NAME.schema, table_name=NAME.table, engine="hive")
-    service.handler.select_files(asked)
+    asked = ttypes.PlanRequest(
+        schema_name=NAME.schema, table_name=NAME.table, engine="hive", protocol=PROTOCOL
+    )
+    service.handler.list_skippable_files(asked)
     (line,) = lines(caplog)
     assert f"by hive: {NAME} @ 1: indexed files 12 -> 12; selected in" in line
 

@@ -12,6 +12,7 @@ import pytest
 from conftest import Service
 
 from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL
 
 
 def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:
@@ -28,6 +29,7 @@ def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:
         predicate=predicate,
         projected_columns=["x"],
         options=options,
+        protocol=PROTOCOL,
     )
 
 
@@ -35,7 +37,7 @@ def equals(column: str, value: int) -> dict[str, Any]:
     return {"operator": "EQUALS", "type": "LONG", "column": column, "literal": value}
 
 
-def unpack(found: ttypes.FileSelection) -> list[tuple[str, int, int]]:
+def unpack(found: ttypes.SkippableFiles) -> list[tuple[str, int, int]]:
     n = found.skipped
     sizes = struct.unpack_from(f"<{n}q", found.files, 0)
     times = struct.unpack_from(f"<{n}q", found.files, 8 * n)
@@ -45,8 +47,8 @@ def unpack(found: ttypes.FileSelection) -> list[tuple[str, int, int]]:
     return list(zip(paths, sizes, times, strict=True))
 
 
-def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.FileSelection:
-    return service.handler.select_files(asked)
+def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.SkippableFiles:
+    return service.handler.list_skippable_files(asked)
 
 
 def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) -> None:

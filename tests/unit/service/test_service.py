@@ -133,10 +133,10 @@ def test_9_in_another_zone_timestamps_in_utc_are_not_read_as_they_lie() -> None:
 def test_a_request_that_lacks_its_fields_is_the_clients_fault(client: PlannerClient) -> None:
     for method, arguments in (
         ("plan", (None,)),
-        ("plan", (ttypes.PlanRequest(),)),
+        ("plan", (ttypes.PlanRequest(protocol=PROTOCOL),)),
         ("next_splits", (None, 0, 1, 1)),
-        ("narrow", ("h", None)),
-        ("get_table", (None, "t", "trino", "")),
+        ("apply_dynamic_filter", ("h", None)),
+        ("get_table", (None, "t", "trino", "", "", PROTOCOL)),
     ):
         with pytest.raises(InvalidRequest):
             client._call(method, *arguments)
@@ -363,16 +363,16 @@ def test_what_nobody_foresaw_is_answered_and_logged(
 
 def test_a_predicate_and_a_later_filter_prune(client: PlannerClient) -> None:
     handle = client.plan("db", "t", at_least("x", 1)).handle
-    client.narrow(handle, at_least("p", 2))
+    client.apply_dynamic_filter(handle, at_least("p", 2))
     assert {"/".join(p.split("/")[-2:]) for p in paths(client, handle)} == {
         f"p={p}/{x}.parquet" for p in (2, 3) for x in (1, 2)
     }
     with pytest.raises(ColumnNotFound, match="nope"):
-        client.narrow(handle, at_least("nope", 1))
+        client.apply_dynamic_filter(handle, at_least("nope", 1))
     with pytest.raises(ColumnNotFound, match="nope"):
         client.plan("db", "t", at_least("nope", 1))
     with pytest.raises(PlanLost):
-        client.narrow("1-2/3", at_least("x", 1))
+        client.apply_dynamic_filter("1-2/3", at_least("x", 1))
 
 
 def test_connections_for_which_no_thread_is_to_be_had_are_given_back(

@@ -170,7 +170,7 @@ final class SkippableFilesCache
         }
         catch (ProtocolException e) {
             broken(planner, table, "what answers at " + planner + " is no planner of these hooks' version: " + e.getMessage(),
-                    "take jar and planner from one release: skipbridge hive jar");
+                    "take jar and planner from one release, and restart the planner: skipbridge hive jar, skipbridge serve");
         }
         catch (PlannerFailure e) {
             // What another query may be answered is not closed to it.

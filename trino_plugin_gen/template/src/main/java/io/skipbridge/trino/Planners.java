@@ -92,10 +92,10 @@ public final class Planners
     {
         String where = String.join(", ", addresses.stream().map(PlannerAddress::toString).toList());
         String reason = problem.getMessage() == null ? problem.getClass().getSimpleName() : problem.getMessage();
-        if (problem instanceof ProtocolException) {
+        if (problem instanceof ProtocolException mismatch) {
             return new TrinoException(
                     BridgeErrorCode.PLANNER_PROTOCOL,
-                    "What answers at %s does not speak this connector's protocol: %s. Start the planner of the same release there: skipbridge serve".formatted(where, reason),
+                    "What answers at %s does not speak this connector's protocol: %s. %s".formatted(where, reason, mismatch.remedy()),
                     problem);
         }
         return new TrinoException(

@@ -53,6 +53,9 @@ public final class FileRequest
         writer.stringField(6, predicate);
         writer.stringListField(7, columns);
         writer.stringMapField(9, Collections.emptyMap());
+        writer.stringField(12, "");
+        writer.stringField(13, "");
+        writer.i32Field(14, SkippableFiles.PROTOCOL);
         writer.stop();
     }
 

@@ -37,6 +37,12 @@ final class FrameWriter
         string(value);
     }
 
+    void i32Field(int id, int value)
+    {
+        field(FrameReader.I32, id);
+        i32(value);
+    }
+
     void stringListField(int id, List<String> values)
     {
         field(FrameReader.LIST, id);

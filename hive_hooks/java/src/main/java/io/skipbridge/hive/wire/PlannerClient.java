@@ -14,7 +14,7 @@ public final class PlannerClient
     private static final int MAX_FRAME = 64 << 20;
     private static final int REPLY = 2;
     private static final int EXCEPTION = 3;
-    private static final String METHOD = "select_files";
+    private static final String METHOD = "list_skippable_files";
 
     private final InetSocketAddress address;
     private final int timeoutMillis;
@@ -82,12 +82,12 @@ public final class PlannerClient
         return (int) millis;
     }
 
-    private static SkippableFiles read(FrameReader reader, int number)
+    static SkippableFiles read(FrameReader reader, int number)
             throws PlannerFailure
     {
         int kind = reader.message(METHOD, number);
         if (kind == EXCEPTION) {
-            throw new ProtocolException("the planner does not serve " + METHOD);
+            throw new ProtocolException("the planner does not serve " + METHOD + ": it is older than these hooks, which speak protocol " + SkippableFiles.PROTOCOL);
         }
         if (kind != REPLY) {
             throw new ProtocolException("a message of kind " + kind + " where an answer was expected");
@@ -98,7 +98,11 @@ public final class PlannerClient
                 found = SkippableFiles.read(reader);
             }
             else if (id == 1 && reader.is(FrameReader.STRUCT)) {
-                throw PlannerFailure.read(reader);
+                PlannerFailure failure = PlannerFailure.read(reader);
+                if (failure.code().equals("PROTOCOL_MISMATCH")) {
+                    throw new ProtocolException(failure.getMessage());
+                }
+                throw failure;
             }
             else if (id > 1) {
                 reader.skip();

@@ -12,7 +12,7 @@ import java.util.Map;
 public final class SkippableFiles
 {
     /** Of bridge.thrift; another one is refused. */
-    static final int PROTOCOL = 1;
+    static final int PROTOCOL = 2;
 
     private final long generation;
     private final boolean all;

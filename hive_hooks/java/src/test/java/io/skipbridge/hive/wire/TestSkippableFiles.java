@@ -18,7 +18,7 @@ class TestSkippableFiles
     @Test
     void aFileIsSkippedOnlyAsItWasKnown()
     {
-        SkippableFiles found = read(answer(1, false, 2, "file:///t/", files("p=1/a", "p=1/é")));
+        SkippableFiles found = read(answer(2, false, 2, "file:///t/", files("p=1/a", "p=1/é")));
         assertEquals(7, found.generation());
         assertEquals(2, found.size());
         assertTrue(found.skips("file:///t/p=1/é", 11, 101));
@@ -30,7 +30,7 @@ class TestSkippableFiles
     @Test
     void noneSkipsWhateverThereIs()
     {
-        SkippableFiles found = read(answer(1, true, 0, "", new byte[0]));
+        SkippableFiles found = read(answer(2, true, 0, "", new byte[0]));
         assertTrue(found.skipsAny() && found.skips("file:///new", 1, 1));
         assertFalse(SkippableFiles.nothing().skipsAny());
     }
@@ -38,7 +38,9 @@ class TestSkippableFiles
     @Test
     void anotherProtocolIsRefused()
     {
-        assertThrows(ProtocolException.class, () -> read(answer(2, true, 0, "", new byte[0])));
+        for (int other : new int[] {-1, 0, 1, 3}) {
+            assertThrows(ProtocolException.class, () -> read(answer(other, true, 0, "", new byte[0])), "" + other);
+        }
     }
 
     @Test
@@ -46,18 +48,18 @@ class TestSkippableFiles
     {
         byte[] files = files("a");
         for (long count : new long[] {-1, 2, Integer.MAX_VALUE, Long.MAX_VALUE}) {
-            assertThrows(ProtocolException.class, () -> read(answer(1, false, count, "", files)), "" + count);
+            assertThrows(ProtocolException.class, () -> read(answer(2, false, count, "", files)), "" + count);
         }
         byte[] offsets = files.clone();
         offsets[16 + 4] = 99;
-        assertThrows(ProtocolException.class, () -> read(answer(1, false, 1, "", offsets)));
+        assertThrows(ProtocolException.class, () -> read(answer(2, false, 1, "", offsets)));
     }
 
     @Test
     void anyBytesAtAllAreReadOrRefused()
     {
         Random random = new Random(5);
-        byte[] sound = answer(1, false, 2, "file:///t/", files("a", "b"));
+        byte[] sound = answer(2, false, 2, "file:///t/", files("a", "b"));
         for (int i = 0; i < 20_000; i++) {
             byte[] broken = Arrays.copyOf(sound, i % 3 == 0 ? random.nextInt(sound.length) : sound.length);
             for (int n = random.nextInt(3); n >= 0 && broken.length > 0; n--) {

@@ -50,7 +50,7 @@ public class BridgeMetadata
     private final String timeZone;
     private final PlannerStatistics statistics;
     private final Pushdown pushdown;
-    private final Map<SchemaTableName, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
+    private final Map<TableVersion, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
 
     /** @param timeZone in which UTC timestamps are read */
     public BridgeMetadata(Planners planners, TypeManager types, String timeZone)
@@ -101,7 +101,7 @@ public class BridgeMetadata
         if (SystemTableKind.of(name).isPresent()) {
             return Optional.empty();
         }
-        return table(session, name).flatMap(TableColumns::view);
+        return newest(session, name).flatMap(TableColumns::view);
     }
 
     private interface Names
@@ -137,13 +137,14 @@ public class BridgeMetadata
     @Override
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
-        if (table(session, name).isEmpty()) {
+        if (newest(session, name).isEmpty()) {
             return null;
         }
         if (start.isPresent() || end.isPresent()) {
             throw new TrinoException(NOT_SUPPORTED, "This connector does not support versioned tables");
         }
-        return BridgeTableHandle.all(name, timeZone);
+        TableVersion version = TableVersion.newest(name);
+        return table(session, version).map(table -> BridgeTableHandle.all(version, table.description().snapshotId(), timeZone)).orElse(null);
     }
 
     @Override
@@ -171,7 +172,7 @@ public class BridgeMetadata
         List<RelationColumnsMetadata> relations = new ArrayList<>();
         for (SchemaTableName name : relationFilter.apply(Set.copyOf(listTables(session, schemaName)))) {
             try {
-                table(session, name).map(table -> table.view()
+                newest(session, name).map(table -> table.view()
                                 .map(view -> RelationColumnsMetadata.forView(name, view.getColumns()))
                                 .orElseGet(() -> RelationColumnsMetadata.forTable(name, table.metadata())))
                         .ifPresent(relations::add);
@@ -193,7 +194,7 @@ public class BridgeMetadata
         if (!BridgeSession.statisticsEnabled(session)) {
             return TableStatistics.empty();
         }
-        return statistics.estimate(session, table.name(), table.filter().and(table.unenforcedConstraint()))
+        return statistics.estimate(session, table, table.filter().and(table.unenforcedConstraint()))
                 .map(estimate -> TableStatisticsReader.read(estimate, table(session, handle).handles()))
                 .orElseGet(TableStatistics::empty);
     }
@@ -202,7 +203,7 @@ public class BridgeMetadata
     public Optional<SystemTable> getSystemTable(ConnectorSession session, SchemaTableName name)
     {
         return SystemTableKind.of(name)
-                .filter(kind -> table(session, kind.base(name)).isPresent())
+                .filter(kind -> newest(session, kind.base(name)).isPresent())
                 .map(kind -> new BridgeSystemTable(planners, name, kind));
     }
 
@@ -238,20 +239,27 @@ public class BridgeMetadata
 
     private TableColumns table(ConnectorSession session, ConnectorTableHandle handle)
     {
-        SchemaTableName name = ((BridgeTableHandle) handle).name();
-        return table(session, name).orElseThrow(() -> new TableNotFoundException(name));
+        TableVersion version = ((BridgeTableHandle) handle).version();
+        return table(session, version).orElseThrow(() -> new TableNotFoundException(version.name()));
     }
 
-    private Optional<TableColumns> table(ConnectorSession session, SchemaTableName name)
+    private Optional<TableColumns> newest(ConnectorSession session, SchemaTableName name)
     {
-        return tables.computeIfAbsent(name, key -> fetch(session, key));
+        return table(session, TableVersion.newest(name));
     }
 
-    private Optional<TableColumns> fetch(ConnectorSession session, SchemaTableName name)
+    private Optional<TableColumns> table(ConnectorSession session, TableVersion version)
     {
+        return tables.computeIfAbsent(version, key -> fetch(session, key));
+    }
+
+    private Optional<TableColumns> fetch(ConnectorSession session, TableVersion version)
+    {
+        String schema = version.name().getSchemaName();
+        String table = version.name().getTableName();
         try {
             return Optional.of(TableColumns.of(
-                    planners.call(session.getQueryId(), client -> client.getTable(session.getQueryId(), name.getSchemaName(), name.getTableName())),
+                    planners.call(session.getQueryId(), client -> client.getTable(session.getQueryId(), schema, table, version.readVersion())),
                     types));
         }
         catch (TrinoException e) {

@@ -14,6 +14,8 @@ import static java.util.Objects.requireNonNull;
 /**
  * A table and the part of the query that its scan has taken over.
  *
+ * @param readVersion of the table; empty for the newest
+ * @param snapshotId of the version that the query's metadata described; empty where the planner named none
  * @param filter skips files; the engine evaluates it too, unless it is enforced
  * @param enforced whether every row of every planned file satisfies {@code filter}, so that the engine dropped it
  * @param unenforcedConstraint arrived after {@code filter} was enforced: it skips files, and the engine evaluates it
@@ -25,6 +27,8 @@ import static java.util.Objects.requireNonNull;
 public record BridgeTableHandle(
         String schemaName,
         String tableName,
+        String readVersion,
+        String snapshotId,
         String timeZone,
         ScanFilter filter,
         boolean enforced,
@@ -39,6 +43,8 @@ public record BridgeTableHandle(
     {
         requireNonNull(schemaName, "schemaName is null");
         requireNonNull(tableName, "tableName is null");
+        requireNonNull(readVersion, "readVersion is null");
+        requireNonNull(snapshotId, "snapshotId is null");
         requireNonNull(timeZone, "timeZone is null");
         requireNonNull(filter, "filter is null");
         requireNonNull(unenforcedConstraint, "unenforcedConstraint is null");
@@ -48,11 +54,14 @@ public record BridgeTableHandle(
         requireNonNull(aggregateRows, "aggregateRows is null");
     }
 
-    static BridgeTableHandle all(SchemaTableName name, String timeZone)
+    /** The whole of one version of a table. */
+    static BridgeTableHandle all(TableVersion table, String snapshotId, String timeZone)
     {
         return new BridgeTableHandle(
-                name.getSchemaName(),
-                name.getTableName(),
+                table.name().getSchemaName(),
+                table.name().getTableName(),
+                table.readVersion(),
+                snapshotId,
                 timeZone,
                 ScanFilter.ALL,
                 false,
@@ -66,6 +75,11 @@ public record BridgeTableHandle(
     SchemaTableName name()
     {
         return new SchemaTableName(schemaName, tableName);
+    }
+
+    TableVersion version()
+    {
+        return new TableVersion(name(), readVersion);
     }
 
     /** The whole known predicate. */
@@ -88,28 +102,31 @@ public record BridgeTableHandle(
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
     }
 
     BridgeTableHandle withUnenforcedConstraint(ScanFilter newConstraint)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
     }
 
     BridgeTableHandle withAggregateRows(AggregateRows newRows)
     {
-        return new BridgeTableHandle(schemaName, tableName, timeZone, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
     }
 
     @Override
     public String toString()
     {
         StringBuilder text = new StringBuilder(schemaName).append('.').append(tableName);
+        if (!readVersion.isEmpty()) {
+            text.append(" at ").append(readVersion);
+        }
         if (!filter.isAll()) {
             text.append(enforced ? " enforced constraint on " : " constraint on ").append(filter);
         }

@@ -9,7 +9,6 @@ import io.skipbridge.trino.wire.PlanRequest;
 import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ConnectorSession;
-import io.trino.spi.connector.SchemaTableName;
 
 import java.util.List;
 import java.util.Map;
@@ -25,11 +24,11 @@ final class PlannerStatistics
 {
     private static final Logger log = Logger.get(PlannerStatistics.class);
 
-    private record AggregateKey(String queryId, SchemaTableName table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy) {}
+    private record AggregateKey(String queryId, TableVersion table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy) {}
 
-    private record EstimateKey(String queryId, SchemaTableName table, ScanFilter filter) {}
+    private record EstimateKey(String queryId, TableVersion table, ScanFilter filter) {}
 
-    private record ScanKey(String queryId, SchemaTableName table) {}
+    private record ScanKey(String queryId, TableVersion table) {}
 
     private final Planners planners;
     private final String timeZone;
@@ -44,49 +43,61 @@ final class PlannerStatistics
     }
 
     /** Asks whether every row of every remaining file satisfies the filter. */
-    AggregateResult enforces(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    AggregateResult enforces(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
     {
         return aggregate(session, table, filter, List.of(), List.of());
     }
 
     /** After a failure the result is empty: the scan meets the failure again and reports it. */
-    AggregateResult aggregate(ConnectorSession session, SchemaTableName table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy)
+    AggregateResult aggregate(ConnectorSession session, BridgeTableHandle table, ScanFilter filter, List<AggregateRequest.Aggregate> aggregates, List<String> groupBy)
     {
-        return results.computeIfAbsent(new AggregateKey(session.getQueryId(), table, filter, aggregates, groupBy), _ -> {
+        return results.computeIfAbsent(new AggregateKey(session.getQueryId(), table.version(), filter, aggregates, groupBy), _ -> {
             AggregateRequest wanted = new AggregateRequest(aggregates, groupBy, BridgeSession.metadataWaitMillis(session));
             try {
                 AggregateResult result = planners.call(session.getQueryId(), endpoint(session, table), client -> client.aggregate(request(session, table, filter), wanted));
-                endpoints.putIfAbsent(new ScanKey(session.getQueryId(), table), result.endpoint());
-                log.debug("query %s: %s %s by %s: enforced %s, answered %s %s", session.getQueryId(), table, aggregates, groupBy, result.enforced(), result.answered(), result.reason());
+                endpoints.putIfAbsent(new ScanKey(session.getQueryId(), table.version()), result.endpoint());
+                log.debug("query %s: %s %s by %s: enforced %s, answered %s %s", session.getQueryId(), table.version(), aggregates, groupBy, result.enforced(), result.answered(), result.reason());
                 return result;
             }
             catch (TrinoException e) {
-                log.debug(e, "query %s: no answer about %s", session.getQueryId(), table);
+                log.debug(e, "query %s: no answer about %s", session.getQueryId(), table.version());
                 return new AggregateResult("", false, false, "FAILED", "", 0);
             }
         });
     }
 
-    Optional<TableDescription> estimate(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    Optional<TableDescription> estimate(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
     {
-        return estimates.computeIfAbsent(new EstimateKey(session.getQueryId(), table, filter), _ -> {
+        return estimates.computeIfAbsent(new EstimateKey(session.getQueryId(), table.version(), filter), _ -> {
             try {
                 return Optional.of(planners.call(session.getQueryId(), endpoint(session, table), client -> client.getStatistics(request(session, table, filter))));
             }
             catch (TrinoException e) {
-                log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table);
+                log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table.version());
                 return Optional.empty();
             }
         });
     }
 
-    private Optional<String> endpoint(ConnectorSession session, SchemaTableName table)
+    private Optional<String> endpoint(ConnectorSession session, BridgeTableHandle table)
     {
-        return Optional.ofNullable(endpoints.get(new ScanKey(session.getQueryId(), table))).filter(known -> !known.isEmpty());
+        return Optional.ofNullable(endpoints.get(new ScanKey(session.getQueryId(), table.version()))).filter(known -> !known.isEmpty());
     }
 
-    private PlanRequest request(ConnectorSession session, SchemaTableName table, ScanFilter filter)
+    private PlanRequest request(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
     {
-        return new PlanRequest(table.getSchemaName(), table.getTableName(), session.getQueryId(), "", filter.written(), List.of(), OptionalLong.empty(), PlanRequest.zoneOption(timeZone));
+        return new PlanRequest(
+                table.schemaName(),
+                table.tableName(),
+                session.getQueryId(),
+                "",
+                filter.written(),
+                List.of(),
+                OptionalLong.empty(),
+                PlanRequest.zoneOption(timeZone),
+                List.of(),
+                false,
+                table.readVersion(),
+                table.snapshotId());
     }
 }

@@ -52,7 +52,7 @@ final class Pushdown
             return Optional.empty();
         }
         if (BridgeSession.metadataAnswersEnabled(session) && table.unenforcedConstraint().isAll() && !filter.domains().isNone()) {
-            AggregateResult result = statistics.enforces(session, table.name(), filter);
+            AggregateResult result = statistics.enforces(session, table, filter);
             if (result.enforced()) {
                 return Optional.of(new ConstraintApplicationResult<>(
                         table.withFilter(filter, true, Optional.of(result.endpoint())), TupleDomain.all(), Constant.TRUE, false));
@@ -120,7 +120,7 @@ final class Pushdown
             }
             aggregates.add(aggregate.get());
         }
-        AggregateResult result = statistics.aggregate(session, table.name(), table.filter(), List.copyOf(aggregates), groups.stream().map(BridgeColumnHandle::name).toList());
+        AggregateResult result = statistics.aggregate(session, table, table.filter(), List.copyOf(aggregates), groups.stream().map(BridgeColumnHandle::name).toList());
         return result.answered() ? Optional.of(answered(table, functions, aggregates, groups, result)) : Optional.empty();
     }
 

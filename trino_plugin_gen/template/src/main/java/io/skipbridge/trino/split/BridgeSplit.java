@@ -7,6 +7,8 @@ import io.trino.spi.connector.ConnectorSplit;
 
 import java.util.List;
 
+import static java.util.Objects.requireNonNull;
+
 /**
  * A split of several files. On the coordinator it is a view into the planner's batch, which is packed when it is sent. On a worker it is the
  * packed bytes, which are unpacked when the split is read.
@@ -20,6 +22,7 @@ public final class BridgeSplit
     private final SplitColumns columns;
     private final int ordinal;
     private final byte[] packed;
+    private final String rowFilter;
     private final int weightThousandths;
 
     BridgeSplit(SplitColumns columns, int ordinal)
@@ -27,21 +30,23 @@ public final class BridgeSplit
         this.columns = columns;
         this.ordinal = ordinal;
         this.packed = null;
+        this.rowFilter = columns.rowFilter();
         this.weightThousandths = columns.weightThousandths(ordinal);
     }
 
     /** A split without files, for a table handle that holds the rows itself. */
     static BridgeSplit empty()
     {
-        return new BridgeSplit(PackedFiles.none(), 1000);
+        return new BridgeSplit(PackedFiles.none(), "", 1000);
     }
 
     @JsonCreator
-    public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("weight") int weightThousandths)
+    public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("rowFilter") String rowFilter, @JsonProperty("weight") int weightThousandths)
     {
         this.columns = null;
         this.ordinal = 0;
         this.packed = packed;
+        this.rowFilter = requireNonNull(rowFilter, "rowFilter is null");
         this.weightThousandths = weightThousandths;
     }
 
@@ -49,6 +54,13 @@ public final class BridgeSplit
     public byte[] packed()
     {
         return columns == null ? packed : PackedFiles.pack(columns, columns.firstFile(ordinal), columns.firstFile(ordinal + 1));
+    }
+
+    /** A predicate that the reader enforces row by row; empty where there is none. */
+    @JsonProperty("rowFilter")
+    public String rowFilter()
+    {
+        return rowFilter;
     }
 
     @JsonProperty("weight")
@@ -72,7 +84,7 @@ public final class BridgeSplit
     public long getRetainedSizeInBytes()
     {
         if (columns == null) {
-            return SHALLOW_BYTES + packed.length;
+            return SHALLOW_BYTES + packed.length + 2L * rowFilter.length();
         }
         int first = columns.firstFile(ordinal);
         int end = columns.firstFile(ordinal + 1);

@@ -1,6 +1,7 @@
 package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.wire.PartitionEntry;
+import io.skipbridge.trino.wire.ReaderSpec;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -14,19 +15,20 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
- * Encodes the files of a split as bytes for the worker. First come the partitions, then for each file its range, size, time, partition and
- * the part of its path that differs from the previous path.
+ * Encodes the files of a split as bytes for the worker. First come the partitions and the readers, then for each file its range, size, time,
+ * partition, reader, the part of its path that differs from the previous path, and its logs.
  */
 final class PackedFiles
 {
     private PackedFiles() {}
 
-    /** The encoding of no partition and no file. */
+    /** The encoding of no partition, no reader and no file. */
     static byte[] none()
     {
-        return new byte[2 * Integer.BYTES];
+        return new byte[3 * Integer.BYTES];
     }
 
     static byte[] pack(SplitColumns columns, int firstFile, int endFile)
@@ -34,13 +36,19 @@ final class PackedFiles
         ByteArrayOutputStream bytes = new ByteArrayOutputStream(64 + 48 * (endFile - firstFile));
         DataOutputStream output = new DataOutputStream(bytes);
         Map<Integer, Integer> ordinals = new LinkedHashMap<>();
+        Map<ReaderSpec, Integer> readers = new LinkedHashMap<>();
         for (int file = firstFile; file < endFile; file++) {
             ordinals.putIfAbsent(columns.partitionOrdinal(file), ordinals.size());
+            readers.putIfAbsent(columns.reader(file), readers.size());
         }
         try {
             output.writeInt(ordinals.size());
             for (int ordinal : ordinals.keySet()) {
                 writePartition(output, columns.partition(ordinal));
+            }
+            output.writeInt(readers.size());
+            for (ReaderSpec reader : readers.keySet()) {
+                writeReader(output, reader);
             }
             output.writeInt(endFile - firstFile);
             byte[] previous = {};
@@ -53,10 +61,12 @@ final class PackedFiles
                 output.writeLong(columns.size(file));
                 output.writeLong(columns.modified(file));
                 output.writeInt(ordinals.get(columns.partitionOrdinal(file)));
+                output.writeInt(readers.get(columns.reader(file)));
                 output.writeInt(common);
                 output.writeInt(path.length - common);
                 output.write(path, common, path.length - common);
                 previous = path;
+                writeLogs(output, columns.logs(file));
             }
         }
         catch (IOException e) {
@@ -73,6 +83,10 @@ final class PackedFiles
             for (int i = 0; i < partitions.length; i++) {
                 partitions[i] = readPartition(input);
             }
+            ReaderSpec[] readers = new ReaderSpec[input.readInt()];
+            for (int i = 0; i < readers.length; i++) {
+                readers[i] = readReader(input);
+            }
             int count = input.readInt();
             List<PlannedFile> files = new ArrayList<>(count);
             byte[] path = {};
@@ -82,12 +96,13 @@ final class PackedFiles
                 long size = input.readLong();
                 long modified = input.readLong();
                 PartitionEntry partition = partitions[input.readInt()];
+                ReaderSpec reader = readers[input.readInt()];
                 int common = input.readInt();
                 byte[] rest = input.readNBytes(input.readInt());
                 byte[] next = Arrays.copyOf(path, common + rest.length);
                 System.arraycopy(rest, 0, next, common, rest.length);
                 path = next;
-                files.add(new PlannedFile(new String(path, StandardCharsets.UTF_8), start, length, size, modified, partition));
+                files.add(new PlannedFile(new String(path, StandardCharsets.UTF_8), start, length, size, modified, partition, reader, readLogs(input)));
             }
             return files;
         }
@@ -119,6 +134,62 @@ final class PackedFiles
             nulls[i] = input.readBoolean();
         }
         return new PartitionEntry(name, List.copyOf(values), nulls);
+    }
+
+    private static void writeReader(DataOutputStream output, ReaderSpec reader)
+            throws IOException
+    {
+        writeText(output, reader.format());
+        output.writeInt(reader.properties().size());
+        for (Map.Entry<String, String> property : reader.properties().entrySet()) {
+            writeText(output, property.getKey());
+            writeText(output, property.getValue());
+        }
+        List<ReaderSpec.Column> columns = reader.columns().orElse(null);
+        output.writeInt(columns == null ? -1 : columns.size());
+        for (ReaderSpec.Column column : reader.columns().orElse(List.of())) {
+            writeText(output, column.name());
+            writeText(output, column.engineType());
+        }
+    }
+
+    private static ReaderSpec readReader(DataInputStream input)
+            throws IOException
+    {
+        String format = readText(input);
+        int count = input.readInt();
+        Map<String, String> properties = new LinkedHashMap<>();
+        for (int i = 0; i < count; i++) {
+            properties.put(readText(input), readText(input));
+        }
+        int width = input.readInt();
+        List<ReaderSpec.Column> columns = new ArrayList<>();
+        for (int i = 0; i < width; i++) {
+            columns.add(new ReaderSpec.Column(readText(input), readText(input)));
+        }
+        return new ReaderSpec(format, properties, width < 0 ? Optional.empty() : Optional.of(columns));
+    }
+
+    private static void writeLogs(DataOutputStream output, List<LogFile> logs)
+            throws IOException
+    {
+        output.writeInt(logs.size());
+        for (LogFile log : logs) {
+            writeText(output, log.path());
+            output.writeLong(log.size());
+            output.writeLong(log.modifiedMillis());
+        }
+    }
+
+    private static List<LogFile> readLogs(DataInputStream input)
+            throws IOException
+    {
+        int count = input.readInt();
+        List<LogFile> logs = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            logs.add(new LogFile(readText(input), input.readLong(), input.readLong()));
+        }
+        return logs;
     }
 
     private static void writeText(DataOutputStream output, String text)

@@ -43,7 +43,9 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
                 stops ? table.limit() : OptionalLong.empty(),
                 options,
                 stops ? table.order() : List.of(),
-                table.enforced());
+                table.enforced(),
+                table.readVersion(),
+                table.snapshotId());
         return new ScanRequest(plan, table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "", table.planner());
     }
 }

@@ -2,11 +2,13 @@ package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -16,6 +18,7 @@ import java.util.List;
  */
 public final class SplitColumns
 {
+    private final String rowFilter;
     private final int splits;
     private final int files;
     private final List<PartitionEntry> partitions;
@@ -26,11 +29,21 @@ public final class SplitColumns
     private final int sizes;
     private final int modified;
     private final int partitionOf;
+    private final int readerOf;
     private final int pathOffsets;
     private final int paths;
+    private final List<ReaderSpec> readers;
+    private final int logs;
+    private final int firstLogs;
+    private final int logSizes;
+    private final int logsModified;
+    private final int logPathOffsets;
+    private final int logPaths;
 
-    public SplitColumns(SplitBatch batch)
+    /** @param rowFilter of the plan: rows outside it are removed when the files are read; empty where there is none */
+    public SplitColumns(SplitBatch batch, String rowFilter)
     {
+        this.rowFilter = rowFilter;
         this.splits = batch.splitCount();
         this.files = batch.fileCount();
         this.partitions = batch.partitions();
@@ -38,7 +51,6 @@ public final class SplitColumns
         long position = 4L * (splits + 1);
         this.weights = (int) position;
         position += 4L * splits;
-        position += 4L * splits; // reserved
         this.starts = (int) position;
         position += 8L * files;
         this.lengths = (int) position;
@@ -49,6 +61,8 @@ public final class SplitColumns
         position += 8L * files;
         this.partitionOf = (int) position;
         position += 4L * files;
+        this.readerOf = (int) position;
+        position += 4L * files;
         this.pathOffsets = (int) position;
         position += 4L * (files + 1);
         this.paths = (int) position;
@@ -57,12 +71,43 @@ public final class SplitColumns
         for (int split = 0; split < splits; split++) {
             check(firstFile(split) <= firstFile(split + 1), "has a split with less than no file");
         }
-        check(payload.getInt(pathOffsets) == 0 && position + payload.getInt(pathOffsets + 4 * files) <= payload.limit(), "is shorter than its paths");
+        position = checkPaths(pathOffsets, files, position);
+        this.readers = batch.readers();
+        this.logs = batch.logCount();
+        this.firstLogs = (int) position;
+        position += logs > 0 ? 4L * (files + 1) : 0;
+        this.logSizes = (int) position;
+        position += 8L * logs;
+        this.logsModified = (int) position;
+        position += 8L * logs;
+        this.logPathOffsets = (int) position;
+        position += logs > 0 ? 4L * (logs + 1) : 0;
+        this.logPaths = (int) position;
+        check(logs >= 0 && position <= payload.limit(), "is shorter than its logs");
+        if (logs > 0) {
+            position = checkPaths(logPathOffsets, logs, position);
+            check(payload.getInt(firstLogs) == 0 && payload.getInt(firstLogs + 4 * files) == logs, "has files that do not cover its logs");
+        }
+        check(position == payload.limit(), "is longer than its columns");
         for (int file = 0; file < files; file++) {
-            check(payload.getInt(pathOffsets + 4 * file) <= payload.getInt(pathOffsets + 4 * file + 4), "has a path with less than no bytes");
+            check(logs == 0 || firstLog(file) <= firstLog(file + 1), "has a file with less than no log");
+            int reader = payload.getInt(readerOf + 4 * file);
+            check(reader >= 0 && reader < readers.size(), "names a reader it does not hold");
             int partition = partitionOrdinal(file);
             check(partition >= 0 && (partition < partitions.size() || partitions.isEmpty()), "names a partition it does not hold");
         }
+    }
+
+    /** The end of paths whose offsets are checked. */
+    private long checkPaths(int offsets, int count, long position)
+    {
+        check(payload.getInt(offsets) == 0, "has paths that do not start at 0");
+        for (int i = 0; i < count; i++) {
+            check(payload.getInt(offsets + 4 * i) <= payload.getInt(offsets + 4 * i + 4), "has a path with less than no bytes");
+        }
+        long end = position + payload.getInt(offsets + 4 * count);
+        check(end <= payload.limit(), "is shorter than its paths");
+        return end;
     }
 
     private void check(boolean holds, String problem)
@@ -70,6 +115,16 @@ public final class SplitColumns
         if (!holds) {
             throw new ProtocolException("split batch of %d splits, %d files and %d bytes %s".formatted(splits, files, payload.limit(), problem));
         }
+    }
+
+    String rowFilter()
+    {
+        return rowFilter;
+    }
+
+    int files()
+    {
+        return files;
     }
 
     int splits()
@@ -117,9 +172,29 @@ public final class SplitColumns
         return partitions.isEmpty() ? PartitionEntry.NONE : partitions.get(ordinal);
     }
 
-    int pathLength(int file)
+    ReaderSpec reader(int file)
     {
-        return payload.getInt(pathOffsets + 4 * file + 4) - payload.getInt(pathOffsets + 4 * file);
+        return readers.get(payload.getInt(readerOf + 4 * file));
+    }
+
+    List<LogFile> logs(int file)
+    {
+        if (logs == 0) {
+            return List.of();
+        }
+        List<LogFile> found = new ArrayList<>();
+        for (int log = firstLog(file); log < firstLog(file + 1); log++) {
+            found.add(new LogFile(
+                    new String(text(logPathOffsets, logPaths, log), StandardCharsets.UTF_8),
+                    payload.getLong(logSizes + 8 * log),
+                    payload.getLong(logsModified + 8 * log)));
+        }
+        return found;
+    }
+
+    private int firstLog(int file)
+    {
+        return payload.getInt(firstLogs + 4 * file);
     }
 
     int pathBytes(int firstFile, int endFile)
@@ -129,9 +204,15 @@ public final class SplitColumns
 
     byte[] path(int file)
     {
-        byte[] path = new byte[pathLength(file)];
-        payload.get(paths + payload.getInt(pathOffsets + 4 * file), path);
-        return path;
+        return text(pathOffsets, paths, file);
+    }
+
+    private byte[] text(int offsets, int start, int ordinal)
+    {
+        int first = payload.getInt(offsets + 4 * ordinal);
+        byte[] text = new byte[payload.getInt(offsets + 4 * ordinal + 4) - first];
+        payload.get(start + first, text);
+        return text;
     }
 
     String pathText(int file)

@@ -105,7 +105,9 @@ final class SplitLoader
                 }
                 throw e;
             }
-            queue.add(batch);
+            SplitColumns columns = new SplitColumns(batch, plan.rowFilter());
+            SupportedSlices.check(columns);
+            queue.add(columns);
             delivered |= batch.splitCount() > 0;
             if (batch.finished()) {
                 report = batch.report();
@@ -125,6 +127,7 @@ final class SplitLoader
             }
             return opened;
         });
+        SupportedSlices.check(plan);
         log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
     }
 

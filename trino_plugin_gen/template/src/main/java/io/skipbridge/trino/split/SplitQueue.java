@@ -1,6 +1,5 @@
 package io.skipbridge.trino.split;
 
-import io.skipbridge.trino.wire.SplitBatch;
 import io.trino.spi.connector.ConnectorSplit;
 
 import java.util.ArrayDeque;
@@ -46,9 +45,8 @@ final class SplitQueue
         }
     }
 
-    void add(SplitBatch batch)
+    void add(SplitColumns columns)
     {
-        SplitColumns columns = new SplitColumns(batch);
         synchronized (this) {
             if (columns.splits() > 0 && !closed) {
                 batches.add(columns);

@@ -3,7 +3,10 @@ package io.skipbridge.trino.wire;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
 
 /**
  * Reads Thrift's strict binary protocol from one frame. Strings and binaries are slices of the frame, so a frame must not be reused.
@@ -128,6 +131,32 @@ final class BinaryReader
             values.add(string());
         }
         return values;
+    }
+
+    Map<String, String> stringMap()
+    {
+        byte keyType = i8();
+        byte valueType = i8();
+        int size = size();
+        if (size > 0 && (keyType != WireType.STRING || valueType != WireType.STRING)) {
+            throw new ProtocolException("map from type %d to type %d where strings were expected".formatted(keyType, valueType));
+        }
+        Map<String, String> values = new LinkedHashMap<>();
+        for (int i = 0; i < size; i++) {
+            values.put(string(), string());
+        }
+        return values;
+    }
+
+    /** A list of structs; {@code read} reads one of them, its stop included. */
+    <T> List<T> structs(Function<BinaryReader, T> read)
+    {
+        int size = list(WireType.STRUCT);
+        List<T> values = new ArrayList<>();
+        for (int i = 0; i < size; i++) {
+            values.add(read.apply(this));
+        }
+        return List.copyOf(values);
     }
 
     boolean[] bools()

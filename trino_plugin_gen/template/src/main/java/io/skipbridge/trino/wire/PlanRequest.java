@@ -9,6 +9,8 @@ import java.util.OptionalLong;
  *
  * @param order with a limit: the first rows in this order are wanted, not any
  * @param enforced whether the engine dropped its own filter, because the planner said that it enforces the predicate
+ * @param readVersion empty for the newest; docs/reference/wire.md tells the others
+ * @param snapshotId as an earlier reply about this table and version told it; empty leaves the choice to the planner
  */
 public record PlanRequest(
         String schemaName,
@@ -20,7 +22,9 @@ public record PlanRequest(
         OptionalLong limit,
         Map<String, String> options,
         List<SortKey> order,
-        boolean enforced)
+        boolean enforced,
+        String readVersion,
+        String snapshotId)
 {
     private static final String TIME_ZONE = "timestamp_zone";
 
@@ -34,7 +38,7 @@ public record PlanRequest(
             OptionalLong limit,
             Map<String, String> options)
     {
-        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false);
+        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, "", "");
     }
 
     /** Options of a scan that reads UTC timestamps in this zone. For UTC there are none. */
@@ -58,6 +62,9 @@ public record PlanRequest(
         writer.stringMapField(9, options);
         writer.structListField(10, order, key -> key.write(writer));
         writer.boolField(11, enforced);
+        writer.stringField(12, readVersion);
+        writer.stringField(13, snapshotId);
+        writer.i32Field(14, Health.PROTOCOL);
         writer.stop();
     }
 }

@@ -39,24 +39,33 @@ public final class PlannerClient
     public List<String> listSchemas()
             throws IOException, BridgeFailure
     {
-        return call("list_schemas", writer -> {}, WireType.LIST, BinaryReader::strings);
+        return call("list_schemas", writer -> writer.i32Field(1, Health.PROTOCOL), WireType.LIST, BinaryReader::strings);
     }
 
     public List<String> listTables(String schemaName)
             throws IOException, BridgeFailure
     {
-        return call("list_tables", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
+        return names("list_tables", schemaName);
     }
 
     /** The views among the tables. */
     public List<String> listViews(String schemaName)
             throws IOException, BridgeFailure
     {
-        return call("list_views", writer -> writer.stringField(1, schemaName), WireType.LIST, BinaryReader::strings);
+        return names("list_views", schemaName);
+    }
+
+    private List<String> names(String method, String schemaName)
+            throws IOException, BridgeFailure
+    {
+        return call(method, writer -> {
+            writer.stringField(1, schemaName);
+            writer.i32Field(2, Health.PROTOCOL);
+        }, WireType.LIST, BinaryReader::strings);
     }
 
     /** Describes a table. The planner starts to list its files for the scans of the query. */
-    public TableDescription getTable(String queryId, String schemaName, String tableName)
+    public TableDescription getTable(String queryId, String schemaName, String tableName, String readVersion)
             throws IOException, BridgeFailure
     {
         return call("get_table", writer -> {
@@ -64,6 +73,8 @@ public final class PlannerClient
             writer.stringField(2, tableName);
             writer.stringField(3, "trino");
             writer.stringField(4, queryId);
+            writer.stringField(5, readVersion);
+            writer.i32Field(6, Health.PROTOCOL);
         }, WireType.STRUCT, TableDescription::read);
     }
 
@@ -79,7 +90,7 @@ public final class PlannerClient
     public void applyDynamicFilter(String handle, String predicate)
             throws IOException, BridgeFailure
     {
-        call("narrow", writer -> {
+        call("apply_dynamic_filter", writer -> {
             writer.stringField(1, handle);
             writer.stringField(2, predicate);
         }, WireType.STOP, reader -> null);
@@ -99,7 +110,7 @@ public final class PlannerClient
     public AggregateResult aggregate(PlanRequest request, AggregateRequest aggregates)
             throws IOException, BridgeFailure
     {
-        return call("answer", writer -> {
+        return call("aggregate", writer -> {
             writer.field(WireType.STRUCT, 1);
             request.write(writer);
             writer.field(WireType.STRUCT, 2);
@@ -161,29 +172,35 @@ public final class PlannerClient
         return call(connect(), method, arguments, resultType, result);
     }
 
+    /** A new connection. A planner of another protocol is refused before anything else is asked, since it might misread the question. */
     private Connection connect()
-            throws IOException
+            throws IOException, BridgeFailure
     {
-        return new Connection(new InetSocketAddress(address.host(), address.port()), timeout);
+        Connection connection = new Connection(new InetSocketAddress(address.host(), address.port()), timeout);
+        boolean checked = false;
+        try {
+            exchange(connection, "health", writer -> {}, WireType.STRUCT, Health::read).check();
+            checked = true;
+            return connection;
+        }
+        finally {
+            if (!checked) {
+                connection.close();
+            }
+        }
     }
 
     private <T> T call(Connection connection, String method, Consumer<BinaryWriter> arguments, byte resultType, Function<BinaryReader, T> result)
             throws IOException, BridgeFailure
     {
-        BinaryWriter writer = new BinaryWriter();
-        int sequence = connection.nextSequence();
-        writer.message(method, sequence);
-        arguments.accept(writer);
-        writer.stop();
-        T answer;
         boolean inStep = false;
         try {
-            BinaryReader reader = new BinaryReader(connection.call(writer.frame()));
+            T answer = exchange(connection, method, arguments, resultType, result);
             inStep = true;
-            answer = Reply.read(reader, method, sequence, resultType, result);
+            return answer;
         }
-        catch (ProtocolException e) {
-            inStep = false;
+        catch (BridgeFailure e) {
+            inStep = true;
             throw e;
         }
         finally {
@@ -194,7 +211,17 @@ public final class PlannerClient
                 connection.close();
             }
         }
-        return answer;
+    }
+
+    private static <T> T exchange(Connection connection, String method, Consumer<BinaryWriter> arguments, byte resultType, Function<BinaryReader, T> result)
+            throws IOException, BridgeFailure
+    {
+        BinaryWriter writer = new BinaryWriter();
+        int sequence = connection.nextSequence();
+        writer.message(method, sequence);
+        arguments.accept(writer);
+        writer.stop();
+        return Reply.read(new BinaryReader(connection.call(writer.frame())), method, sequence, resultType, result);
     }
 
     private void drop()

@@ -4,8 +4,21 @@ package io.skipbridge.trino.wire;
 public final class ProtocolException
         extends RuntimeException
 {
+    private final String remedy;
+
     public ProtocolException(String message)
     {
+        this(message, "Start the planner of the same release there: skipbridge serve");
+    }
+
+    ProtocolException(String message, String remedy)
+    {
         super(message);
+        this.remedy = remedy;
+    }
+
+    public String remedy()
+    {
+        return remedy;
     }
 }

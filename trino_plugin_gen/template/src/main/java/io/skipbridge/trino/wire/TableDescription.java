@@ -1,6 +1,5 @@
 package io.skipbridge.trino.wire;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -9,6 +8,7 @@ import java.util.OptionalDouble;
  * One table as the planner describes it: data columns, then partition keys.
  *
  * @param view the JSON of a view that Trino made. Besides it a view has only comment and owner
+ * @param readVersion as in {@link PlanRequest}
  */
 public record TableDescription(
         String schemaName,
@@ -19,20 +19,19 @@ public record TableDescription(
         String format,
         Optional<String> comment,
         Optional<String> view,
-        Optional<String> owner)
+        Optional<String> owner,
+        String snapshotId,
+        String readVersion)
 {
     static TableDescription read(BinaryReader reader)
     {
-        String[] texts = {"", "", "", "", "", "", "", null, null, null};
-        List<ColumnDescription> columns = new ArrayList<>();
+        String[] texts = {"", "", "", "", "", "", "", null, null, null, "", ""};
+        List<ColumnDescription> columns = List.of();
         OptionalDouble rowCount = OptionalDouble.empty();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id == 3) {
                 if (reader.is(WireType.LIST)) {
-                    int size = reader.list(WireType.STRUCT);
-                    for (int i = 0; i < size; i++) {
-                        columns.add(ColumnDescription.read(reader));
-                    }
+                    columns = reader.structs(ColumnDescription::read);
                 }
             }
             else if (id == 4) {
@@ -47,6 +46,17 @@ public record TableDescription(
                 }
             }
         }
-        return new TableDescription(texts[1], texts[2], List.copyOf(columns), rowCount, texts[5], texts[6], Optional.ofNullable(texts[7]), Optional.ofNullable(texts[8]), Optional.ofNullable(texts[9]));
+        return new TableDescription(
+                texts[1],
+                texts[2],
+                columns,
+                rowCount,
+                texts[5],
+                texts[6],
+                Optional.ofNullable(texts[7]),
+                Optional.ofNullable(texts[8]),
+                Optional.ofNullable(texts[9]),
+                texts[10],
+                texts[11]);
     }
 }

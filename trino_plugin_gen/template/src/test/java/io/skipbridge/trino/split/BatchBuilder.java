@@ -1,6 +1,7 @@
 package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.wire.PartitionEntry;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
 
 import java.nio.ByteBuffer;
@@ -16,12 +17,16 @@ final class BatchBuilder
     private final List<Integer> firstFiles = new ArrayList<>(List.of(0));
     private final List<PlannedFile> files = new ArrayList<>();
     private final List<PartitionEntry> partitions = new ArrayList<>();
+    private final List<ReaderSpec> readers = new ArrayList<>();
 
     BatchBuilder split(PlannedFile... planned)
     {
         for (PlannedFile file : planned) {
             if (!partitions.contains(file.partition())) {
                 partitions.add(file.partition());
+            }
+            if (!readers.contains(file.reader())) {
+                readers.add(file.reader());
             }
             files.add(file);
         }
@@ -32,32 +37,48 @@ final class BatchBuilder
     SplitBatch build()
     {
         int splits = firstFiles.size() - 1;
-        int pathBytes = files.stream().mapToInt(file -> path(file).length).sum();
-        ByteBuffer payload = ByteBuffer.allocate(4 * (splits + 1) + 8 * splits + 36 * files.size() + 4 * (files.size() + 1) + pathBytes).order(ByteOrder.LITTLE_ENDIAN);
+        List<LogFile> logs = files.stream().flatMap(file -> file.logs().stream()).toList();
+        int pathBytes = files.stream().mapToInt(file -> bytes(file.path()).length).sum() + logs.stream().mapToInt(log -> bytes(log.path()).length).sum();
+        int logBytes = logs.isEmpty() ? 0 : 4 * (files.size() + 1) + 16 * logs.size() + 4 * (logs.size() + 1);
+        ByteBuffer payload = ByteBuffer.allocate(4 * (splits + 1) + 4 * splits + 40 * files.size() + 4 * (files.size() + 1) + logBytes + pathBytes).order(ByteOrder.LITTLE_ENDIAN);
         firstFiles.forEach(payload::putInt);
         for (int i = 0; i < splits; i++) {
             payload.putInt(500 + i);
-        }
-        for (int i = 0; i < splits; i++) {
-            payload.putInt(-1);
         }
         files.forEach(file -> payload.putLong(file.start()));
         files.forEach(file -> payload.putLong(file.length()));
         files.forEach(file -> payload.putLong(file.size()));
         files.forEach(file -> payload.putLong(file.modifiedMillis()));
         files.forEach(file -> payload.putInt(partitions.indexOf(file.partition())));
-        int offset = 0;
-        payload.putInt(offset);
-        for (PlannedFile file : files) {
-            offset += path(file).length;
-            payload.putInt(offset);
+        files.forEach(file -> payload.putInt(readers.indexOf(file.reader())));
+        paths(payload, files.stream().map(PlannedFile::path).toList());
+        if (!logs.isEmpty()) {
+            int first = 0;
+            payload.putInt(first);
+            for (PlannedFile file : files) {
+                first += file.logs().size();
+                payload.putInt(first);
+            }
+            logs.forEach(log -> payload.putLong(log.size()));
+            logs.forEach(log -> payload.putLong(log.modifiedMillis()));
+            paths(payload, logs.stream().map(LogFile::path).toList());
         }
-        files.forEach(file -> payload.put(path(file)));
-        return new SplitBatch(1, false, splits, files.size(), List.copyOf(partitions), payload.flip(), Optional.empty());
+        return new SplitBatch(1, false, splits, files.size(), List.copyOf(partitions), payload.flip(), Optional.empty(), List.copyOf(readers), logs.size());
     }
 
-    private static byte[] path(PlannedFile file)
+    private static void paths(ByteBuffer payload, List<String> paths)
     {
-        return file.path().getBytes(StandardCharsets.UTF_8);
+        int offset = 0;
+        payload.putInt(offset);
+        for (String path : paths) {
+            offset += bytes(path).length;
+            payload.putInt(offset);
+        }
+        paths.forEach(path -> payload.put(bytes(path)));
+    }
+
+    private static byte[] bytes(String path)
+    {
+        return path.getBytes(StandardCharsets.UTF_8);
     }
 }

@@ -1,7 +1,7 @@
 package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.wire.PartitionEntry;
-import io.skipbridge.trino.wire.SplitBatch;
+import io.skipbridge.trino.wire.ReaderSpec;
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
@@ -83,13 +83,13 @@ class TestSplitQueue
         assertTrue(full.finished());
     }
 
-    private static SplitBatch batch(int first)
+    private static SplitColumns batch(int first)
     {
-        return new BatchBuilder().split(file(first)).split(file(first + 1)).build();
+        return new SplitColumns(new BatchBuilder().split(file(first)).split(file(first + 1)).build(), "");
     }
 
     private static PlannedFile file(int number)
     {
-        return new PlannedFile("file:///" + number, 0, 1, 1, -1, PartitionEntry.NONE);
+        return new PlannedFile("file:///" + number, 0, 1, 1, -1, PartitionEntry.NONE, ReaderSpec.PARQUET, List.of());
     }
 }

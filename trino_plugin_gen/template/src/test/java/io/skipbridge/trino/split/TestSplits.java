@@ -5,13 +5,16 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
 import org.junit.jupiter.api.Test;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Random;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -22,14 +25,15 @@ class TestSplits
 {
     private static final PartitionEntry JANUARY = new PartitionEntry("month=1/c=a%3Ab", List.of("1", "a:b"), new boolean[] {false, false});
     private static final PartitionEntry NULL = new PartitionEntry("month=2/c=__HIVE_DEFAULT_PARTITION__", List.of("2", ""), new boolean[] {false, true});
-    private static final PlannedFile A = new PlannedFile("file:///t/month=1/é.parquet", 0, 10, 100, 1_700_000_000_123L, JANUARY);
-    private static final PlannedFile B = new PlannedFile("file:///t/month=1/é2.parquet", 10, 90, 100, -1, JANUARY);
-    private static final PlannedFile C = new PlannedFile("s3://b/x", 4, Long.MAX_VALUE - 4, Long.MAX_VALUE, 0, NULL);
+    private static final ReaderSpec CSV = new ReaderSpec("csv", Map.of("field.delim", ";"), Optional.of(List.of(new ReaderSpec.Column("x", "bigint"))));
+    private static final PlannedFile A = new PlannedFile("file:///t/month=1/é.parquet", 0, 10, 100, 1_700_000_000_123L, JANUARY, ReaderSpec.PARQUET, List.of(new LogFile("file:///t/.é.log.1", 7, 8), new LogFile("file:///t/.é.log.2", 9, -1)));
+    private static final PlannedFile B = new PlannedFile("file:///t/month=1/é2.parquet", 10, 90, 100, -1, JANUARY, CSV, List.of());
+    private static final PlannedFile C = new PlannedFile("s3://b/x", 4, Long.MAX_VALUE - 4, Long.MAX_VALUE, 0, NULL, ReaderSpec.PARQUET, List.of(new LogFile("s3://b/log", 1, 2)));
 
     @Test
     void decodesABatch()
     {
-        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build());
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build(), "");
         assertEquals(2, columns.splits());
         assertEquals(List.of(A.path(), B.path(), C.path()), List.of(columns.pathText(0), columns.pathText(1), columns.pathText(2)));
         assertEquals(501, columns.weightThousandths(1));
@@ -39,13 +43,14 @@ class TestSplits
     void sendsASplitAndBack()
             throws IOException
     {
-        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B, C).split(B).build());
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B, C).split(B).build(), "{\"version\": 1}");
         // as the engine's own: annotated properties only
         ObjectMapper mapper = JsonMapper.builder().disable(MapperFeature.AUTO_DETECT_GETTERS, MapperFeature.AUTO_DETECT_IS_GETTERS).build();
         for (int ordinal = 0; ordinal < 2; ordinal++) {
             BridgeSplit split = new BridgeSplit(columns, ordinal);
             BridgeSplit received = mapper.readValue(mapper.writeValueAsString(split), BridgeSplit.class);
             assertEquals(split.getSplitWeight(), received.getSplitWeight());
+            assertEquals("{\"version\": 1}", received.rowFilter());
             List<PlannedFile> expected = ordinal == 0 ? List.of(A, B, C) : List.of(B);
             assertEquals(expected.size(), received.files().size());
             for (int i = 0; i < expected.size(); i++) {
@@ -62,18 +67,48 @@ class TestSplits
         SplitBatch whole = new BatchBuilder().split(A, B).split(C).build();
         for (int length = 0; length < whole.payload().limit(); length++) {
             ByteBuffer cut = whole.payload().duplicate().limit(length);
-            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty());
-            assertThrows(ProtocolException.class, () -> new SplitColumns(broken));
+            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty(), whole.readers(), whole.logCount());
+            assertThrows(ProtocolException.class, () -> new SplitColumns(broken, ""));
         }
-        SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty());
-        assertThrows(ProtocolException.class, () -> new SplitColumns(more));
+        SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), whole.logCount());
+        assertThrows(ProtocolException.class, () -> new SplitColumns(more, ""));
+        for (int logs : new int[] {-1, 0, 2, 4, Integer.MAX_VALUE}) {
+            SplitBatch other = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), logs);
+            assertThrows(ProtocolException.class, () -> new SplitColumns(other, ""));
+        }
+        SplitBatch fewerReaders = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers().subList(0, 1), whole.logCount());
+        assertThrows(ProtocolException.class, () -> new SplitColumns(fewerReaders, ""));
+    }
+
+    @Test
+    void readsOrRefusesWhateverBytesAPayloadHas()
+    {
+        SplitBatch whole = new BatchBuilder().split(A, B).split(C).build();
+        Random random = new Random(3);
+        for (int i = 0; i < 20_000; i++) {
+            ByteBuffer payload = ByteBuffer.allocate(whole.payload().limit()).put(whole.payload().duplicate()).flip();
+            for (int n = random.nextInt(3); n >= 0; n--) {
+                payload.put(random.nextInt(payload.limit()), (byte) random.nextInt());
+            }
+            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), payload, Optional.empty(), whole.readers(), whole.logCount());
+            SplitColumns columns;
+            try {
+                columns = new SplitColumns(broken, "");
+            }
+            catch (ProtocolException e) {
+                continue;
+            }
+            for (int split = 0; split < 2; split++) {
+                new BridgeSplit(columns, split).files();
+            }
+        }
     }
 
     @Test
     void takesRowGroupsByTheirFirstByteExactlyOnce()
     {
-        PlannedFile first = new PlannedFile("f", 0, 50, 100, -1, JANUARY);
-        PlannedFile second = new PlannedFile("f", 50, 50, 100, -1, JANUARY);
+        PlannedFile first = new PlannedFile("f", 0, 50, 100, -1, JANUARY, ReaderSpec.PARQUET, List.of());
+        PlannedFile second = new PlannedFile("f", 50, 50, 100, -1, JANUARY, ReaderSpec.PARQUET, List.of());
         for (long offset = 0; offset < 100; offset++) {
             assertTrue(first.contains(offset) ^ second.contains(offset));
         }
@@ -86,6 +121,8 @@ class TestSplits
         assertEquals(
                 List.of(expected.start(), expected.length(), expected.size(), expected.modifiedMillis()),
                 List.of(found.start(), found.length(), found.size(), found.modifiedMillis()));
+        assertEquals(expected.reader(), found.reader());
+        assertEquals(expected.logs(), found.logs());
         assertEquals(expected.partition().name(), found.partition().name());
         assertEquals(expected.partition().values(), found.partition().values());
         assertArrayEquals(expected.partition().nulls(), found.partition().nulls());

@@ -55,17 +55,17 @@ class TestBinaryProtocol
                 .field(15, 5).u8(11).i32(2).text("a").text("b")
                 .u8(0).u8(0);
         Plan plan = Reply.read(bytes.reader(), "plan", 3, WireType.STRUCT, Plan::read);
-        assertEquals(new Plan("h-1", "127.0.0.1:9527", 41, "", List.of("a", "b")), plan);
+        assertEquals(new Plan("h-1", "127.0.0.1:9527", 41, "", List.of("a", "b"), "", ""), plan);
     }
 
     @Test
     void throwsADeclaredFailure()
     {
-        Bytes bytes = reply("narrow", 4)
+        Bytes bytes = reply("apply_dynamic_filter", 4)
                 .field(12, 1)
                 .field(11, 1).text("PLAN_LOST").field(11, 2).text("EXTERNAL").field(11, 3).text("gone").field(11, 4).text("again").field(2, 5).u8(1).u8(0)
                 .u8(0);
-        BridgeFailure failure = assertThrows(BridgeFailure.class, () -> Reply.read(bytes.reader(), "narrow", 4, WireType.STOP, _ -> null));
+        BridgeFailure failure = assertThrows(BridgeFailure.class, () -> Reply.read(bytes.reader(), "apply_dynamic_filter", 4, WireType.STOP, _ -> null));
         assertTrue(failure.planLost());
         assertEquals("EXTERNAL gone again true", String.join(" ", failure.category(), failure.getMessage(), failure.remedy(), Boolean.toString(failure.retryable())));
     }

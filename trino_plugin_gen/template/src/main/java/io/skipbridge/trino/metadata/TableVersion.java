@@ -1,0 +1,26 @@
+package io.skipbridge.trino.metadata;
+
+import io.trino.spi.connector.SchemaTableName;
+
+import static java.util.Objects.requireNonNull;
+
+/** A table as of one version, in the words of {@code PlanRequest}; an empty version is the newest. */
+record TableVersion(SchemaTableName name, String readVersion)
+{
+    TableVersion
+    {
+        requireNonNull(name, "name is null");
+        requireNonNull(readVersion, "readVersion is null");
+    }
+
+    static TableVersion newest(SchemaTableName name)
+    {
+        return new TableVersion(name, "");
+    }
+
+    @Override
+    public String toString()
+    {
+        return readVersion.isEmpty() ? name.toString() : name + " at " + readVersion;
+    }
+}

@@ -1,0 +1,34 @@
+package io.skipbridge.trino.wire;
+
+/** The planner's reply to {@code health}: its release and the number of its protocol. */
+record Health(String version, int protocol)
+{
+    /** The protocol of this connector, as in bridge.thrift. */
+    static final int PROTOCOL = 2;
+
+    static Health read(BinaryReader reader)
+    {
+        String version = "";
+        int protocol = -1;
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            switch (id) {
+                case 1 -> version = reader.is(WireType.STRING) ? reader.string() : version;
+                case 2 -> protocol = reader.is(WireType.I32) ? reader.i32() : protocol;
+                default -> reader.skip();
+            }
+        }
+        return new Health(version, protocol);
+    }
+
+    /** Fails unless the planner speaks this connector's protocol. */
+    void check()
+    {
+        if (protocol != PROTOCOL) {
+            throw new ProtocolException(
+                    "the planner, release %s, speaks protocol %d, and the connector speaks %d".formatted(version, protocol, PROTOCOL),
+                    protocol < PROTOCOL
+                            ? "Upgrade the planner to the connector's release, then restart it: skipbridge serve"
+                            : "Build the connector of the planner's release and install it on every node: skipbridge plugin build");
+        }
+    }
+}
