@@ -1,5 +1,6 @@
 package io.skipbridge.trino.split;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.MapperFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
@@ -7,10 +8,14 @@ import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
+import io.trino.spi.TrinoException;
 import org.junit.jupiter.api.Test;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -20,6 +25,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 class TestSplits
 {
@@ -59,6 +65,71 @@ class TestSplits
             }
             assertTrue(split.getRetainedSizeInBytes() > 0 && received.getRetainedSizeInBytes() > 0);
         }
+    }
+
+    /** The batch of tests/vectors/wire, which Python reads too. */
+    @Test
+    void readsTheGoldenBatch()
+            throws IOException
+    {
+        Path frames = Path.of("../../tests/vectors/wire/frames.json");
+        assumeTrue(Files.exists(frames), "the golden frames are in the repository only");
+        JsonNode frame = null;
+        for (JsonNode each : new ObjectMapper().readTree(Files.readAllBytes(frames))) {
+            frame = each.get("file").asText().equals("next_splits.reply.bin") ? each : frame;
+        }
+        JsonNode batch = frame.at("/body/success");
+        JsonNode said = frame.get("splits");
+        List<ReaderSpec> readers = List.of(ReaderSpec.PARQUET, CSV);
+        SplitColumns columns = new SplitColumns(
+                new SplitBatch(
+                        1,
+                        false,
+                        batch.get("split_count").asInt(),
+                        batch.get("file_count").asInt(),
+                        List.of(JANUARY, NULL),
+                        ByteBuffer.wrap(batch.get("payload").binaryValue()),
+                        Optional.empty(),
+                        readers,
+                        batch.get("log_count").asInt()),
+                "");
+        assertEquals(said.get("weight").size(), columns.splits());
+        for (int split = 0; split < columns.splits(); split++) {
+            assertEquals(said.get("weight").get(split).asInt(), columns.weightThousandths(split));
+            List<PlannedFile> found = new BridgeSplit(columns, split).files();
+            int first = said.get("first").get(split).asInt();
+            assertEquals(said.get("first").get(split + 1).asInt() - first, found.size());
+            for (int i = 0; i < found.size(); i++) {
+                JsonNode file = said.get("files").get(first + i);
+                List<LogFile> logs = new ArrayList<>();
+                file.get("logs").forEach(log -> logs.add(new LogFile(log.get("path").asText(), log.get("size").asLong(), log.get("modified").asLong())));
+                PlannedFile expected = new PlannedFile(
+                        file.get("path").asText(),
+                        file.get("start").asLong(),
+                        file.get("length").asLong(),
+                        file.get("size").asLong(),
+                        file.get("modified").asLong(),
+                        file.get("partition").asInt() == 0 ? JANUARY : NULL,
+                        readers.get(file.get("reader").asInt()),
+                        logs);
+                same(expected, found.get(i));
+            }
+        }
+    }
+
+    @Test
+    void refusesByNameWhatItCannotRead()
+    {
+        for (PlannedFile file : List.of(A, C)) {
+            TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(file).build(), "")));
+            assertEquals("SKIPBRIDGE_MERGE_ON_READ", refused.getErrorCode().getName());
+            assertTrue(refused.getMessage().contains(file.path()) && refused.getMessage().contains(file.logs().getFirst().path()), refused.getMessage());
+        }
+        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(B).build(), "")));
+        assertEquals("SKIPBRIDGE_UNSUPPORTED_FORMAT", refused.getErrorCode().getName());
+        assertTrue(refused.getMessage().contains(B.path()) && refused.getMessage().contains("csv"), refused.getMessage());
+        PlannedFile plain = new PlannedFile(C.path(), 0, 1, 1, 0, NULL, ReaderSpec.PARQUET, List.of());
+        SupportedSlices.check(new SplitColumns(new BatchBuilder().split(plain).build(), ""));
     }
 
     @Test

@@ -1,0 +1,116 @@
+package io.skipbridge.hive.wire;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.junit.jupiter.api.Test;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.Collections;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+/** The hooks against the frames that Python and the Trino connector read and write too: a socket takes the call and sends a recorded reply. */
+class TestGoldenFrames
+{
+    private static final Path FOLDER = Paths.get("../../tests/vectors/wire");
+    private static final String CALL = "list_skippable_files.call.bin";
+
+    @Test
+    void aCallAndItsReply()
+            throws Exception
+    {
+        JsonNode said = frame("list_skippable_files.reply.bin");
+        SkippableFiles found = exchange("list_skippable_files.reply.bin");
+        assertEquals(said.at("/body/success/generation").asLong(), found.generation());
+        assertEquals(said.get("files").size(), found.size());
+        for (JsonNode file : said.get("files")) {
+            long size = file.get("size").asLong();
+            long modified = file.get("modified").asLong();
+            assertTrue(found.skips(file.get("path").asText(), size, modified));
+            assertFalse(found.skips(file.get("path").asText(), size + 1, modified));
+            assertFalse(found.skips(file.get("path").asText(), size, modified + 1));
+        }
+        assertEquals(Collections.singletonList(said.at("/body/success/notes/0").asText()), found.notes());
+        assertFalse(found.skips("file:///elsewhere", 10, 0));
+    }
+
+    @Test
+    void aPlannerOfProtocol1IsRefused()
+    {
+        ProtocolException refused = assertThrows(ProtocolException.class, () -> exchange("protocol1_list_skippable_files.reply.bin"));
+        assertTrue(refused.getMessage().contains("older than these hooks, which speak protocol 2"), refused.getMessage());
+    }
+
+    @Test
+    void aNewerPlannerThatRefusesTheseHooksIsOfAnotherProtocol()
+            throws IOException
+    {
+        String file = "list_skippable_files_mismatch.reply.bin";
+        ProtocolException refused = assertThrows(ProtocolException.class, () -> exchange(file));
+        assertEquals(frame(file).at("/body/failure/message").asText(), refused.getMessage());
+    }
+
+    @Test
+    void aMethodThatIsNotThereIsRefused()
+    {
+        assertThrows(ProtocolException.class, () -> exchange("unknown_method.exception.bin"));
+    }
+
+    private static JsonNode frame(String file)
+            throws IOException
+    {
+        for (JsonNode frame : new ObjectMapper().readTree(Files.readAllBytes(FOLDER.resolve("frames.json")))) {
+            if (frame.get("file").asText().equals(file)) {
+                return frame;
+            }
+        }
+        throw new AssertionError("no frame " + file);
+    }
+
+    private static SkippableFiles exchange(String reply)
+            throws Exception
+    {
+        JsonNode said = frame(CALL).at("/body/request");
+        FileRequest request = new FileRequest(
+                said.get("schema_name").asText(),
+                said.get("table_name").asText(),
+                said.get("query_id").asText(),
+                said.get("engine_version").asText(),
+                said.get("predicate").asText(),
+                Collections.singletonList(said.at("/projected_columns/0").asText()));
+        byte[] expected = Files.readAllBytes(FOLDER.resolve(CALL));
+        byte[] received = new byte[expected.length];
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            Thread thread = new Thread(() -> {
+                try (Socket socket = server.accept()) {
+                    new DataInputStream(socket.getInputStream()).readFully(received);
+                    socket.getOutputStream().write(Files.readAllBytes(FOLDER.resolve(reply)));
+                }
+                catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                }
+            });
+            thread.start();
+            try {
+                return new PlannerClient(new InetSocketAddress("127.0.0.1", server.getLocalPort()), 30_000).listSkippableFiles(request);
+            }
+            finally {
+                thread.join();
+                assertArrayEquals(expected, received);
+            }
+        }
+    }
+}

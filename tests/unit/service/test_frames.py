@@ -1,0 +1,115 @@
+"""The golden frames, which Python, the Trino connector and the Hive hooks read and write alike."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL, decode_batch, decode_slices, encode_batch
+from bridge.service.slices import Slices
+from tests.support.bridge_thrift import METHODS, STRUCTS
+from tests.support.frames import FOLDER, _body, _fill, frames, to_bytes, to_json
+
+FRAMES = {frame["file"]: frame for frame in frames()}
+NOT_IN_JAVA = {"explain"}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_what_a_frame_says_and_its_bytes(name: str) -> None:
+    frame, data = FRAMES[name], (FOLDER / name).read_bytes()
+    assert to_bytes(frame) == data, "run `python -m tests.support.frames`, then read the change"
+    said = {key: frame[key] for key in ("kind", "method", "sequence", "body")}
+    assert to_json(data) == said
+
+
+def test_every_method_and_field_that_java_knows_has_a_frame() -> None:
+    known = {(frame["kind"], frame["method"]) for frame in FRAMES.values()}
+    assert known >= {(k, m) for k in ("call", "reply") for m in set(METHODS) - NOT_IN_JAVA}
+    seen: dict[str, set[str]] = {}
+    for frame in FRAMES.values():
+        if frame["kind"] == "exception":
+            continue
+        body = _body(frame["kind"], frame["method"])
+        _fill(body, frame["body"])
+        _collect(body, seen)
+    unseen = {name: set(fields) - seen.get(name, set()) for name, fields in STRUCTS.items()}
+    assert unseen == {name: set() for name in STRUCTS}
+
+
+def _collect(value: Any, seen: dict[str, set[str]]) -> None:
+    if isinstance(value, list):
+        for each in value:
+            _collect(each, seen)
+    elif hasattr(value, "thrift_spec"):
+        fields = {f[2]: getattr(value, f[2]) for f in type(value).thrift_spec if f}
+        told = {name for name, each in fields.items() if each is not None}
+        seen.setdefault(type(value).__name__, set()).update(told)
+        for each in fields.values():
+            _collect(each, seen)
+
+
+def reply(name: str) -> Any:
+    frame = FRAMES[f"{name}.reply.bin"]
+    body = _body("reply", frame["method"])
+    _fill(body, frame["body"])
+    return body.success
+
+
+@pytest.mark.parametrize("name", ["next_splits", "next_splits_last"])
+def test_a_batch_of_splits(name: str) -> None:
+    said, batch = FRAMES[f"{name}.reply.bin"]["splits"], reply(name)
+    found, slices = decode_batch(0, batch), decode_slices(batch)
+    if found.splits is not None:
+        splits = found.splits
+        assert (splits.first.tolist(), splits.weight.tolist()) == (said["first"], said["weight"])
+        assert [_file(splits, slices, i) for i in range(splits.num_files)] == said["files"]
+    assert encode_batch(found, slices, "trino", batch.report) == batch
+
+
+def _file(splits: Any, slices: Slices, i: int) -> dict[str, Any]:
+    logs: list[dict[str, Any]] = []
+    if slices.logs is not None:
+        of = slices.logs
+        logs = [
+            {"path": of.paths[n].as_py(), "size": int(of.sizes[n]), "modified": int(of.modified[n])}
+            for n in range(of.first[i], of.first[i + 1])
+        ]
+    assert slices.reader is not None
+    return {
+        "path": splits.paths[i].as_py(),
+        "start": int(splits.start[i]),
+        "length": int(splits.length[i]),
+        "size": int(splits.size[i]),
+        "modified": int(splits.modified[i]),
+        "partition": int(splits.partition[i]),
+        "reader": int(slices.reader[i]),
+        "logs": logs,
+    }
+
+
+def test_readers_that_all_files_share_need_no_array() -> None:
+    batch = reply("next_splits")
+    found, slices = decode_batch(0, batch), decode_slices(batch)
+    alike = Slices(slices.readers, np.zeros(3, np.int32))
+    assert encode_batch(found, Slices(slices.readers), "trino", None) == encode_batch(
+        found, alike, "trino", None
+    )
+
+
+def test_skippable_files() -> None:
+    found: ttypes.SkippableFiles = reply("list_skippable_files")
+    assert found.protocol == PROTOCOL
+    sizes = struct.unpack_from(f"<{found.skipped}q", found.files)
+    times = struct.unpack_from(f"<{found.skipped}q", found.files, 8 * found.skipped)
+    offsets = struct.unpack_from(f"<{found.skipped + 1}i", found.files, 16 * found.skipped)
+    text = found.files[16 * found.skipped + 4 * (found.skipped + 1) :]
+    paths = [found.root + text[a:b].decode() for a, b in itertools.pairwise(offsets)]
+    assert [
+        {"path": path, "size": size, "modified": time}
+        for path, size, time in zip(paths, sizes, times, strict=True)
+    ] == FRAMES["list_skippable_files.reply.bin"]["files"]
