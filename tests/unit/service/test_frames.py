@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bridge.engines.registry import engine
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch, decode_slices, encode_batch
 from bridge.service.slices import Slices
@@ -68,7 +69,7 @@ def test_a_batch_of_splits(name: str) -> None:
         splits = found.splits
         assert (splits.first.tolist(), splits.weight.tolist()) == (said["first"], said["weight"])
         assert [_file(splits, slices, i) for i in range(splits.num_files)] == said["files"]
-    assert encode_batch(found, slices, "trino", batch.report) == batch
+    assert encode_batch(found, slices, engine("trino"), batch.report) == batch
 
 
 def _file(splits: Any, slices: Slices, i: int) -> dict[str, Any]:
@@ -96,8 +97,8 @@ def test_readers_that_all_files_share_need_no_array() -> None:
     batch = reply("next_splits")
     found, slices = decode_batch(0, batch), decode_slices(batch)
     alike = Slices(slices.readers, np.zeros(3, np.int32))
-    assert encode_batch(found, Slices(slices.readers), "trino", None) == encode_batch(
-        found, alike, "trino", None
+    assert encode_batch(found, Slices(slices.readers), engine("trino"), None) == encode_batch(
+        found, alike, engine("trino"), None
     )
 
 
