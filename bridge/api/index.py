@@ -15,7 +15,7 @@ from bridge.index.registry import kinds as known_kinds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from bridge.api.session import Session
+    from bridge.api.context import SessionContext
     from bridge.index.kinds.request import Asked
     from bridge.report.effectiveness import Effectiveness
 
@@ -61,7 +61,7 @@ class IndexBuild:
 class TableIndex:
     """The index of a table; made by `Table.index`. There need be none yet."""
 
-    def __init__(self, session: Session, table: str) -> None:
+    def __init__(self, session: SessionContext, table: str) -> None:
         self._session = session
         self._table = table
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
 
-    from bridge.api.session import Session
+    from bridge.api.context import SessionContext
     from bridge.planner.planner import Planner
 
 _THREADS = 8
@@ -53,7 +53,7 @@ class Scan:
     Every method plans anew: two calls see the table as it is at each of them.
     """
 
-    def __init__(self, session: Session, table: str, asked: Asked) -> None:
+    def __init__(self, session: SessionContext, table: str, asked: Asked) -> None:
         self._session = session
         self._table = table
         self._asked = asked

@@ -18,14 +18,14 @@ from bridge.table.model import Table as Definition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from bridge.api.session import Session
+    from bridge.api.context import SessionContext
     from bridge.sync.report import SyncReport
 
 
 class Table:
     """One table of a session; made by `Session.table`. Immutable, safe for threads."""
 
-    def __init__(self, session: Session, text: str) -> None:
+    def __init__(self, session: SessionContext, text: str) -> None:
         self._session = session
         self._text = text
 
