@@ -43,12 +43,15 @@ class Option:
         default: as text, in the form a user writes it.
         kind: ``text``, ``int``, ``size`` (bytes), ``time`` (seconds) or ``bool``.
         help: one sentence.
+        least, most: bounds of a whole number, both allowed; None: no upper bound.
     """
 
     key: str
     default: str
     kind: str
     help: str
+    least: int = 0
+    most: int | None = None
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -112,6 +115,15 @@ OPTIONS: tuple[Option, ...] = (
         "50000",
         "int",
         "files after which a build commits what it has; 0: only at its end",
+    ),
+    Option(
+        "index.shard_entries",
+        "4000000",
+        "int",
+        "entries (a column of a file is one) after which a build begins another shard, "
+        "1000 to 100000000",
+        1_000,
+        100_000_000,
     ),
     Option(
         "index.check_interval",
@@ -213,7 +225,12 @@ class Config:
         setting = self.setting(key)
         if not re.fullmatch(r"\d+", setting.text):
             raise _invalid(key, setting, "a whole number")
-        return int(setting.text)
+        value, option = int(setting.text), _BY_KEY[key]
+        if value < option.least:
+            raise _invalid(key, setting, f"a whole number of at least {option.least}")
+        if option.most is not None and value > option.most:
+            raise _invalid(key, setting, f"a whole number of at most {option.most}")
+        return value
 
     def size(self, key: str) -> int:
         setting = self.setting(key)

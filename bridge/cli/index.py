@@ -33,7 +33,7 @@ from bridge.report.effectiveness_text import effectiveness_text
 from bridge.report.text import human_bytes
 
 _SETTINGS = ("metastore.uri", "index.root")
-_BUILD_SETTINGS = (*_SETTINGS, "index.files_per_commit")
+_BUILD_SETTINGS = (*_SETTINGS, "index.files_per_commit", "index.shard_entries")
 
 
 @click.group(cls=Verbs)

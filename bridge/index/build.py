@@ -49,9 +49,9 @@ from bridge.table.model import Partition, Table
 Progress = Callable[[int, int], None]
 Change = Callable[[IndexSettings], IndexSettings]
 _ATTEMPTS = 8
-_SHARD_ROWS = 4_000_000
+SHARD_ENTRIES = 4_000_000
 _SHARD_BYTES = 256 * 1024 * 1024
-"""Of the kinds beside min/max: a shard is cut at either."""
+"""A shard also ends when its entries and index payloads take this much memory."""
 _LONGEST_WAIT = 2.2
 _CHECKED_AFTER = CLEANED_AFTER / 2
 """Seconds after which a build looks, before it commits, whether its shards are still there."""
@@ -100,6 +100,7 @@ def build_index(
     full: bool = False,
     settings: Change = unchanged,
     files_per_commit: int = 0,
+    shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
     """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
 
@@ -112,6 +113,7 @@ def build_index(
             does not cover yet are read again. A refresh leaves them as they are.
         files_per_commit: commits a generation whenever that many files were read: planners use
             what is there, and a build that dies is taken up where it was. 0 commits once.
+        shard_entries: begins another shard after so many entries; a column of a file is one.
 
     Errors:
         IndexConflict: other builders won several times running.
@@ -120,7 +122,7 @@ def build_index(
     started = time.monotonic()
     listed = list_files(partitions, storage, recursive=recursive)
     work = Work.over(len(listed.files))
-    build = _Build(table, store, listed, work, nan)
+    build = _Build(table, store, listed, work, nan, shard_entries)
     steps = _Steps(files_per_commit, progress)
     conflicts = gone = 0
     while True:
@@ -191,10 +193,16 @@ class _Steps:
 
 class _Build:
     def __init__(
-        self, table: Table, store: IndexStore, listed: Listed, work: Work, nan: Nan
+        self,
+        table: Table,
+        store: IndexStore,
+        listed: Listed,
+        work: Work,
+        nan: Nan,
+        shard_entries: int,
     ) -> None:
         self._table, self._store, self._listed = table, store, listed
-        self._work, self._nan = work, nan
+        self._work, self._nan, self._shard_entries = work, nan, shard_entries
         self._settings = IndexSettings()
 
     def relist(self, listed: Listed) -> None:
@@ -331,7 +339,7 @@ class _Build:
             size += part.nbytes
             if progress is not None:
                 progress(done, len(tasks))
-            if rows >= _SHARD_ROWS or size >= _SHARD_BYTES:
+            if rows >= self._shard_entries or size >= _SHARD_BYTES:
                 self._write(Collected.concatenate(parts), started, said)
                 rows, size, parts = 0, 0, []
         if parts:

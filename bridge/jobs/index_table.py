@@ -101,6 +101,7 @@ def index_table(
                 full=full or broken is not None,
                 settings=lambda held: asked.change(wanted.change(held)),
                 files_per_commit=config.integer("index.files_per_commit"),
+                shard_entries=config.integer("index.shard_entries"),
             )
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {failure(uri, reason)}")

@@ -38,6 +38,8 @@ def test_flag_over_environment_over_file(file: Path, monkeypatch: pytest.MonkeyP
         ("[splits]\ntarget_bytes = '1 parsec'\n", "parsec", "128MiB"),
         ("uri = 'x'\n", "uri", "[metastore]"),
         ("[metastore\n", "cannot read", "TOML"),
+        ("[index]\nshard_entries = 999\n", "999", "at least 1000"),
+        ("[index]\nshard_entries = 100000001\n", "100000001", "at most 100000000"),
     ],
 )
 def test_bad_input(file: Path, text: str, found: str, hint: str) -> None:

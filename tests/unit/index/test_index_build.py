@@ -66,6 +66,20 @@ def test_a_refresh_reads_only_what_is_new(lake: Lake) -> None:
     assert lake.serving().num_files == 6
 
 
+@pytest.mark.parametrize(("entries", "shards"), [(1, 5), (4, 3), (10, 1), (100, 1)])
+def test_a_shard_ends_after_so_many_entries(lake: Lake, entries: int, shards: int) -> None:
+    class OneByOne:
+        def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
+            for task in tasks:
+                yield from ThreadCollector(lake.storage).collect([task], reading)
+
+    fill(lake, 5)  # two columns each
+    lake.build(collector=OneByOne(), shard_entries=entries)
+    manifest = lake.store().latest()
+    assert manifest is not None and len(manifest.shards) == shards
+    assert kept(lake, 25) == ["f002"]
+
+
 def test_an_old_generation_stays_readable(lake: Lake) -> None:
     fill(lake, 3)
     lake.build()
