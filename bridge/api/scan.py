@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bridge.api.arrow_types import arrow_scalar, arrow_type
-from bridge.api.file_reader import BATCH_ROWS, DataFile, read_file
+from bridge.api.file_reader import DataFile, read_file
 from bridge.api.html import page
 from bridge.api.parallel import in_order
 from bridge.api.planning import OpenScan, PlannedFiles, explained
@@ -20,6 +20,7 @@ from bridge.errors import EnvironmentMissing, FileCorrupt, InvalidRequest, Unsup
 from bridge.expression.bind import Scope
 from bridge.expression.format import format
 from bridge.expression.nodes import Reference
+from bridge.file_formats.rows import BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.files import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
 from bridge.planner.partitions import PARTITION_COLUMN

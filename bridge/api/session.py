@@ -5,7 +5,6 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from bridge.api.context import SessionContext
 from bridge.api.html import page
@@ -13,9 +12,6 @@ from bridge.api.table import Table
 from bridge.config import OPTIONS, load
 from bridge.errors import InvalidConfiguration, InvalidRequest
 from bridge.jobs.compose import is_location, resolve
-
-if TYPE_CHECKING:
-    pass
 
 _KEYS = {option.key.replace(".", "_"): option.key for option in OPTIONS}
 

@@ -6,11 +6,13 @@ entry point elsewhere, see CONTRIBUTING.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from bridge.file_formats.rows import Rows
 from bridge.file_formats.statistics import FileStatistics
 from bridge.storage.port import Storage
 
@@ -22,6 +24,12 @@ StatisticsReader = Callable[[Storage, str, int], FileStatistics]
 The law: what it says of a column is true of the values that every engine reads from the file. What
 it cannot tell for sure it leaves unknown, and the file is read. Errors: FileCorrupt for a file that
 is damaged or of another format; FileUnreadable, StorageFailure.
+"""
+
+RowReader = Callable[[Any, str, Sequence[str], Sequence[str]], Iterator[Rows]]
+"""Called with a file that pyarrow can read from, its URI, the columns wanted, and all data columns
+of the table, for files that name columns by their place. Yields each wanted column that the file
+has, by the wanted name. Errors: FileCorrupt, and those of Arrow.
 """
 
 
@@ -57,6 +65,7 @@ class FileFormat:
             (fewer of a shorter file); None if its bytes do not tell.
         read_schema: the columns of one file; None if tables of it cannot be inferred from files.
             Errors: FileCorrupt, and those of Arrow.
+        read_rows: the rows of one file, for the Python API; None if it cannot read them.
         statistics: opens a reader of statistics, used by one thread for some files; None if no
             index can be built of it.
         index_kinds: whether indexes beside min/max can be built: its reader then gives a Footer
@@ -74,6 +83,7 @@ class FileFormat:
     begins: tuple[bytes, ...] = ()
     recognise: Callable[[bytes, bytes], bool] | None = None
     read_schema: SchemaReader | None = None
+    read_rows: RowReader | None = None
     statistics: Callable[[], StatisticsReader] | None = None
     index_kinds: bool = False
     by_position: bool = False

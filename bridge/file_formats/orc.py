@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.file_formats.rows import Rows
 from bridge.storage.port import Storage
 
 _HIVE = "org.apache.hadoop.hive.ql.io.orc."
@@ -20,6 +24,14 @@ def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     from bridge.storage.source import open_source
 
     return ORCFile(open_source(storage, uri, size)).schema
+
+
+def _read_rows(
+    source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
+) -> Iterator[Rows]:
+    from bridge.file_formats.readers.orc_rows import read_rows
+
+    return read_rows(source, uri, wanted, table)
 
 
 def _statistics() -> StatisticsReader:
@@ -40,6 +52,7 @@ FORMAT = FileFormat(
     begins=(b"ORC",),
     recognise=_recognise,
     read_schema=_read_schema,
+    read_rows=_read_rows,
     statistics=_statistics,
     by_position=True,
     splittable=True,

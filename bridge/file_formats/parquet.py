@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
+from bridge.file_formats.rows import Rows
 from bridge.storage.port import Storage
 
 _HIVE = "org.apache.hadoop.hive.ql.io.parquet."
@@ -19,6 +23,14 @@ def _read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
 
     # Offsets in a footer count from the file's start, but its schema needs none of them.
     return open_footer(read_tail(storage, uri, size), uri).schema.to_arrow_schema()
+
+
+def _read_rows(
+    source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
+) -> Iterator[Rows]:
+    from bridge.file_formats.readers.parquet_rows import read_rows
+
+    return read_rows(source, uri, wanted, table)
 
 
 def _statistics() -> StatisticsReader:
@@ -42,6 +54,7 @@ FORMAT = FileFormat(
     begins=(b"PAR1", b"PARE"),
     recognise=_recognise,
     read_schema=_read_schema,
+    read_rows=_read_rows,
     statistics=_statistics,
     index_kinds=True,
     splittable=True,

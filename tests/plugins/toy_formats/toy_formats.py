@@ -9,6 +9,9 @@ NULL is ``\\N``. Values hold no tab and no line break.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import pyarrow as pa
 from pyarrow import csv
 
@@ -16,6 +19,7 @@ from bridge.errors import FileCorrupt
 from bridge.file_formats.file_format import FileFormat
 from bridge.file_formats.leaf_scan import LeafScan
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.rows import places_of
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.port import Storage
 
@@ -45,12 +49,11 @@ def read_schema(storage: Storage, uri: str, size: int) -> pa.Schema:
     return pa.schema([(name, TYPES[type][0]) for name, type in read_columns(head, uri)])
 
 
-def read_statistics(storage: Storage, uri: str, size: int) -> FileStatistics:
-    head, _, body = storage.read(uri).partition(b"\n")
-    columns = read_columns(head, uri)
-    types = {name: TYPES[type][0] for name, type in columns}
+def read_table(raw: bytes, uri: str) -> pa.Table:
+    head, _, body = raw.partition(b"\n")
+    types = {name: TYPES[type][0] for name, type in read_columns(head, uri)}
     try:
-        rows = csv.read_csv(
+        return csv.read_csv(
             pa.BufferReader(body or b"\n"),
             read_options=csv.ReadOptions(column_names=list(types)),
             parse_options=csv.ParseOptions(
@@ -64,6 +67,20 @@ def read_statistics(storage: Storage, uri: str, size: int) -> FileStatistics:
         )
     except pa.ArrowInvalid as error:
         raise FileCorrupt(f"{uri}: {error}", "rewrite the file") from error
+
+
+def read_rows(
+    source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
+) -> Iterator[tuple[Mapping[str, pa.Array], int]]:
+    for batch in read_table(source.read(), uri).to_batches():
+        places = places_of(batch.schema.names, wanted, uri)
+        yield {name: batch.column(place) for name, place in places.items()}, batch.num_rows
+
+
+def read_statistics(storage: Storage, uri: str, size: int) -> FileStatistics:
+    raw = storage.read(uri)
+    columns = read_columns(raw.partition(b"\n")[0], uri)
+    rows = read_table(raw, uri)
     leaves = []
     for number, (name, type) in enumerate(columns):
         column = PhysicalColumn((name,), TYPES[type][1])
@@ -82,5 +99,6 @@ FORMAT = FileFormat(
     begins=(MARK,),
     recognise=lambda head, tail: head.startswith(MARK) and tail.endswith(b"\n"),
     read_schema=read_schema,
+    read_rows=read_rows,
     statistics=lambda: read_statistics,
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import bridge
 from bridge.config import Config
 from bridge.engines.registry import engine, engines, refuse_unreadable
 from bridge.errors import UnsupportedTable
@@ -157,6 +158,15 @@ def test_it_is_recognised_and_its_columns_are_inferred(table: Path) -> None:
         ("name", "string"),
         ("day", "date"),
     ]
+
+
+@pytest.mark.usefixtures("installed")
+def test_its_rows_are_read(table: Path, rows: list[list[Row]]) -> None:
+    with bridge.connect() as session:
+        found = session.table(f"{table}/").scan("id < 100", columns=["day", "id"]).to_arrow()
+    every = [row for content in rows for row in content]
+    wanted = [(day, id) for id, _, day in every if id < 100]
+    assert sorted(zip(*found.to_pydict().values(), strict=True)) == sorted(wanted) != []
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,0 +1,49 @@
+"""Rows of a Parquet file: read row group by row group, so that these bound the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.file_formats.rows import BATCH_ROWS, Rows, places_of, without_columns
+
+_BATCH_BYTES = 16 * 1024 * 1024
+_FEWEST_ROWS = 1024
+
+
+def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]) -> Iterator[Rows]:
+    """See `bridge.file_formats.file_format.RowReader`."""
+    reader = pq.core.ParquetReader()
+    reader.open(source, coerce_int96_timestamp_unit="us")
+    metadata, schema = reader.metadata, reader.schema_arrow
+    places = places_of(schema.names, wanted, uri)
+    leaves: list[int] = []
+    first = 0
+    for place, field in enumerate(schema):
+        count = _leaves(field.type)
+        if place in places.values():
+            leaves += range(first, first + count)
+        first += count
+    if not leaves:
+        yield from without_columns(metadata.num_rows)
+        return
+    names = {place: name for name, place in places.items()}
+    order = [names[place] for place in sorted(names)]
+    for group in range(metadata.num_row_groups):
+        about = metadata.row_group(group)
+        size = sum(about.column(leaf).total_uncompressed_size for leaf in leaves)
+        rows = int(_BATCH_BYTES * about.num_rows / max(size, 1))
+        rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
+        for batch in reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
+            yield dict(zip(order, batch.columns, strict=True)), batch.num_rows
+
+
+def _leaves(type: pa.DataType) -> int:
+    if isinstance(type, pa.BaseExtensionType):
+        return _leaves(type.storage_type)
+    if not pa.types.is_nested(type):
+        return 1
+    return sum(_leaves(type.field(i).type) for i in range(type.num_fields))

@@ -1,0 +1,38 @@
+"""Rows of a file, batch by batch: what readers of all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from bridge.errors import FileCorrupt
+
+BATCH_ROWS = 64 * 1024
+Rows = tuple[Mapping[str, pa.Array], int]
+"""Columns by name, and the number of rows: there may be no column at all."""
+
+
+def places_of(names: Sequence[str], wanted: Sequence[str], uri: str) -> dict[str, int]:
+    """The place of each wanted column in a file, by name without regard to case (rule 14).
+
+    Errors:
+        FileCorrupt: two columns of the file may be meant.
+    """
+    places: dict[str, int] = {}
+    lowered = [name.lower() for name in names]
+    for name in wanted:
+        count = lowered.count(name.lower())
+        if count > 1:
+            raise FileCorrupt(
+                f"{uri}: two columns differ only in case from {name!r}", "rewrite the file"
+            )
+        if count:
+            places[name] = lowered.index(name.lower())
+    return places
+
+
+def without_columns(rows: int) -> Iterator[Rows]:
+    """Batches of this many rows in all, where no column is wanted."""
+    for start in range(0, rows, BATCH_ROWS):
+        yield {}, min(BATCH_ROWS, rows - start)
