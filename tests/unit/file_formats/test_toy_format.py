@@ -26,6 +26,7 @@ from bridge.jobs.create_table import create_table
 from bridge.jobs.explain import explain
 from bridge.planner.request import ScanRequest
 from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL
 from bridge.service.handler import PlannerHandler
 from bridge.splits.coalesce import SplitSettings
 from bridge.storage.routed import open_storage
@@ -190,11 +191,13 @@ def test_engines_without_a_reader_refuse_it_by_name(table: Path, tmp_path: Path)
     storage = storage_of(config)
     catalog = DirectoryCatalog(storage, f"file://{table}")
     handler = PlannerHandler(planner_of(config, catalog, storage), "127.0.0.1:1", SplitSettings())
-    request = ttypes.PlanRequest(schema_name=SCHEMA, table_name="people", engine="trino")
+    request = ttypes.PlanRequest(
+        schema_name=SCHEMA, table_name="people", engine="trino", protocol=PROTOCOL
+    )
     try:
         for ask in (
             lambda: handler.plan(request),
-            lambda: handler.get_table(SCHEMA, "people", "trino", ""),
+            lambda: handler.get_table(SCHEMA, "people", "trino", "", "", PROTOCOL),
             lambda: handler.get_statistics(request),
         ):
             with pytest.raises(ttypes.BridgeFailure) as raised:
