@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ from bridge.index.kinds.request import from_options
 from bridge.index.registry import kinds as known_kinds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from bridge.api.context import SessionContext
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 Nan = Literal["footer", "scan"]
+Form = Literal["long", "wide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,74 @@ class TableIndex:
         """
         asked = _asked({}, {}, ())
         return self._index(asked, nan=nan, spark=spark, progress=progress, say=say)
+
+    def add(
+        self,
+        files: Iterable[str | PathLike[str]],
+        *,
+        nan: Nan = "footer",
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+        say: Say | None = None,
+    ) -> IndexBuild:
+        """Indexes exactly the files that the caller has just written, without listing the table.
+
+        Commits one generation on top of the newest; entries of all other files stay as they are. A
+        job that writes indexes its output so before it ends. Where there is no index yet, one of
+        these files alone begins; the next build or refresh takes up the others. Of several writers
+        at once each adds its own.
+
+        A file so young that a later write would not show in its time is waited for, two seconds at
+        most; one that is still too young then is read by queries until the next refresh.
+
+        Args:
+            files: paths or URIs; a directory stands for the data files in it and below it.
+            nan: as `build`.
+            spark: the job's session, whose executors read the files; None reads them with threads
+                of this process.
+            progress, say: as `build`.
+
+        Errors:
+            InvalidRequest: no file is given, one lies outside the table's locations, or is hidden.
+            FileUnreadable: one is not there.
+            IndexCorrupt: the index is damaged, or of an older version: a build replaces it.
+            TableNotFound, UnsupportedTable, IndexConflict, StorageFull and their like.
+        """
+        from bridge.jobs.index_add import add_to_index
+
+        made = add_to_index(
+            self._session._config,
+            self._table,
+            [str(file) for file in files],
+            nan=nan,
+            spark=spark,
+            progress=progress or _nobody,
+            say=say or _nobody,
+        )
+        self._session._renew(self._table)
+        return IndexBuild(**made)
+
+    def statistics(self, form: Form = "long", columns: Sequence[str] | None = None) -> pa.Table:
+        """The bounds and counts that the index holds, of every indexed file.
+
+        Args:
+            form: ``long`` has a row for each file and column: ``path``, ``column``, ``min`` and
+                ``max`` as text, ``nulls``, ``nans``, ``rows``, ``exact``. ``wide`` has a row for
+                each file: ``path``, ``rows``, and for each column ``<name>.min`` and ``<name>.max``
+                in its own type, ``<name>.nulls``, ``<name>.nans`` and ``<name>.exact``.
+            columns: names, those of fields with dots (``st.a``); None takes all.
+
+        NULL is not known. An exact bound is a value of the file; another one (a long text that was
+        cut) may lie beyond all of them.
+
+        Errors:
+            GenerationNotFound: there is no index.
+            InvalidRequest: no such form, or no bounds are kept of a column.
+            IndexCorrupt, StorageFailure.
+        """
+        from bridge.api.statistics import index_statistics
+
+        return index_statistics(self._session._config, self._table, form, columns)
 
     def report(self, log: str | Path | None = None) -> Effectiveness:
         """How much the index helps, by column, and what would make it help more.

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity, registry
 from bridge.index.collect import CHANGED, Collector, FileTask, Nan, Reading
-from bridge.index.column_file import put_columns
-from bridge.index.compact import compact, write_payloads
+from bridge.index.compact import compact, write_shard
 from bridge.index.entries import (
     NONE,
     Entries,
@@ -39,7 +38,6 @@ from bridge.index.shard import (
     OUTCOME,
     Collected,
     tombstones_to_bytes,
-    write_files,
 )
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
 from bridge.index.work import Work, alike, lasting
@@ -119,10 +117,57 @@ def build_index(
         IndexConflict: other builders won several times running.
         StorageFailure, StorageFull, InvalidUri: nothing was committed since the last commit.
     """
-    started = time.monotonic()
-    listed = list_files(partitions, storage, recursive=recursive)
+
+    def look() -> Listed:
+        return list_files(partitions, storage, recursive=recursive)
+
+    listed = look()
     work = Work.over(len(listed.files))
     build = _Build(table, store, listed, work, nan, shard_entries)
+    return _bring_up(build, look, collector, progress, full, settings, files_per_commit)
+
+
+def add_files(
+    table: Table,
+    listed: Listed,
+    store: IndexStore,
+    *,
+    collector: Collector,
+    nan: Nan = "footer",
+    progress: Progress | None = None,
+    settings: Change = unchanged,
+    shard_entries: int = SHARD_ENTRIES,
+) -> BuildReport:
+    """Adds some files to the index of a table, on top of its newest generation.
+
+    Entries of all other files stay as they are. Where there is no index yet, the generation is an
+    incomplete one: its files are not all of the table's.
+
+    Args:
+        listed: the files as they are now, sorted by path, each once.
+        settings: of an index that there is not yet; else those of the index stay.
+        shard_entries: as for a build.
+
+    Errors:
+        IndexCorrupt: the index is damaged, or of an older version: a build replaces it.
+        IndexConflict, StorageFailure, StorageFull: nothing was committed.
+    """
+    work = Work.over(len(listed.files))
+    build = _Build(table, store, listed, work, nan, shard_entries, partial=True)
+    return _bring_up(build, lambda: listed, collector, progress, False, settings, 0)
+
+
+def _bring_up(
+    build: _Build,
+    look: Callable[[], Listed],
+    collector: Collector,
+    progress: Progress | None,
+    full: bool,
+    settings: Change,
+    files_per_commit: int,
+) -> BuildReport:
+    """Reads what is missing and commits, until this build or another one has brought it all."""
+    started, work = time.monotonic(), build.work
     steps = _Steps(files_per_commit, progress)
     conflicts = gone = 0
     while True:
@@ -136,7 +181,7 @@ def build_index(
             conflicts += 1
             if conflicts == _ATTEMPTS:
                 raise IndexConflict(
-                    f"another program deletes what this build writes below {store.root}",
+                    f"another program deletes what this build writes below {build.store.root}",
                     "see who cleans this index",
                 )
             continue
@@ -150,7 +195,7 @@ def build_index(
             # The winner may have seen later files: look again, so that none of its entries is
             # taken for vanished. What it read, or this build already has, is not read again.
             full = False
-            build.relist(list_files(partitions, storage, recursive=recursive))
+            build.relist(look())
             continue
         gone += removed
         if complete:
@@ -192,6 +237,12 @@ class _Steps:
 
 
 class _Build:
+    """One build.
+
+    Args:
+        partial: the listed files are some of the table's: what is not among them has not vanished.
+    """
+
     def __init__(
         self,
         table: Table,
@@ -200,13 +251,15 @@ class _Build:
         work: Work,
         nan: Nan,
         shard_entries: int,
+        *,
+        partial: bool = False,
     ) -> None:
-        self._table, self._store, self._listed = table, store, listed
-        self._work, self._nan, self._shard_entries = work, nan, shard_entries
+        self._table, self.store, self._listed, self.work = table, store, listed, work
+        self._nan, self._shard_entries, self._partial = nan, shard_entries, partial
         self._settings = IndexSettings()
 
     def relist(self, listed: Listed) -> None:
-        self._work.move(self._listed.files, listed.files)
+        self.work.move(self._listed.files, listed.files)
         self._listed = listed
 
     def base(self, full: bool, change: Change) -> tuple[Manifest | None, Entries, int]:
@@ -215,21 +268,44 @@ class _Build:
         What is broken is replaced, whole; settings are those of the newest manifest that can be
         read.
         """
-        numbers = self._store.generations()
+        numbers = self.store.generations()
         number = numbers[-1] + 1 if numbers else 1
-        manifest, broken = self._store.readable(numbers)
+        manifest, broken = self.store.readable(numbers)
         before = self._settings
+        if self._partial and broken is not None:
+            raise broken
+        if self._partial and manifest is not None:
+            self._refuse_base(manifest)
+            change = unchanged
         self._settings = change(manifest.settings if manifest is not None else IndexSettings())
-        if self._work.shards and self._settings != before:
-            self._work.forget()  # another builder asked for more than was read here
+        if self.work.shards and self._settings != before:
+            self.work.forget()  # another builder asked for more than was read here
         if manifest is None or broken is not None or full:
             return None, NONE, number
         if manifest.location != self._table.location:
             return None, NONE, number
         try:
-            return manifest, live_entries(manifest, self._store), number
+            return manifest, live_entries(manifest, self.store), number
         except IndexCorrupt:
+            if self._partial:
+                raise
             return None, NONE, number
+
+    def _refuse_base(self, manifest: Manifest) -> None:
+        """Errors: IndexCorrupt: nothing can be added to it, a build must replace it."""
+        remedy = f"skipbridge index build {self._table.location}"
+        if manifest.version != VERSION:
+            raise IndexCorrupt(
+                f"the index at {self.store.root} has version {manifest.version}, and files are "
+                f"added to version {VERSION}",
+                remedy,
+            )
+        if manifest.location != self._table.location:
+            raise IndexCorrupt(
+                f"the index at {self.store.root} is of {manifest.location}, and the table lies at "
+                f"{self._table.location}",
+                remedy,
+            )
 
     @property
     def _kinds(self) -> tuple[tuple[IndexKind, Definition], ...]:
@@ -244,21 +320,21 @@ class _Build:
         Errors:
             StorageFailure.
         """
-        work = self._work
+        work = self.work
         if not work.shards or time.monotonic() - work.oldest < _CHECKED_AFTER:
             return False
-        if self._store.lacks(blob for shard in work.shards for blob in shard.blobs()) is None:
+        if self.store.lacks(blob for shard in work.shards for blob in shard.blobs()) is None:
             return False
         work.forget()
         return True
 
     def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
         """Listed files that neither the base nor this build tells enough about."""
-        covered = self._work.ordinal >= 0
+        covered = self.work.ordinal >= 0
         place = self._place(entries)
         covered[place[(place >= 0) & self._enough(entries, base)]] = True
         there = place[place >= 0]
-        covered[there] |= self._work.seen[there]
+        covered[there] |= self.work.seen[there]
         return np.flatnonzero(~covered)
 
     def _place(self, entries: Entries) -> npt.NDArray[np.int64]:
@@ -353,7 +429,7 @@ class _Build:
         return dict(zip(place[silent].tolist(), problems, strict=True))
 
     def _write(self, collected: Collected, started: int, said: Mapping[int, str | None]) -> None:
-        work, files = self._work, self._listed.files
+        work, files = self.work, self._listed.files
         outcome = self._news(collected.files.sort_by("file"), started, said)
         if not outcome.num_rows:
             return
@@ -390,7 +466,8 @@ class _Build:
             payloads[signature] = moved.filter(
                 pa.array((file < 0) | np.append(trusted, False)[here])
             )
-        shard = write_shard(self._store, table, columns, self._nan, payloads, self._settings.modes)
+        modes = self._settings.modes
+        shard = write_shard(self.store, table, columns, self._nan, payloads, modes, READER)
         work.written += sum(blob.size for blob in shard.blobs())
         work.shard_of[numbers] = len(work.shards)
         work.ordinal[numbers] = np.arange(len(numbers))
@@ -403,7 +480,7 @@ class _Build:
         Not a file of which nothing was learned that the base does not say: its entry would be dead
         from the beginning, in every refresh anew.
         """
-        work, files = self._work, self._listed.files
+        work, files = self.work, self._listed.files
         numbers = outcome["file"].to_numpy()
         settled = identity.settled(files.modified[numbers], started)
         if files.etags is not None:
@@ -431,7 +508,7 @@ class _Build:
 
     def _better(self, place: npt.NDArray[np.int64], entries: Entries) -> npt.NDArray[np.bool_]:
         """Entries of the base of whose files this build knows more: the file itself, or why not."""
-        work = self._work
+        work = self.work
         better = np.append(work.trusted, False)[place]
         if not work.problems:
             return better
@@ -445,13 +522,17 @@ class _Build:
         self, base: Manifest | None, entries: Entries, number: int, complete: bool
     ) -> tuple[Manifest, int]:
         """Puts this build's shards on top of the base; the base itself if nothing changed."""
-        work = self._work
+        work = self.work
         place = self._place(entries)
         mine = np.append(work.ordinal >= 0, False)[place]  # -1 picks the last
         better = mine & ~self._enough(entries, base) & self._better(place, entries)
-        removed = (place < 0) | better
+        vanished = place < 0
+        if self._partial:
+            vanished &= identity.find(self._listed.files.paths, entries.paths) >= 0
+            complete = base is not None and base.complete
+        removed = vanished | better
         superfluous = place[mine & ~better]  # the base already tells as much
-        dead = dead_ordinals(base, self._store) if base is not None else {}
+        dead = dead_ordinals(base, self.store) if base is not None else {}
         for position, shard in enumerate(base.shards if base is not None else ()):
             ordinals = entries.ordinal[removed & (entries.shard == position)]
             if len(ordinals):
@@ -469,12 +550,12 @@ class _Build:
         shards = [*(base.shards if base is not None else ()), *added]
         alive = {shard.id for shard in shards}
         shards, dead, written = compact(
-            self._store, shards, {s: o for s, o in dead.items() if s in alive}
+            self.store, shards, {s: o for s, o in dead.items() if s in alive}
         )
         work.written += written
         tombstones = None
         if dead:
-            tombstones = self._store.put_blob(
+            tombstones = self.store.put_blob(
                 f"shards/{new_id()}-tombstones.parquet", tombstones_to_bytes(dead)
             )
             work.written += tombstones.size
@@ -491,35 +572,13 @@ class _Build:
             version=VERSION,
         )
         work.written += len(manifest.to_bytes())
-        return self._store.commit(manifest), int(np.count_nonzero(removed))
+        return self.store.commit(manifest), int(np.count_nonzero(removed))
 
     def _kept(self, shard: Shard, dead: int) -> Shard:
         """With its dead as of now, without what the settings do not ask for any more."""
         asked = {definition.signature for definition in self._settings.definitions}
         payloads = tuple(p for p in shard.payloads if p.signature in asked)
         return replace(shard, dead=dead, payloads=payloads)
-
-
-def write_shard(
-    store: IndexStore,
-    files: pa.Table,
-    columns: pa.Table,
-    nan: str,
-    payloads: Mapping[str, pa.Table],
-    modes: tuple[tuple[str, str], ...],
-) -> Shard:
-    """Writes the files of a shard under a new id."""
-    shard = new_id()
-    return Shard(
-        id=shard,
-        files=store.put_blob(f"shards/{shard}-files.parquet", write_files(files)),
-        columns=put_columns(store, f"shards/{shard}-columns.parquet", columns),
-        num_files=files.num_rows,
-        nan=nan,
-        payloads=write_payloads(store, shard, payloads),
-        modes=modes,
-        reader=READER,
-    )
 
 
 def _lasting(entries: Entries) -> npt.NDArray[np.bool_]:

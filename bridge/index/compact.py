@@ -11,7 +11,7 @@ import pyarrow as pa
 from bridge.index import registry
 from bridge.index.column_file import put_columns
 from bridge.index.kinds.payload import header_bytes, read_header, with_bodies
-from bridge.index.manifest import PayloadBlobs, Shard
+from bridge.index.manifest import READER, PayloadBlobs, Shard
 from bridge.index.shard import (
     COLUMNS,
     FILES,
@@ -137,3 +137,26 @@ def write_payloads(
             )
         )
     return tuple(found)
+
+
+def write_shard(
+    store: IndexStore,
+    files: pa.Table,
+    columns: pa.Table,
+    nan: str,
+    payloads: Mapping[str, pa.Table],
+    modes: tuple[tuple[str, str], ...],
+    reader: int = READER,
+) -> Shard:
+    """Writes the files of a shard under a new id."""
+    shard = new_id()
+    return Shard(
+        id=shard,
+        files=store.put_blob(f"shards/{shard}-files.parquet", write_files(files)),
+        columns=put_columns(store, f"shards/{shard}-columns.parquet", columns),
+        num_files=files.num_rows,
+        nan=nan,
+        payloads=write_payloads(store, shard, payloads),
+        modes=modes,
+        reader=reader,
+    )

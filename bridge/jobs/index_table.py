@@ -16,7 +16,7 @@ from bridge.errors import (
 )
 from bridge.file_formats.registry import indexed_formats, spelled
 from bridge.index.alter_index import change_settings, drop_index
-from bridge.index.build import build_index
+from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
@@ -88,7 +88,7 @@ def index_table(
         broken = None if full or not check else _damage(store)
         if broken is not None:
             say(f"the index is damaged and is built anew: {broken}")
-        with _collector(config, storage, local, spark) as collector:
+        with collector_of(config, storage, local, spark) as collector:
             report = build_index(
                 found,
                 partitions,
@@ -103,6 +103,11 @@ def index_table(
                 files_per_commit=config.integer("index.files_per_commit"),
                 shard_entries=config.integer("index.shard_entries"),
             )
+    return told(report, str(found.name), say)
+
+
+def told(report: BuildReport, table: str, say: Say) -> dict[str, Any]:
+    """A build's report as plain values, once a person was told what did not go as it should."""
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {failure(uri, reason)}")
     if len(report.failed) > 10:
@@ -113,7 +118,7 @@ def index_table(
             " trusted yet; the next refresh takes them up"
         )
     return {
-        "table": str(found.name),
+        "table": table,
         "generation": report.generation,
         "committed": report.committed,
         "files": report.files,
@@ -152,9 +157,10 @@ def _damage(store: IndexStore) -> str | None:
 
 
 @contextmanager
-def _collector(
+def collector_of(
     config: Config, storage: Storage, local: bool, spark: SparkSession | None
 ) -> Iterator[Collector]:
+    """Reads files on the caller's session, in this process, or on a session of its own."""
     if spark is None and local:
         yield ThreadCollector(storage)
         return

@@ -74,7 +74,8 @@ class Lake:
 
     def partitions(self, table: Table, names: list[str], age: float = 0.0) -> Fetch:
         known = {self.name_of(values): values for values in self.partition_values}
-        found = [Partition(n, known[n], self._uri(self.directory(known[n]))) for n in names]
+        there = [n for n in names if n in known]
+        found = [Partition(n, known[n], self._uri(self.directory(known[n]))) for n in there]
         return Fetch([PartitionBatch(tuple(found[i : i + 2])) for i in range(0, len(found), 2)])
 
     def close(self) -> None:

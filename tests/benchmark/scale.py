@@ -28,7 +28,7 @@ import pyarrow as pa
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.index.build import write_shard
+from bridge.index.compact import write_shard
 from bridge.index.local_cache import CacheLimits
 from bridge.index.manifest import Shard
 from bridge.index.shard import COLUMNS, FILES

@@ -1,0 +1,269 @@
+"""Adds files that were just written to the index of their table, without listing the table.
+
+The law: an entry tells of exactly the bytes that (path, size, mtime, etag) name, as for a build.
+Files that lie outside the table's locations are refused before anything of them is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.config import Config
+from bridge.errors import FileUnreadable, InvalidRequest, UnsupportedTable
+from bridge.file_formats.registry import indexed_formats, recognise, spelled
+from bridge.index.build import add_files
+from bridge.index.collect import Nan
+from bridge.index.kinds.request import by_properties
+from bridge.index.listed import Listed, owners_text
+from bridge.jobs.compose import absolute_location, index_store, is_location, storage_of
+from bridge.jobs.index_table import Progress, Say, collector_of, opened, told
+from bridge.storage.port import FileListing, FileStat, Storage, data_files
+from bridge.storage.uri import canonical, join, parent, relative
+from bridge.table.directory import SCHEMA
+from bridge.table.model import Catalog, Table, TableName
+from bridge.table.partition import parse_partition_name, partition_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_THREADS = 16
+
+
+def add_to_index(
+    config: Config,
+    table: str,
+    files: Iterable[str],
+    *,
+    nan: Nan = "footer",
+    spark: SparkSession | None = None,
+    progress: Progress,
+    say: Say,
+) -> dict[str, Any]:
+    """Indexes some files of a table, and commits one generation on top of the newest.
+
+    Args:
+        files: paths or URIs; a directory stands for the data files in it and below it.
+        spark: reads them on this session; None with threads of this process.
+
+    Errors:
+        InvalidRequest: no file, a file outside the table, or one that no engine reads as data.
+        FileUnreadable: a file is not there.
+        IndexCorrupt: the index must be built anew first.
+        TableNotFound, UnsupportedTable, IndexConflict, StorageFull, StorageFailure.
+    """
+    uris = sorted({canonical(absolute_location(each)) for each in files})
+    if not uris:
+        raise InvalidRequest(f"no files to add to the index of {table}", "give at least one")
+    if is_location(table):
+        storage = storage_of(config)
+        place: _Place = _Directory(canonical(absolute_location(table)))
+        stats = _look(storage, uris, place)
+        found = Table(place.name, (), (), place.location, _format(storage, stats[0]))
+        store = index_store(config, storage, found)
+    else:
+        with opened(config, table) as (storage, catalog, found, store):
+            place = _Registered(found, catalog, recursive=config.flag("planner.recursive"))
+            stats = _look(storage, uris, place)
+    listed = _listed(stats, place)
+    wanted, _ = by_properties(found.properties).sifted(found)
+    with collector_of(config, storage, local=True, spark=spark) as collector:
+        report = add_files(
+            found,
+            listed,
+            store,
+            collector=collector,
+            nan=nan,
+            progress=progress,
+            settings=wanted.change,
+            shard_entries=config.integer("index.shard_entries"),
+        )
+    return told(report, str(found.name), say)
+
+
+class _Place(Protocol):
+    """Where a table's files may lie, and to which partitions they belong."""
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def name(self) -> TableName: ...
+
+    def holds(self, uri: str) -> bool:
+        """Whether it lies in one of the table's locations, or is one."""
+        ...
+
+    def owners(self, directories: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """By directory: the partitions that own its files, as entries spell them, and their
+        location.
+
+        Errors:
+            InvalidRequest: no partition owns a file there.
+        """
+        ...
+
+
+class _Directory:
+    """A directory taken as a table: partitions are its ``key=value`` directories."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.name = TableName(SCHEMA, location.rsplit("/", 1)[-1].lower())
+
+    def holds(self, uri: str) -> bool:
+        return uri == self.location or relative(self.location, uri) is not None
+
+    def owners(self, directories: Sequence[str]) -> dict[str, tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
+        for directory in directories:
+            name = relative(self.location, directory) or ""
+            if name and not all("=" in level for level in name.split("/")):
+                raise _outside(directory, self.location)
+            found[directory] = name, directory
+        return found
+
+
+class _Registered:
+    """A table of a metastore; a partition that it does not know yet is named as its path says."""
+
+    def __init__(self, table: Table, catalog: Catalog, *, recursive: bool) -> None:
+        self._table, self._catalog, self._recursive = table, catalog, recursive
+        self.location = table.location
+        self.name = table.name
+
+    def holds(self, uri: str) -> bool:
+        if uri == self.location or relative(self.location, uri) is not None:
+            return True
+        return any(uri == at or relative(at, uri) is not None for at in self._locations)
+
+    def owners(self, directories: Sequence[str]) -> dict[str, tuple[str, str]]:
+        keys = self._table.partition_keys
+        if not keys:
+            return {d: ("", self._around(d, {self.location})) for d in directories}
+        spelled = {d: self._by_path(d) for d in directories}
+        names = sorted({name for name, _ in filter(None, spelled.values())})
+        fetched = self._catalog.partitions(self._table, names)
+        known = {p.name: p.location for batch in fetched for p in batch.partitions}
+        found: dict[str, tuple[str, str]] = {}
+        for directory, by_path in spelled.items():
+            if by_path is not None and known.get(by_path[0], by_path[1]) == by_path[1]:
+                found[directory] = by_path
+                continue
+            root = self._around(directory, self._locations)
+            found[directory] = owners_text(self._locations[root]), root
+        return found
+
+    def _by_path(self, directory: str) -> tuple[str, str] | None:
+        """The partition that a directory below the table's names, and where it begins."""
+        keys = self._table.partition_keys
+        levels = (relative(self.location, directory) or "").split("/")
+        if len(levels) < len(keys) or (len(levels) > len(keys) and not self._recursive):
+            return None
+        path = "/".join(levels[: len(keys)])
+        pairs = parse_partition_name(path)
+        if [k.lower() for k, _ in pairs] != [k.name.lower() for k in keys]:
+            return None
+        name = partition_name([k.name for k in keys], [value for _, value in pairs])
+        return name, join(self.location, path)
+
+    def _around(self, directory: str, locations: Collection[str]) -> str:
+        """The location that a directory is, or lies in where a partition's subdirectories count."""
+        at = directory
+        while at not in locations:
+            above = parent(at)
+            if not self._recursive or above == at:
+                raise _outside(directory, self.location)
+            at = above
+        return at
+
+    @cached_property
+    def _locations(self) -> dict[str, list[str]]:
+        """Names of all partitions by location; asked for only where paths do not tell."""
+        found: dict[str, list[str]] = {}
+        names = self._catalog.partition_names(self._table)
+        for batch in self._catalog.partitions(self._table, names):
+            for partition in batch.partitions:
+                found.setdefault(partition.location, []).append(partition.name)
+        return found
+
+
+def _outside(uri: str, location: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{uri} is no place of files of the table at {location}",
+        "give files that lie where the table's own do; skipbridge sync registers new partitions",
+    )
+
+
+def _look(storage: Storage, uris: Sequence[str], place: _Place) -> list[FileStat]:
+    """The files as they are now, sorted by path, each once.
+
+    Errors:
+        InvalidRequest: one lies outside the table; nothing was looked at then.
+        FileUnreadable: one is not there.
+    """
+    for uri in uris:
+        if not place.holds(uri):
+            raise _outside(uri, place.location)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(lambda uri: _stat(storage, uri), uris))
+    files = {stat.uri: stat for stats in found for stat in stats}
+    return [files[uri] for uri in sorted(files)]
+
+
+def _stat(storage: Storage, uri: str) -> list[FileStat]:
+    stat = storage.stat(uri)
+    if stat is not None:
+        return [stat]
+    listing = data_files(storage.list_all(uri), uri)
+    if not len(listing):
+        raise FileUnreadable(f"there is no data file {uri}", "give files that were written whole")
+    etags = listing.etags.to_pylist() if listing.etags is not None else [None] * len(listing)
+    return [
+        FileStat(*each)
+        for each in zip(
+            listing.paths.to_pylist(),
+            listing.sizes.tolist(),
+            listing.modified.tolist(),
+            etags,
+            strict=True,
+        )
+    ]
+
+
+def _listed(stats: Sequence[FileStat], place: _Place) -> Listed:
+    """The files with their owners. Errors: InvalidRequest: one is nobody's data."""
+    owners = place.owners(sorted({parent(stat.uri) for stat in stats}))
+    for stat in stats:
+        _, root = owners[parent(stat.uri)]
+        below = (relative(root, stat.uri) or "").split("/")
+        if not stat.size or any(name.startswith(("_", ".")) for name in below):
+            raise InvalidRequest(
+                f"{stat.uri} is empty or hidden: no engine reads it as data", "leave it out"
+            )
+    etags = [stat.etag for stat in stats]
+    return Listed(
+        FileListing(
+            pa.array([stat.uri for stat in stats], pa.large_string()),
+            np.array([stat.size for stat in stats], np.int64),
+            np.array([stat.modified for stat in stats], np.int64),
+            pa.array(etags, pa.large_string()) if any(etags) else None,
+        ),
+        pa.array([owners[parent(stat.uri)][0] for stat in stats], pa.large_string()),
+    )
+
+
+def _format(storage: Storage, stat: FileStat) -> str:
+    """The format of a directory's files. Errors: UnsupportedTable."""
+    found = recognise(storage, stat.uri, stat.size)
+    if found is None or found.statistics is None:
+        raise UnsupportedTable(
+            f"{stat.uri} is no {spelled(indexed_formats())} file",
+            "skipbridge indexes files of these formats",
+        )
+    return found.name

@@ -1,0 +1,163 @@
+"""Files added to the index of a catalogued table: whose they are, and the law while all changes.
+
+A job adds what it has just written, others refresh, files change and go: no matching row is lost.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lake import Lake, age, everything, kept
+
+from bridge.errors import InvalidRequest
+from bridge.expression.builders import eq
+from bridge.index.build import BuildReport, add_files
+from bridge.index.collect import ThreadCollector
+from bridge.index.entries import live_entries
+from bridge.jobs.index_add import _listed, _look, _Registered
+from bridge.table.model import Column
+from bridge.types import INTEGER, STRING
+
+KEYS = (Column("p", INTEGER), Column("q", STRING))
+COLUMNS = (Column("v", INTEGER),)
+
+
+def lake(root: Path, values: list[tuple[str | None, ...]], recursive: bool = False) -> Lake:
+    made = Lake(root, COLUMNS, KEYS, recursive=recursive)
+    made.partition_values = values
+    for each in values:
+        made.directory(each).mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def row(value: int) -> pa.Table:
+    return pa.table({"v": pa.array([value], pa.int32())})
+
+
+def add(table: Lake, *paths: Path) -> BuildReport:
+    place = _Registered(table.table(), table, recursive=table.recursive)
+    stats = _look(table.storage, sorted(f"file://{p}" for p in paths), place)
+    collector = ThreadCollector(table.storage)
+    return add_files(table.table(), _listed(stats, place), table.store(), collector=collector)
+
+
+def owners(table: Lake) -> dict[str, list[str]]:
+    manifest = table.store().latest()
+    assert manifest is not None
+    files = live_entries(manifest, table.store()).files
+    names = [text.split("\0") for text in files["partition"].to_pylist()]
+    return dict(zip((p.rsplit("/", 1)[1] for p in files["path"].to_pylist()), names, strict=True))
+
+
+def test_28_owners_are_the_partitions_whose_location_it_is(tmp_path: Path) -> None:
+    table = lake(tmp_path, [("1", "a"), ("2", "a"), ("3", "a")])
+    shared = tmp_path / "elsewhere"
+    shared.mkdir()
+    table.locations = {"p=2/q=a": shared, "p=3/q=a": shared}
+    table.build()
+    add(
+        table,
+        table.write(("1", "a"), "own", row(1)),
+        table.write(("2", "a"), "shared", row(2)),
+        table.write(("4", "b/c"), "unknown", row(3)),
+    )
+    assert owners(table) == {
+        "own": ["p=1/q=a"],
+        "shared": ["p=2/q=a", "p=3/q=a"],
+        "unknown": ["p=4/q=b%2Fc"],
+    }
+    table.partition_values.append(("4", "b/c"))  # the job registers it later
+    planner = table.planner()
+    assert {u.rsplit("/", 1)[1] for u in kept(planner, eq("v", 3))} == {"unknown"}
+    assert kept(planner, eq("v", 4)) == set()
+    assert table.build().read == 0  # the names are those that a build would give
+    planner.listings.close()
+
+
+def test_places_that_no_partition_has_are_refused(tmp_path: Path) -> None:
+    table = lake(tmp_path, [("1", "a"), ("2", "a")])
+    table.locations = {"p=2/q=a": tmp_path / "elsewhere"}
+    (tmp_path / "elsewhere").mkdir()
+    table.build()
+    moved = table.root / "t" / "p=2" / "q=a"  # its partition lies elsewhere
+    for place in (
+        moved,
+        table.root / "t",
+        table.root / "t" / "p=1",
+        table.root / "t" / "q=a" / "p=1",
+        table.root / "t" / "p=1" / "q=a" / "below",
+        tmp_path / "another",
+        tmp_path / "elsewhere" / "below",
+    ):
+        place.mkdir(parents=True, exist_ok=True)
+        path = table.write(("1", "a"), "f", row(1))
+        path = path.rename(place / "f")
+        with pytest.raises(InvalidRequest):
+            add(table, path)
+    deep = lake(tmp_path, [("1", "a")], recursive=True)
+    below = deep.root / "t" / "p=1" / "q=a" / "below" / "f"
+    assert add(deep, below).read == 1
+    assert owners(deep) == {"f": ["p=1/q=a"]}
+
+
+def test_a_table_without_partitions(tmp_path: Path) -> None:
+    table = Lake(tmp_path, COLUMNS)
+    table.write((), "a", row(1))
+    table.build()
+    add(table, table.write((), "b", row(2)))
+    planner = table.planner()
+    assert len(kept(planner, eq("v", 2), freshness="snapshot")) == 1
+    assert len(everything(planner, freshness="snapshot")) == 2
+    planner.listings.close()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_row_is_lost_while_files_come_change_and_go(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    values: list[tuple[str | None, ...]] = [("1", "a"), ("2", "a"), (None, "b")]
+    table = lake(tmp_path, values)
+    planner = table.planner()
+    held = {table.write(values[0], "first", row(50)): 50}
+    unknown = set(held)
+    if rng.random() < 0.7:
+        table.build()
+        unknown.clear()
+    for step in range(12):
+        match rng.randrange(5):
+            case 0 | 1:
+                path = table.write(rng.choice(values), f"f{step}", row(step))
+                held[path] = step
+                unknown.add(path)
+            case 2 if held:
+                path = rng.choice(list(held))
+                before = path.stat().st_mtime_ns
+                held[path] = 100 + step
+                table.write(values[0], str(path), row(100 + step))
+                while path.stat().st_mtime_ns == before:
+                    age(path, 1.0)
+                unknown.add(path)
+            case 3 if len(held) > 1:
+                path = rng.choice(list(held))
+                path.unlink()
+                del held[path]
+                unknown.discard(path)
+            case _:
+                table.build()
+                unknown.clear()
+        chosen = [p for p in unknown if rng.random() < 0.6]
+        if chosen:
+            report = add(table, *chosen)
+            assert report.files == len(chosen)
+            unknown -= set(chosen)
+        for value in {*held.values(), 999}:
+            must = {f"file://{p}" for p, v in held.items() if v == value}
+            found = kept(planner, eq("v", value))
+            assert must <= found
+            assert (
+                found <= must | {f"file://{p}" for p in unknown} or table.store().latest() is None
+            )
+        assert everything(planner) == {f"file://{p}" for p in held}
+    planner.listings.close()
