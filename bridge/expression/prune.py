@@ -126,12 +126,10 @@ class _Never:
 
     def _few(self, child: BoundExpression, left: Places) -> Mask | None:
         """NEVER of the files at these places alone."""
-        if isinstance(child, BoundPredicate):
-            column = self.statistics.column(child.reference)
-            never = None if column is None else self._by_cells(child, column, left)
-            if never is not None:
-                return never
-        return _Never(taken(self.statistics, left), self.semantics).of(child)
+        if not isinstance(child, BoundPredicate) or child.op in _COUNTED:
+            return _Never(taken(self.statistics, left), self.semantics).of(child)
+        column = self.statistics.column(child.reference)
+        return None if column is None else self._compared(child, column, left)
 
     def _or(self, children: tuple[BoundExpression, ...]) -> Mask | None:
         result: Mask | None = None
@@ -148,9 +146,7 @@ class _Never:
             return None
         op = predicate.op
         if op not in _COUNTED:
-            never = self._by_cells(predicate, column, None)
-            if never is not None:
-                return never
+            return self._compared(predicate, column, None)
         match op:
             case Op.IS_NULL:
                 no_null: Mask = np.equal(column.null_count, 0)
@@ -162,35 +158,29 @@ class _Never:
             case Op.IS_NOT_NAN:
                 rest = column.row_count - column.null_count - column.nan_count
                 return _with_all_null(_counted(column, nan=True) & (rest == 0), column)
-            case Op.NULL_SAFE_NE:
-                return None  # binding leaves none; it matches NULL
-        return _with_all_null(self._by_bounds(predicate, column), column)
+        return None  # NULL_SAFE_NE: binding leaves none; it matches NULL
 
-    def _by_cells(
+    def _compared(
         self, predicate: BoundPredicate, column: ColumnStatistics, at: Places | None
-    ) -> Mask | None:
-        """The same answers as by bounds, of all files or of some, with a look at the bounds of few.
+    ) -> Mask:
+        """NEVER by bounds, of all files or of those at some places.
 
-        None where there are no cells, or too many files share a cell with a value.
+        Cells decide most files where there are any; the others are compared by their exact bounds.
         """
-        searched = at is None and isinstance(column.lower, np.ndarray)
-        if column.cells is None or (predicate.op is Op.IN and searched):
-            return None  # long lists of numbers are searched, see `enclosing_none`
-        rough = column.cells.never(predicate.op, predicate.values, at)
+        rough = None if _searched(predicate, column, at) else _by_cells(predicate, column, at)
         if rough is None:
-            return None
-        never, doubt = rough
-        rest = np.flatnonzero(doubt)
-        if at is None and len(rest) * _FEW > len(doubt):
-            return None
-        if len(rest):
-            few = bounds_of(column, rest if at is None else at[rest])
-            never[rest] = self._by_bounds(predicate, few)
-        if predicate.op in (Op.GT, Op.GE) and self.semantics.nan is NanOrder.LARGEST:
-            never = _no_nan(never, column, at)  # NaN is greater (rule 1)
-        if column.all_null is not None:
-            never |= column.all_null if at is None else column.all_null[at]
-        return never
+            some = column if at is None else bounds_of(column, at)
+            never = self._by_bounds(predicate, some)
+        else:
+            never, rest = rough
+            if len(rest):
+                some = bounds_of(column, rest if at is None else at[rest])
+                never[rest] = self._by_bounds(predicate, some)
+            if predicate.op in (Op.GT, Op.GE) and self.semantics.nan is NanOrder.LARGEST:
+                never = _no_nan(never, column, at)  # NaN is greater (rule 1)
+        if column.all_null is None:
+            return never
+        return np.logical_or(never, column.all_null if at is None else column.all_null[at])
 
     def _by_bounds(self, predicate: BoundPredicate, column: ColumnStatistics) -> Mask:
         """Files without a non-null value that satisfies a comparison."""
@@ -283,6 +273,28 @@ class _Always:
             case Op.STARTS_WITH:
                 return _inside_prefix(column, values[0])
         return _outside_prefix(column, values[0])
+
+
+def _searched(predicate: BoundPredicate, column: ColumnStatistics, at: Places | None) -> bool:
+    """Long lists of numbers are searched, see `enclosing_none`."""
+    return predicate.op is Op.IN and at is None and isinstance(column.lower, np.ndarray)
+
+
+def _by_cells(
+    predicate: BoundPredicate, column: ColumnStatistics, at: Places | None
+) -> tuple[Mask, Places] | None:
+    """NEVER as far as cells decide it, and the positions they leave open.
+
+    None where there are no cells, or too many files share a cell with a value.
+    """
+    rough = None
+    if column.cells is not None:
+        rough = column.cells.never(predicate.op, predicate.values, at)
+    if rough is None:
+        return None
+    never, doubt = rough
+    rest = np.flatnonzero(doubt)
+    return None if at is None and len(rest) * _FEW > len(doubt) else (never, rest)
 
 
 def _or_into(left: Mask, right: Mask) -> Mask:
