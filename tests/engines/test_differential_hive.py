@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,12 @@ TASTE = Taste(converted=False, bare=False, lacking=False)
 def test_hooked_tables_tell_the_rows_of_no_pruning(
     hiveserver2: RunningHiveServer2, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with capsys.disabled():
-        print(f" seed {SEED} ", end="", flush=True)
+    def say(text: str) -> None:
+        """At once: a run of hours may be ended before its end."""
+        with capsys.disabled():
+            print(text, end=" ", flush=True)
+
+    say(f" seed {SEED}")
     found: list[Difference] = []
     read = listed = 0
     with hooked_hive(hiveserver2, tmp_path / "cache") as (hive, _):
@@ -50,8 +55,12 @@ def test_hooked_tables_tell_the_rows_of_no_pruning(
                 for lake in lakes:
                     hook_table(lake.config(uri), str(lake.name), dry_run=False, progress=_silent)
                 pair = Readers(hive)
-                differing = pair.asked(lakes, random.Random(f"{seed} queries"))
-                found += differing[: SHOWN - len(found)]
+                for difference in pair.asked(lakes, random.Random(f"{seed} queries")):
+                    found.append(difference)
+                    say(f"\n{difference}")
+                    if len(found) >= SHOWN:
+                        break
+                say(f"{(number + 1) * (QUERIES + JOBS)}")
                 read, listed = read + pair.read, listed + pair.listed
             finally:
                 forget(uri, lakes)
@@ -69,8 +78,7 @@ class Readers:
         self._hive = hive
         self.read = self.listed = 0
 
-    def asked(self, lakes: list[Lake], rng: random.Random) -> list[Difference]:
-        found: list[Difference] = []
+    def asked(self, lakes: list[Lake], rng: random.Random) -> Iterator[Difference]:
         for number in range(QUERIES + JOBS):
             lake = rng.choice(lakes)
             queries = HiveQueries(rng, HiveConditions(rng, lake.partitioned))
@@ -79,10 +87,7 @@ class Readers:
             told = self._differs(query, lake, settings)
             if told:
                 small, again = shrunk(query, lambda q, x=lake, s=settings: self._differs(q, x, s))
-                found.append(
-                    Difference(str(lake.name), "pruning off", small, again or f"once: {told}")
-                )
-        return found
+                yield Difference(str(lake.name), "pruning off", small, again or f"once: {told}")
 
     def _differs(self, query: Query, lake: Lake, settings: dict[str, str]) -> str:
         def ours(sql: str) -> Outcome:

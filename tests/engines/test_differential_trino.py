@@ -53,8 +53,12 @@ def drawn(lakes: list[Lake], seed: str) -> Iterator[tuple[Lake, Query]]:
 def test_trino_tells_the_rows_of_the_stock_connector_and_of_no_pruning(
     stack: Stack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with capsys.disabled():
-        print(f" seed {SEED} ", end="", flush=True)
+    def say(text: str) -> None:
+        """At once: a run of hours may be ended before its end."""
+        with capsys.disabled():
+            print(text, end=" ", flush=True)
+
+    say(f" seed {SEED}")
     ours = reader("skipbridge", stack.trino_port, "bridge")
     off = reader("pruning off", stack.trino_port, "bridge", OFF)
     stock = reader("stock", stack.trino_port, "hive")
@@ -72,12 +76,15 @@ def test_trino_tells_the_rows_of_the_stock_connector_and_of_no_pruning(
                 return (stock, off) if n % 3 == 0 else (stock,)
 
             differing = (d for d in compared(named, ours, oracles, THREADS) if d is not None)
-            found += islice(differing, SHOWN - len(found))
+            for difference in islice(differing, SHOWN - len(found)):
+                found.append(difference)
+                say(f"\n{difference}")
             if len(found) >= SHOWN:
                 break
             sample = [(lake, q) for lake, q in queries if q.where is not None][:SAMPLE]
             pruned += sum(prunes(stack, lake, query) for lake, query in sample)
             asked += len(sample)
+            say(f"{(number + 1) * QUERIES}")
         finally:
             forget(stack.metastore_uri, lakes)
     assert not found, "\n".join([f"DIFFERENTIAL_SEED={SEED}", *map(str, found)])
