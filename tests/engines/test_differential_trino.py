@@ -24,7 +24,7 @@ from tests.engines.differential.lakes import build
 from tests.engines.differential.predicates import Conditions
 from tests.engines.differential.queries import Queries, Query
 from tests.engines.differential.table import Lake, Taste
-from tests.engines.differential.trino_readers import OFF, reader
+from tests.engines.differential.trino_readers import OFF, STOCK, reader
 from tests.engines.stack import Stack
 
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
@@ -61,7 +61,7 @@ def test_trino_tells_the_rows_of_the_stock_connector_and_of_no_pruning(
     say(f" seed {SEED}")
     ours = reader("skipbridge", stack.trino_port, "bridge")
     off = reader("pruning off", stack.trino_port, "bridge", OFF)
-    stock = reader("stock", stack.trino_port, "hive")
+    stock = reader("stock", stack.trino_port, "hive", STOCK)
     found: list[Difference] = []
     pruned = asked = 0
     for number in range(ROUNDS):

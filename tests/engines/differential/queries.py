@@ -149,6 +149,9 @@ class Queries:
         terms = [t for t in (*self.conditions.columns, *self.conditions.keys) if t.sql != "raw"]
         term = rng.choice(terms)
         values = [self.conditions.literal(term.sort) for _ in range(rng.choice([1, 2, 5, 12]))]
+        floating = term.sort.name in ("float", "double")
+        if floating:  # a NaN among others makes Trino 476 lose rows by its own filter of the join
+            values = [x for x in values if "NaN" not in x] or values[:1]
         if rng.random() < 0.15:
             values.append("NULL")
         side = self.side(values)
@@ -171,6 +174,8 @@ class Queries:
             alike = [t for t in terms if t.sort.name == term.sort.name]
             other = rng.choice(alike)
             filtered = self.conditions.simple()
+            if floating:
+                filtered = f"({filtered}) AND NOT is_nan({other.sql})"
             few = f"(SELECT DISTINCT {other.sql} AS x FROM {TABLE} WHERE {filtered}) w"
             told = f"SELECT DISTINCT t.id FROM {inner} JOIN {few} ON t.{term.sql} = w.x"
         else:

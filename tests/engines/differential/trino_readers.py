@@ -10,6 +10,9 @@ import trino
 from tests.engines.differential.compare import Outcome, Reader, bag
 
 OFF = {"pruning_enabled": "false", "metadata_answers_enabled": "false"}
+# The stock connector of Trino 476 takes the statistics of a decimal(38, 2) for those of the
+# decimal(38, 10) that it is declared as, and loses rows.
+STOCK = {"parquet_ignore_statistics": "true"}
 
 
 def reader(name: str, port: int, catalog: str, session: dict[str, str] | None = None) -> Reader:
