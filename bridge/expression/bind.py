@@ -1,8 +1,8 @@
-"""Binding: names resolved once against a schema, literals converted to the column's own values.
+"""Binding resolves names once against a schema and converts literals to the column's own values.
 
-The law: a row that satisfies the expression satisfies the bound one. Where both are equivalent
-`fold.is_exact` holds; where a literal had to be rounded outward, or the engines disagree about a
-comparison, an inexact `BoundTrue` stands beside what is left.
+The law: a row that satisfies the expression satisfies the bound one. `fold.is_exact` holds where
+both are equivalent. An inexact `BoundTrue` is added where a literal was rounded outward, or where
+engines disagree about a comparison.
 
 >>> from bridge.expression.builders import gt
 >>> from bridge.types import INTEGER, TRINO, Field, decimal

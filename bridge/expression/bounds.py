@@ -1,7 +1,7 @@
 """Comparisons of bounds with literals over all files: numpy arrays, or Arrow where values are wide.
 
-The law: where a bound is unknown the answer is False, whatever the question. Unknown bounds of a
-numpy array are infinite and NaN compares false, so only Arrow's nulls need care.
+The law: the answer is False where a bound is unknown, whatever the question. Numpy arrays hold
+unknown bounds as infinities and NaN compares false, so only Arrow's nulls are handled here.
 """
 
 from __future__ import annotations

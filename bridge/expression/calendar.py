@@ -1,6 +1,6 @@
 """Dates and timestamps as text: the proleptic Gregorian calendar over every year an int32 reaches.
 
-Python's own ``datetime`` ends at years 1 and 9999; tables hold what lies beyond. The algorithms are
+Python's ``datetime`` covers the years 1 to 9999; tables hold dates outside them. The algorithms are
 Howard Hinnant's (chrono-compatible low-level date algorithms).
 """
 

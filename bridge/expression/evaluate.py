@@ -1,7 +1,7 @@
-"""The oracle: what a predicate says of one row, by SQL's three-valued logic.
+"""The oracle: evaluates a predicate on one row by SQL's three-valued logic.
 
-It is written apart from rewriting, binding and pruning, in the plainest way there is, so that the
-laws can hold those against it: exact fractions, one row, no shortcut.
+It shares no code with rewriting, binding and pruning, and it is as simple as possible: exact
+fractions, one row, no shortcut. The laws compare the other modules with it.
 """
 
 from __future__ import annotations

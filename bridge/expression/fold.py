@@ -1,7 +1,7 @@
 """Conjunction and disjunction of bound expressions, folded and merged.
 
-The law: the result matches exactly the rows that its parts match together. An inexact `BoundTrue`
-survives in an AND, and swallows an OR.
+The law: the result matches exactly the rows that its parts match together. An AND keeps an inexact
+`BoundTrue`; an OR with one becomes one.
 """
 
 from __future__ import annotations

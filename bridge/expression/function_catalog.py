@@ -1,7 +1,7 @@
-"""Functions of columns that an index can hold values of, meaning the same in every engine.
+"""Functions of columns whose values an index can hold, with the same meaning in every engine.
 
-The law: for the values that `Function.apply` takes, Trino, Hive and Spark compute the same. What
-they compute differently is refused, and a file with such a value says nothing:
+The law: Trino, Hive and Spark compute the same for every value that `Function.apply` accepts. It
+refuses other values, and the index then says nothing of the file:
 
 =====================  =======================================================================
 lower, upper           ASCII only: beyond it engines map letters by different tables

@@ -1,8 +1,8 @@
-"""Files as intervals in the order of their lower bounds: long IN lists without a look at each file.
+"""Files as intervals in the order of their lower bounds: answers long IN lists by binary search.
 
-With the lower bounds sorted and ``reach`` the greatest upper bound so far, the files that may hold
-v lie between the first whose reach is v or more and the last whose lower bound is v or less: two
-binary searches a value. Worth it where few files overlap; where many do, `none_of` declines.
+Lower bounds are sorted, and ``reach`` is the greatest upper bound so far. The files that may hold v
+lie between the first whose reach is v or more and the last whose lower bound is v or less: two
+binary searches per value. This pays where few files overlap; `none_of` declines where many do.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MIN_VALUES = 16
 
 
 class Intervals:
-    """Bounds of one column over all files; sorted when asked again, unless they lie so.
+    """Bounds of one column over all files; sorted at the second question, unless they are already.
 
-    Sorting costs as much as a dozen answers: a column asked once is not worth it. Safe for threads.
+    Sorting costs as much as a dozen answers, too much for a single question. Thread-safe.
 
     Args:
         lower, upper: int64 or float64, unknown ones infinite.

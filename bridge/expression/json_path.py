@@ -1,11 +1,11 @@
 """A scalar within a JSON text by its path, where Trino, Hive and Spark find the same.
 
-They differ in much: Trino stops reading at the value, Hive reads the whole text; of a key that
-occurs twice one takes the first, the other the last; numbers are the text as it stands or what
-Java makes of it; arrays on the way are NULL or looked into; objects are NULL or text. So a text has
-to be JSON throughout, neither huge nor deep, and the way to the value plain: objects alone, each
-key once, and at its end a string, a whole number, true, false or null. A key that is not there is
-NULL.
+The engines differ in many ways. Trino stops reading at the value; Hive reads the whole text. One
+takes the first of two equal keys, the other the last. Numbers are kept as written or as Java
+formats them. Arrays on the path give NULL or are searched. Objects give NULL or text. So only a
+text that is valid JSON throughout, neither huge nor deep, is answered, and only along a plain path:
+objects alone, each key once, ending in a string, a whole number, true, false or null. A missing key
+is NULL.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The law: a text matches here exactly when it matches in Trino (rule 25). ``%`` stands for any text
 and ``_`` for one code point, line ends included; a pattern whose escape stands before anything but
-``%``, ``_`` or the backslash means nothing, and is answered by None.
+``%``, ``_`` or the backslash is invalid, and the answer is None.
 
-Arrow's own LIKE is not used: it takes an escaped backslash literally where a pattern begins or ends
+Arrow's LIKE is not used: it takes an escaped backslash literally where a pattern begins or ends
 with ``%``.
 """
 

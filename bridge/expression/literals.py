@@ -4,9 +4,9 @@ A literal of another type often lies between two values of the column: 5.5 betwe
 and 6. A `Placement` holds the values around it, so that every comparison can be rewritten on the
 column's own values without loss (rules 8, 10 and 16): ``x > 5.5`` is ``x >= 6``.
 
-Where engines compare in a floating type that cannot hold the column's or the literal's value, the
-comparison itself rounds, and the placement spans everything that may round together: it is wide and
-inexact. Rounding is always outward.
+Some engines compare in a floating type that cannot hold the column's or the literal's value. Then
+the comparison itself rounds, and the placement spans all values that may round to the same number:
+it is wide and inexact. Rounding is always outward.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is asked: the engine-agnostic predicate, before and after binding.
+"""The engine-agnostic predicate, before and after binding.
 
 An unbound tree (``Expression``) names columns by path and holds literals with the type their engine
-gave them. Rewriting pushes NOT to the leaves and weakens what is unknown; binding resolves names
+gave them. Rewriting pushes NOT to the leaves and weakens unknown parts; binding resolves names
 against a schema and converts literals to canonical values of the column's type (`bridge.types`). A
 bound tree has no Not.
 """

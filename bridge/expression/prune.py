@@ -1,15 +1,15 @@
 """Pruning: one vectorised pass over the statistics of all files.
 
-The law: a file that holds a row which satisfies the predicate is never NEVER. ALWAYS is an answer
-of its own, never inferred from NOT(NEVER) (M1): every row of the file satisfies the predicate.
+The law: NEVER is not said of a file with a row that satisfies the predicate. ALWAYS says that every
+row of the file satisfies it; it is computed by rules of its own, not inferred from NOT(NEVER) (M1).
 
 For ``5 <= x AND x < 9`` and bounds [lower, upper] of x:
 
     never  = upper < 5  OR  lower >= 9
     always = lower >= 5 AND upper < 9 AND there is no NULL (and no NaN)
 
-Unknown bounds are infinite, so that neither comparison needs a mask; AND uses whichever half is
-known, OR needs both (M4). Nothing is cached between calls.
+Unknown bounds are infinite, so neither comparison needs a mask. AND uses whichever half is known;
+OR needs both (M4). Nothing is cached between calls.
 """
 
 from __future__ import annotations
@@ -108,7 +108,10 @@ class _Never:
         return None
 
     def _and(self, children: tuple[BoundExpression, ...]) -> Mask | None:
-        """Whichever half is known (M4); of many files, what is left of few is asked alone."""
+        """Uses whichever half is known (M4).
+
+        Of many files, a conjunct is evaluated only on those that earlier ones kept, if few.
+        """
         result: Mask | None = None
         count = self.statistics.num_files
         for child in children:

@@ -1,13 +1,13 @@
-"""Bounds rounded to 65,536 cells: most of a million files are decided by two bytes a bound.
+"""Bounds rounded to 65,536 cells: two bytes per bound decide most of a million files.
 
-Cells are cut at quantiles of the bounds, so each holds about as many of them; a value's cell is the
-number of edges at or below it. That keeps order, which is all that is needed:
+Cells are cut at quantiles of the bounds, so all hold about the same number of them. A value's cell
+is the number of edges at or below it. Cells keep the order of values:
 
     cell(upper) < cell(v)   proves   upper < v
-    cell(upper) = cell(v)   proves nothing: these files, few, are compared exactly
+    cell(upper) = cell(v)   proves nothing: these few files are compared exactly
 
-The law: what `QuantisedBounds.never` is sure of, the exact comparison says too, and what it neither
-is sure of nor doubts, the exact comparison denies. The idea is the vector approximation file's
+The law: `QuantisedBounds.never` is sure only of files of which the exact comparison says NEVER, and
+it is sure of or doubts all of these. The idea is that of the vector approximation file
 (Weber, Schek, Blott: A quantitative analysis and performance study for similarity-search methods in
 high-dimensional spaces, VLDB 1998).
 """
@@ -45,9 +45,9 @@ class QuantisedBounds:
     """The cells of one column's bounds over all files.
 
     Attributes:
-        lower, upper: of each file's bounds; unknown ones are in the first and the last cell.
+        lower, upper: each file's cells; unknown bounds are in the first and the last cell.
         edges: ascending; int64, float64, or uint64 of text, see `prefix`.
-        prefix: of text: what all bounds begin with. Edges are the eight bytes behind it.
+        prefix: for text, the common prefix of all bounds. Edges are the eight bytes after it.
     """
 
     lower: Small

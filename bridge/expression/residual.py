@@ -1,7 +1,7 @@
-"""Partial evaluation: what is left of a predicate once some columns' values are known.
+"""Partial evaluation: the rest of a predicate once the values of some columns are known.
 
-The law: for every row that has the known values, the residual and the expression agree. Partitions
-are pruned by it (the residual is false), and files of the rest are asked for what is left.
+The law: the residual and the expression agree on every row that has the known values. A partition
+whose residual is false is pruned; the residual is then evaluated on the files of the others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rewriting of unbound expressions: an ordered tuple of rules, one function each.
 
-The law: the rewritten tree matches every row that the tree before matched. NOT goes to the leaves
-first; only then may anything be weakened, since weakening under a NOT loses rows (M2). What could
-not be translated stays visible as `Unknown` beside the conjuncts it belongs to, and swallows the
-whole OR it stands in (M4).
+The law: the rewritten tree matches every row that the original tree matched. NOT is pushed to the
+leaves first; only then may anything be weakened, since weakening under a NOT loses rows (M2). An
+untranslated part stays visible as `Unknown` beside its conjuncts; an OR that holds one becomes
+`Unknown` as a whole (M4).
 
 A rule may turn a NULL into false once no NOT is left above it: a filter drops both.
 """

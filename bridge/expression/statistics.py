@@ -1,9 +1,9 @@
-"""PruningStatistics: what is known about many files, as columns over ALL of them.
+"""PruningStatistics: statistics of many files, as columns over ALL of them.
 
-The law: whatever an implementation says of a file must hold for every row of that file as the
-asking engine reads it. What it does not know it must say it does not know; an unknown bound is an
-infinite bound, an unknown count is -1. The shape follows DataFusion's trait of the same name: one
-array a question, one slot a file, no object per file.
+The law: statistics of a file hold for every row of that file as the asking engine reads it. What is
+not known is marked as unknown: an unknown bound is infinite, an unknown count is -1. The shape
+follows DataFusion's trait of the same name: one array per question, one slot per file, no object
+per file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""WHERE clauses in the words of three dialects, to unbound expressions.
+"""WHERE clauses of three dialects, translated to unbound expressions.
 
-The law: every row that satisfies the clause satisfies the expression. What has no counterpart
-becomes `Unknown` where it stands and is named in ``dropped``.
+The law: every row that satisfies the clause satisfies the expression. A part without a counterpart
+becomes `Unknown` in its place and is named in ``dropped``.
 
 Literals get the type that the dialect gives them: 5 is a bigint, 1.5 a decimal (a double in Hive),
-1e3 a double, '…' a string. A text compared with a date column is converted by binding.
+1e3 a double, 'a' a string. Binding converts a text that is compared with a date column.
 """
 
 from __future__ import annotations

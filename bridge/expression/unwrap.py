@@ -1,9 +1,9 @@
-"""Years, days and months of a column as ranges of the column itself, as Trino's planner has them.
+"""Conditions on years, days and months of a column, rewritten to ranges of the column itself.
 
-The law: for every row the result and the expression are both true, both false or both NULL. Trino
-does this before it asks a connector, so that a condition which a person types has to go the same
-way to be explained as Trino will run it. What Trino leaves as it is stays: other units, other
-functions, and what is not a date or a timestamp without zone.
+The law: for every row the result and the expression are both true, both false or both NULL. Trino's
+planner does this before it asks a connector, so explain does the same with a typed condition. What
+Trino leaves unchanged stays: other units, other functions, and columns other than dates and
+timestamps without zone.
 """
 
 from __future__ import annotations
