@@ -66,14 +66,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "metastore.batch_growth", "2", "int", "how much each call is larger than the one before"
     ),
-    Option("metastore.batch_cap", "1000", "int", "most partitions in one call"),
+    Option("metastore.batch_cap", "100", "int", "where this growth stops: 10, 20, 40, 80, 100"),
     Option(
         "metastore.batch_adapt",
         "true",
         "bool",
-        "calls after the first are as large as measured latency advises; false: start, growth, cap",
+        "the latency of earlier calls may raise the first size and move the cap",
     ),
-    Option("metastore.batch_target", "100ms", "time", "how long such a call should last at most"),
+    Option("metastore.batch_largest", "1000", "int", "how far the cap may be raised"),
+    Option("metastore.batch_target", "100ms", "time", "longest call that a moved cap aims at"),
     Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
     Option("sync.batch_partitions", "200", "int", "most partitions in one write to the metastore"),
     Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),

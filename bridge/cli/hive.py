@@ -14,7 +14,7 @@ from bridge.jobs.hive import hook_table, unhook_table
 from bridge.jobs.hive_ddl import statements
 from bridge.jobs.hive_jar import build_jar, hive_versions
 
-_LADDER = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
+_METASTORE = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be altered, do nothing.")
 
@@ -68,7 +68,7 @@ def versions() -> None:
 @click.argument("name", metavar="DB.TABLE")
 @_DRY_RUN
 @_OUTPUT
-@settings(*_LADDER)
+@settings(*_METASTORE)
 def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     """Let Hive read a table through skipbridge.
 
@@ -88,7 +88,7 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
 @click.argument("name", metavar="DB.TABLE")
 @_DRY_RUN
 @_OUTPUT
-@settings(*_LADDER)
+@settings(*_METASTORE)
 def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
     """Give a table and its partitions the input formats back that they had.
 
@@ -102,7 +102,7 @@ def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
 @hive.command("ddl")
 @click.argument("name", metavar="DB.TABLE")
 @click.option("--undo", is_flag=True, help="The way back.")
-@settings(*_LADDER)
+@settings(*_METASTORE)
 def ddl(config: Config, name: str, undo: bool) -> None:
     """Print the statements by which `hook`, or `unhook`, can be done by hand.
 

@@ -70,7 +70,7 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
 
 
 def batch_settings(config: Config) -> BatchSettings:
-    """The ladder in which partitions are fetched and altered."""
+    """The sizes of the batches in which partitions are fetched and altered."""
     return BatchSettings(
         start=config.integer("metastore.batch_start"),
         growth=config.integer("metastore.batch_growth"),
@@ -78,6 +78,7 @@ def batch_settings(config: Config) -> BatchSettings:
         parallelism=config.integer("metastore.parallelism"),
         adapt=config.flag("metastore.batch_adapt"),
         target=config.seconds("metastore.batch_target"),
+        largest=config.integer("metastore.batch_largest"),
     )
 
 

@@ -49,14 +49,14 @@ class HookedTable:
 
     Attributes:
         table: its record, changed in place.
-        ladder: sizes of the batches in which partitions are fetched and altered.
+        sizes: of the batches in which partitions are fetched and altered.
         progress: called with (done, all) partitions.
     """
 
     client: MetastoreClient
     name: TableName
     table: records.Table
-    ladder: BatchSettings
+    sizes: BatchSettings
     progress: Progress = silent
 
     def alter(self) -> None:
@@ -103,7 +103,7 @@ class HookedTable:
             return
         schema, table, done = self.name.schema, self.name.table, 0
         names = self.client.get_partition_names(schema, table)
-        with fetch_partitions(self.client, schema, table, names, self.ladder) as stream:
+        with fetch_partitions(self.client, schema, table, names, self.sizes) as stream:
             for found in stream:
                 yield found
                 done += len(found.names) + len(found.missing)

@@ -315,9 +315,9 @@ class Comparison:
             wanted = [n for k, n in by_key.items() if k not in plan.stored.partitions]
         weight = 600 + sum(len(n) + len(t) + 20 for n, t in columns)
         cap = max(10, min(1000, _FETCHED_BYTES // weight))
-        ladder = BatchSettings(start=min(100, cap), cap=cap, parallelism=self._settings.parallelism)
+        sizes = BatchSettings(start=min(100, cap), cap=cap, parallelism=self._settings.parallelism)
         name = self._request.name
-        with fetch_partitions(self._client, name.schema, name.table, wanted, ladder) as stream:
+        with fetch_partitions(self._client, name.schema, name.table, wanted, sizes) as stream:
             for batch in stream:
                 diff.take(
                     registered_partition(n, record)

@@ -1,10 +1,9 @@
-"""How many partitions to ask for in one call, learnt from how long calls take.
+"""Batch sizes for the next scan, learnt from the calls of earlier scans.
 
-A call costs about ``a + b * n`` seconds for n partitions: a of them whatever its size (20 to 50 ms
-on the databases measured), b for each. Both are fitted to the calls made, the latest counting most.
-From them follow two sizes: ``a / b``, below which a call is mostly overhead, so that to split
-further loads the metastore and gains nothing; and the size of a call that lasts the time aimed at,
-which no batch exceeds unless it would be mostly overhead.
+A call for n partitions takes about ``a + b * n`` seconds: ``a`` is its overhead (20 to 50 ms on the
+databases measured), ``b`` the cost of each partition. Both are fitted to the calls made; recent
+calls count most. Two sizes follow from them: a call of ``a / b`` partitions is half overhead, so
+smaller calls only add load; and the largest call that still takes no longer than the target.
 """
 
 from __future__ import annotations
@@ -13,8 +12,10 @@ import math
 import threading
 
 _DECAY = 0.8
-# Before two sizes were seen: a tenth of the first call is taken to depend on its size.
+# Before calls of two sizes were seen, a tenth of a call is taken to depend on its size.
 _PRIOR_SHARE = 0.1
+# The first call of a scan may take this much longer than its overhead: the planner waits for it.
+_FIRST_SHARE = 0.25
 _LEAST = 1e-9
 
 
@@ -29,6 +30,7 @@ class AdaptiveBatchSize:
         self._target = target
         self._lock = threading.Lock()
         self._weight = self._n = self._t = self._nn = self._nt = 0.0
+        self._slope: float | None = None
 
     def took(self, count: int, seconds: float) -> None:
         """A call for ``count`` partitions took that long."""
@@ -38,35 +40,36 @@ class AdaptiveBatchSize:
             self._t = self._t * _DECAY + seconds
             self._nn = self._nn * _DECAY + count * count
             self._nt = self._nt * _DECAY + count * seconds
+            n, t = self._n / self._weight, self._t / self._weight
+            spread = self._nn / self._weight - n * n
+            # Calls of one size say nothing of the slope: the last one known stays.
+            if spread > 0.01 * n * n:
+                self._slope = (self._nt / self._weight - n * t) / spread
 
-    def size(self, remaining: int, parallelism: int, least: int, most: int) -> int:
-        """The size of the next batch when ``remaining`` partitions are still to be asked for.
+    def first_and_cap(
+        self, count: int, parallelism: int, start: int, largest: int
+    ) -> tuple[int, int] | None:
+        """The first size and the cap for a scan of ``count`` partitions; None: nothing is known.
 
-        They are shared out among ``parallelism`` calls, within the sizes above and within
-        ``least`` and ``most``; a rest smaller than that size joins the batch.
+        Law: ``start <= first <= cap <= largest``. Up to the cap, calls are never mostly overhead,
+        and share the partitions out among ``parallelism`` connections.
         """
         with self._lock:
-            fitted = self._fit()
-        if fitted is None:
-            return least
-        fixed, each = fitted
-        shortest = max(least, min(most, int(fixed / each)))
-        # Where the overhead alone is longer than the target, small batches would only add to it.
-        longest = max(shortest, min(most, int((self._target - fixed) / each)))
-        size = max(shortest, min(longest, math.ceil(remaining / parallelism)))
-        rest = remaining - size
-        return remaining if 0 < rest < shortest and remaining <= most else size
+            if not self._weight:
+                return None
+            overhead, each = self._fit()
+        half_overhead = max(start, min(largest, int(overhead / each)))
+        # Where the overhead alone exceeds the target, small batches would only add to it.
+        within_target = max(half_overhead, min(largest, int((self._target - overhead) / each)))
+        cap = max(half_overhead, min(within_target, math.ceil(count / parallelism)))
+        return min(cap, start + int(overhead * _FIRST_SHARE / each)), cap
 
-    def _fit(self) -> tuple[float, float] | None:
+    def _fit(self) -> tuple[float, float]:
         """Seconds of a call, and of each partition in it."""
-        if not self._weight:
-            return None
         n, t = self._n / self._weight, self._t / self._weight
-        spread = self._nn / self._weight - n * n
-        prior = max(t * _PRIOR_SHARE / n, _LEAST)
-        each = prior
-        if spread > 0.01 * n * n:
+        each = prior = t * _PRIOR_SHARE / n
+        if self._slope is not None:
             # Noise can turn the line; a partition costs something, and not more than its call.
-            slope = (self._nt / self._weight - n * t) / spread
-            each = max(min(max(slope, prior / 10), t / n), _LEAST)
+            each = min(max(self._slope, prior / 10), t / n)
+        each = max(each, _LEAST)
         return max(t - each * n, 0.0), each

@@ -1,12 +1,11 @@
-"""Partitions fetched in batches that grow.
+"""Partitions fetched in batches that grow exponentially: 10, 20, 40, 80, 100, 100, ...
 
-A call to the metastore costs much whatever its size, so batches ought to be large; but the planner
-can begin with the files of the first partitions while the rest is fetched, so the first batch ought
-to be small. Hence a ladder: 10, 20, 40, 80, 100, 100, ... Its steps are fixed, or, by default,
-after the first batch of 10 as large as the calls made so far advise
-(`bridge.metastore.adaptive_batch_size`).
+A call to the metastore has a high fixed cost, so batches should be large. But the planner starts
+on the first partitions while the rest is fetched, so the first batch should be small. Batch sizes
+therefore double from a small start up to a cap. Earlier calls to the same metastore may raise the
+first size and move the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double.
 
-Batches are fetched by a few threads ahead of the reader and handed on in order: never more than
+A few threads fetch batches ahead of the reader, and batches arrive in order. At most
 ``parallelism`` batches are under way or waiting, so a reader that stops early has cost little.
 """
 
@@ -31,35 +30,42 @@ Fetch = Callable[[Sequence[str], Cancellation], T]
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """The ladder.
+    """The sizes of batches.
 
     Attributes:
         start: partitions in the first batch.
-        growth: each batch is that many times the one before,
-        cap: up to this size.
+        growth: how much larger each batch is than the one before.
+        cap: where growth stops.
         parallelism: calls under way at once.
-        adapt: sizes after the first follow the measured latency, up to the cap; no growth then.
-        target: seconds that an adapted call should last at most.
+        adapt: the latency of earlier calls may raise the first size, to the cap at most, and move
+            the cap.
+        largest: how far the cap may be raised.
+        target: seconds that a call should last at most, once the cap has moved.
     """
 
     start: int = 10
     growth: float = 2.0
-    cap: int = 1000
+    cap: int = 100
     parallelism: int = 4
     adapt: bool = True
     target: float = 0.1
+    largest: int = 1000
 
     def __post_init__(self) -> None:
         if self.start < 1 or self.cap < self.start or self.growth < 1 or self.parallelism < 1:
             raise InvalidConfiguration(
-                f"no ladder of batches: {self}", "1 <= start <= cap, growth >= 1, parallelism >= 1"
+                f"invalid batch sizes for the metastore: {self}",
+                "set 1 <= start <= cap, growth >= 1 and parallelism >= 1",
             )
         if self.target <= 0:
-            raise InvalidConfiguration(f"no time for a call: {self.target} s", "target > 0")
+            raise InvalidConfiguration(
+                f"invalid target for a metastore call: {self.target} s",
+                "set metastore.batch_target above 0",
+            )
 
 
 def batch_sizes(start: int = 10, growth: float = 2.0, cap: int = 100) -> Iterator[int]:
-    """The sizes, without end.
+    """An endless sequence of batch sizes.
 
     >>> from itertools import islice
     >>> list(islice(batch_sizes(), 6))
@@ -74,13 +80,13 @@ def batch_sizes(start: int = 10, growth: float = 2.0, cap: int = 100) -> Iterato
 class BatchStream(Generic[T]):
     """Answers to batches of names, in order, fetched ahead; an iterator and a context manager.
 
-    Nothing is fetched before the first answer is asked for; the first batch is then alone under
-    way, so that nothing holds it up. An error comes in its place in the order and ends the stream.
-    `close` cuts off the calls under way and returns at once; it may be called from another thread,
+    Nothing is fetched before the first answer is asked for. The first batch is then fetched alone,
+    so that nothing delays it. An error is raised in its place in the order and ends the stream.
+    `close` cancels the calls under way and returns at once; it may be called from another thread,
     and then ends an iteration that waits.
 
     Args:
-        pace: learns from the calls and advises sizes; one of its own by default.
+        adaptive: what earlier calls have taught; it also learns from this stream's calls.
     """
 
     def __init__(
@@ -88,14 +94,20 @@ class BatchStream(Generic[T]):
         fetch: Fetch[T],
         names: Sequence[str],
         settings: BatchSettings,
-        pace: AdaptiveBatchSize | None = None,
+        adaptive: AdaptiveBatchSize | None = None,
     ) -> None:
         self._fetch = fetch
         self._names = names
         self._begin = 0
-        self._settings = settings
-        self._ladder = batch_sizes(settings.start, settings.growth, settings.cap)
-        self._pace = pace if pace is not None else AdaptiveBatchSize(settings.target)
+        self._parallelism = settings.parallelism
+        self._adaptive = adaptive if settings.adapt else None
+        first, cap = settings.start, settings.cap
+        if self._adaptive is not None:
+            largest = max(cap, settings.largest)
+            learnt = self._adaptive.first_and_cap(len(names), self._parallelism, first, largest)
+            if learnt is not None:
+                first, cap = min(learnt[0], cap), learnt[1]
+        self._sizes = batch_sizes(first, settings.growth, cap)
         self._cancellation = Cancellation()
         self._threads: ThreadPoolExecutor | None = None
         self._ahead: deque[Future[T]] = deque()
@@ -110,7 +122,7 @@ class BatchStream(Generic[T]):
                 raise StopIteration
             answer = self._ahead.popleft().result()
             # The next calls start before the answer is handed on: they run while it is used.
-            self._fetch_ahead(self._settings.parallelism)
+            self._fetch_ahead(self._parallelism)
         except CancelledError:
             raise StopIteration from None
         except BaseException:
@@ -140,9 +152,7 @@ class BatchStream(Generic[T]):
         while self._begin < len(self._names) and len(self._ahead) < calls:
             batch = self._next_batch()
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(
-                    self._settings.parallelism, "skipbridge-partitions"
-                )
+                self._threads = ThreadPoolExecutor(self._parallelism, "skipbridge-partitions")
             try:
                 future = self._threads.submit(self._timed, batch)
             except RuntimeError:  # closed by another thread in between
@@ -150,23 +160,15 @@ class BatchStream(Generic[T]):
             self._ahead.append(future)
 
     def _next_batch(self) -> Sequence[str]:
-        settings = self._settings
-        size = next(self._ladder)
-        if settings.adapt and self._begin:
-            size = self._pace.size(
-                len(self._names) - self._begin,
-                settings.parallelism - len(self._ahead),
-                settings.start,
-                settings.cap,
-            )
-        batch = self._names[self._begin : self._begin + size]
+        batch = self._names[self._begin : self._begin + next(self._sizes)]
         self._begin += len(batch)
         return batch
 
     def _timed(self, batch: Sequence[str]) -> T:
         started = time.perf_counter()
         answer = self._fetch(batch, self._cancellation)
-        self._pace.took(len(batch), time.perf_counter() - started)
+        if self._adaptive is not None:
+            self._adaptive.took(len(batch), time.perf_counter() - started)
         return answer
 
 
@@ -176,7 +178,6 @@ def fetch_partitions(
     table: str,
     names: Sequence[str],
     settings: BatchSettings | None = None,
-    pace: AdaptiveBatchSize | None = None,
 ) -> BatchStream[FoundPartitions]:
     """The metastore's own records of these partitions, in batches.
 
@@ -187,4 +188,4 @@ def fetch_partitions(
     def fetch(batch: Sequence[str], cancellation: Cancellation) -> FoundPartitions:
         return client.get_partitions_by_names(database, table, batch, cancellation)
 
-    return BatchStream(fetch, names, settings if settings is not None else BatchSettings(), pace)
+    return BatchStream(fetch, names, settings if settings is not None else BatchSettings())

@@ -34,7 +34,7 @@ class HiveCatalog:
 
     Args:
         client: closed with this catalogue.
-        batch_settings: the ladder in which partitions are fetched.
+        batch_settings: the sizes of the batches in which partitions are fetched.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class HiveCatalog:
     ) -> None:
         self.client = client
         self._settings = batch_settings if batch_settings is not None else BatchSettings()
-        self._pace = AdaptiveBatchSize(self._settings.target)
+        self._adaptive = AdaptiveBatchSize(self._settings.target)
 
     def close(self) -> None:
         self.client.close()
@@ -120,7 +120,7 @@ class HiveCatalog:
                 found.missing,
             )
 
-        return BatchStream(fetch, names, self._settings, self._pace)
+        return BatchStream(fetch, names, self._settings, self._adaptive)
 
     def forget(self, name: TableName) -> None:
         """Nothing is remembered."""

@@ -1,4 +1,4 @@
-"""Partitions out of real metastores: one by one, in RFC-40's ladder, as large as latency advises.
+"""Partitions out of real metastores: one by one, in RFC-40's sizes, adapted to latency.
 
 ``SKIPBRIDGE_BENCH_PARTITIONS`` makes the large table smaller. Derby's databases are kept from run
 to run; PostgreSQL's is filled anew.
@@ -33,7 +33,7 @@ from bridge.types import TRINO, Field
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure
 
-LADDER = BatchSettings(cap=100, adapt=False)
+LADDER = BatchSettings(adapt=False)
 ADAPTIVE = BatchSettings()
 ONE_BY_ONE = BatchSettings(start=1, growth=1, cap=1, parallelism=1, adapt=False)
 _SCHEMA = "bench"
@@ -155,7 +155,7 @@ def _fetch(
     running: Running,
     names: Sequence[str],
     settings: BatchSettings,
-    pace: AdaptiveBatchSize | None = None,
+    adaptive: AdaptiveBatchSize | None = None,
 ) -> tuple[float, float]:
     """Seconds until the last batch, and until the first."""
 
@@ -165,7 +165,7 @@ def _fetch(
         return len(found.names)
 
     started = time.perf_counter()
-    with BatchStream(fetch, names, settings, pace) as stream:
+    with BatchStream(fetch, names, settings, adaptive) as stream:
         fetched = next(stream)
         first = time.perf_counter() - started
         fetched += sum(stream)
@@ -180,9 +180,9 @@ def _by_name(running: Running) -> list[Figure]:
     def add(
         count: int, how: str, settings: BatchSettings, runs: int, aim: str, first_aim: str = ""
     ) -> None:
-        pace = AdaptiveBatchSize(settings.target)
-        _fetch(running, names[:count], settings, pace)
-        taken = [_fetch(running, names[:count], settings, pace) for _ in range(runs)]
+        adaptive = AdaptiveBatchSize(settings.target)
+        _fetch(running, names[:count], settings, adaptive)
+        taken = [_fetch(running, names[:count], settings, adaptive) for _ in range(runs)]
         whole, first = (statistics.median(t[i] for t in taken) for i in (0, 1))
         work = f"{running.name}: {count:,} by name, {how}"
         found.append(Figure(work, whole * 1e3, "ms", aim))

@@ -1,4 +1,4 @@
-"""The sizes of batches, against calls of known cost."""
+"""First sizes and caps, against calls of known cost."""
 
 from __future__ import annotations
 
@@ -10,60 +10,78 @@ from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
 
 
 def learnt(fixed: float, each: float, sizes: list[int], target: float = 0.1) -> AdaptiveBatchSize:
-    pace = AdaptiveBatchSize(target)
+    adaptive = AdaptiveBatchSize(target)
     for n in sizes:
-        pace.took(n, fixed + each * n)
-    return pace
+        adaptive.took(n, fixed + each * n)
+    return adaptive
 
 
-def test_without_a_call_the_first_size_stays() -> None:
-    assert AdaptiveBatchSize(0.1).size(1000, 4, 10, 1000) == 10
+def cap(adaptive: AdaptiveBatchSize, count: int) -> int:
+    found = adaptive.first_and_cap(count, 4, 10, 1000)
+    assert found is not None
+    return found[1]
+
+
+def test_without_a_call_nothing_is_advised() -> None:
+    assert AdaptiveBatchSize(0.1).first_and_cap(1000, 4, 10, 1000) is None
 
 
 def test_one_call_gives_a_guess() -> None:
-    """200 partitions, a first call of 10 in 20 ms: the rest in two calls, not in four."""
-    pace = learnt(0.020, 0, [10])
-    first = pace.size(190, 4, 10, 1000)
-    assert 60 <= first <= 130
-    assert pace.size(190 - first, 3, 10, 1000) == 190 - first
+    """200 partitions, a first call of 10 in 20 ms: the next scan takes a few calls, not five."""
+    found = learnt(0.020, 0, [10]).first_and_cap(200, 4, 10, 1000)
+    assert found is not None
+    first, cap = found
+    assert 60 <= cap <= 130
+    assert 10 < first < cap and first + 2 * cap >= 200
 
 
 @pytest.mark.parametrize(
-    ("fixed", "each", "size"),
+    ("fixed", "each", "first", "size"),
     [
-        (0.020, 0.0001, 498),  # shared out among the calls
-        (0.020, 0.001, 80),  # no longer than the target
-        (0.040, 0.00003, 1000),  # mostly overhead: as few calls as the cap allows
-        (0.300, 0.001, 300),  # slower than the target in any size: half of it overhead
+        (0.020, 0.0001, 60, 500),  # shared out among the calls
+        (0.020, 0.001, 15, 80),  # no longer than the target
+        (0.040, 0.00003, 343, 1000),  # mostly overhead: as few calls as are allowed
+        (0.300, 0.001, 85, 300),  # slower than the target in any size: half of it overhead
     ],
 )
-def test_sizes_of_two_thousand(fixed: float, each: float, size: int) -> None:
-    pace = learnt(fixed, each, [10, 50, 100, 200, 100, 300])
-    assert pace.size(1990, 4, 10, 1000) == pytest.approx(size, rel=0.02)
+def test_sizes_of_two_thousand(fixed: float, each: float, first: int, size: int) -> None:
+    adaptive = learnt(fixed, each, [10, 50, 100, 200, 100, 300])
+    assert cap(adaptive, 2000) == pytest.approx(size, rel=0.02)
+    assert adaptive.first_and_cap(2000, 4, 10, 1000) == (
+        pytest.approx(first, rel=0.02),
+        cap(adaptive, 2000),
+    )
+
+
+def test_many_calls_of_one_size_do_not_hide_what_the_others_taught() -> None:
+    adaptive = learnt(0.020, 0.0001, [10, 20, 40, 80] + [100] * 200)
+    assert cap(adaptive, 2000) == pytest.approx(500, rel=0.02)
 
 
 def test_it_forgets_a_slow_hour() -> None:
-    pace = learnt(0.020, 0.01, [10, 20, 10, 20, 10])
-    slow = pace.size(2000, 4, 10, 1000)
+    adaptive = learnt(0.020, 0.01, [10, 20, 10, 20, 10])
+    slow = cap(adaptive, 2000)
     for n in [10, 40, 10, 100, 10, 200, 300, 10, 400, 500, 10, 500]:
-        pace.took(n, 0.020 + 0.0001 * n)
+        adaptive.took(n, 0.020 + 0.0001 * n)
     assert slow == 10
-    assert pace.size(2000, 4, 10, 1000) > 300
+    assert cap(adaptive, 2000) > 300
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 5000), st.floats(0, 100)), max_size=20),
+    st.lists(st.tuples(st.integers(1, 5000), st.floats(0, 100)), min_size=1, max_size=20),
     st.integers(1, 100_000),
     st.integers(1, 8),
     st.integers(1, 50),
     st.integers(0, 5000),
 )
 def test_always_within_its_bounds(
-    calls: list[tuple[int, float]], remaining: int, parallelism: int, least: int, more: int
+    calls: list[tuple[int, float]], count: int, parallelism: int, start: int, more: int
 ) -> None:
-    pace = AdaptiveBatchSize(0.1)
+    adaptive = AdaptiveBatchSize(0.1)
     for n, seconds in calls:
-        pace.took(n, seconds)
-    assert least <= max(pace.size(remaining, parallelism, least, least + more), least)
-    assert pace.size(remaining, parallelism, least, least + more) <= max(least + more, least)
+        adaptive.took(n, seconds)
+    found = adaptive.first_and_cap(count, parallelism, start, start + more)
+    assert found is not None
+    first, cap = found
+    assert start <= first <= cap <= start + more

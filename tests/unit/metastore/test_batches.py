@@ -6,18 +6,22 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.config import Config
 from bridge.errors import InvalidConfiguration, MetastoreFailure
-from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes
+from bridge.jobs.compose import batch_settings
+from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
+from bridge.metastore.batches import BatchSettings, BatchStream, batch_sizes, fetch_partitions
 from bridge.metastore.calls import MetastoreSettings
-from bridge.metastore.client import MetastoreClient
+from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.metastore.connection import Cancellation
 
-LADDER = BatchSettings(cap=100, adapt=False)
+LADDER = BatchSettings(adapt=False)
 NAMES = [f"p={i}" for i in range(200)]
 
 
@@ -34,6 +38,52 @@ def test_the_ladder() -> None:
     assert list(itertools.islice(batch_sizes(), 7)) == [10, 20, 40, 80, 100, 100, 100]
     assert list(itertools.islice(batch_sizes(1, 1, 1), 3)) == [1, 1, 1]
     assert list(itertools.islice(batch_sizes(10, 1.5, 30), 5)) == [10, 15, 22, 30, 30]
+
+
+class Recorder:
+    """A client that notes the batches asked for, one call at a time."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def get_partitions_by_names(
+        self, database: str, table: str, names: Sequence[str], cancellation: Cancellation
+    ) -> FoundPartitions:
+        self.asked.append(len(names))
+        return FoundPartitions(list(names), [], [])
+
+
+def test_by_default_the_first_calls_double_from_10_to_100() -> None:
+    client: Any = Recorder()
+    names = [f"p={i}" for i in range(600)]
+    defaults = batch_settings(Config({}))
+    with fetch_partitions(client, "d", "t", names, replace(defaults, parallelism=1)) as stream:
+        assert [n for found in stream for n in found.names] == names
+    assert client.asked == [10, 20, 40, 80, 100, 100, 100, 100, 50]
+
+
+def test_earlier_calls_only_raise_the_first_size_and_move_the_cap() -> None:
+    adaptive = AdaptiveBatchSize(0.1)
+
+    def sizes(settings: BatchSettings, adaptive: AdaptiveBatchSize | None) -> list[int]:
+        asked: list[int] = []
+
+        def fetch(names: Sequence[str], _: Cancellation) -> None:
+            asked.append(len(names))
+
+        list(BatchStream(fetch, NAMES * 10, settings, adaptive))
+        return asked
+
+    one_at_a_time = BatchSettings(parallelism=1)
+    cold = [10, 20, 40, 80] + [100] * 18 + [50]
+    assert sizes(one_at_a_time, adaptive) == cold
+    # That stream has taught it. From here on its calls cost 20 ms and 0.1 ms for each partition.
+    for n in [10, 20, 40, 80, 160] * 10:
+        adaptive.took(n, 0.020 + 0.0001 * n)
+    warm = sizes(one_at_a_time, adaptive)
+    assert warm[:4] == [60, 120, 240, 480]
+    assert warm[4:] == pytest.approx([800, 300], abs=10)
+    assert sizes(replace(one_at_a_time, adapt=False), adaptive) == cold
 
 
 @settings(deadline=None)
@@ -57,8 +107,10 @@ def test_every_name_once_and_in_order(
 ) -> None:
     settings = BatchSettings(start, growth, start + more, parallelism, adapt, target)
     names = [str(i) for i in range(count)]
-    with BatchStream(lambda b, _: list(b), names, settings) as stream:
-        assert [n for answer in stream for n in answer] == names
+    adaptive = AdaptiveBatchSize(target)
+    for _ in range(2):
+        with BatchStream(lambda b, _: list(b), names, settings, adaptive) as stream:
+            assert [n for answer in stream for n in answer] == names
 
 
 @pytest.mark.parametrize(
