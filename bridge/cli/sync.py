@@ -14,10 +14,10 @@ from bridge.config import Config, parse_seconds
 from bridge.errors import InvalidRequest
 from bridge.jobs.compose import metastore_of
 from bridge.jobs.create_table import table_name
-from bridge.jobs.sync_all import INDEXES, Outcome, read_jobs, sync_all
-from bridge.jobs.sync_job import SyncJob, parse_keys, run_job
-from bridge.jobs.sync_request import SyncRequest
-from bridge.jobs.sync_watch import Events, Watch
+from bridge.jobs.sync.job import SyncJob, parse_keys, run_job
+from bridge.jobs.sync.request import SyncRequest
+from bridge.jobs.sync.run_all import INDEXES, Outcome, read_jobs, sync_all
+from bridge.jobs.sync.watch import Events, Watch
 from bridge.sync.report import diff_text, index_line, summary, table_changes, warnings
 
 PROBLEMS = 3

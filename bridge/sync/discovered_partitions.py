@@ -1,7 +1,7 @@
-"""What lies on storage, as partitions: directories read by an extractor.
+"""The partitions of a directory table, discovered by listing it.
 
-A directory that cannot be read is kept in a list of its own: it is told, it is never registered,
-and no partition that is registered there is ever dropped for it.
+An extractor turns each directory into partition values. A directory that it cannot parse is
+reported; it is never registered, and a partition registered there is never dropped because of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
-from bridge.sync.listing import Directories
+from bridge.sync.listing import SCHEMA, Directories
 from bridge.table.directory import key_type
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
@@ -40,7 +40,7 @@ class DiscoveredPartition:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredPartitions:
-    """A table as its directories tell it.
+    """What `discover` found.
 
     Attributes:
         keys: partition keys; empty if it is not partitioned.
@@ -48,12 +48,53 @@ class DiscoveredPartitions:
         unparsable: directories that are no partition, each with the reason.
         collisions: values that several directories claim, with all of those; none of them is in
             ``partitions``.
+        directories: all directories with data, including those that are no partition.
     """
 
     keys: tuple[Column, ...]
     partitions: dict[Key, DiscoveredPartition] = field(default_factory=dict)
     unparsable: tuple[tuple[str, str], ...] = ()
     collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
+    directories: Directories = field(default_factory=lambda: Directories("", SCHEMA.empty_table()))
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryContext:
+    """How `discover` lists a table and reads its directories.
+
+    Attributes:
+        list_directories: lists all directories with data below a canonical URI.
+        extractor: reads a directory's partition values.
+        keys: of the table as it is registered; None for a new table, which gets the keys that most
+            directories have.
+        declared: types of keys that the user named; UNKNOWN where only the name was given.
+        recursive: files in directories below a partition's own belong to it, for engines that are
+            configured to read them.
+    """
+
+    list_directories: Callable[[str], Directories]
+    extractor: PartitionExtractor
+    keys: Sequence[Column] | None = None
+    declared: Sequence[Column] = ()
+    recursive: bool = False
+
+
+def discover(location: str, context: DiscoveryContext) -> DiscoveredPartitions:
+    """The partitions below a location, registered or not.
+
+    Args:
+        location: canonical URI of the table's root.
+
+    Errors:
+        StorageFailure, InvalidUri.
+    """
+    return read_directories(
+        context.list_directories(location),
+        context.extractor,
+        context.keys,
+        context.declared,
+        recursive=context.recursive,
+    )
 
 
 def read_directories(
@@ -64,15 +105,7 @@ def read_directories(
     *,
     recursive: bool = False,
 ) -> DiscoveredPartitions:
-    """Reads every directory as a partition.
-
-    Args:
-        keys: of the table as it is registered; None for a table that is to be made, whose keys
-            are those that most directories have.
-        declared: types of keys that the user named; UNKNOWN where only the name was given.
-        recursive: files in directories below a partition's own belong to it, as engines read them
-            when they are told to.
-    """
+    """Reads every directory as a partition; for the arguments see `DiscoveryContext`."""
     unparsable: list[tuple[str, str]] = []
     read: list[tuple[int, str, Values]] = []
     paths = directories.paths
@@ -106,14 +139,16 @@ def read_directories(
             sum(files[row] for row, _ in claimants),
             sum(sizes[row] for row, _ in claimants),
         )
-    return DiscoveredPartitions(typed, partitions, tuple(sorted(unparsable)), tuple(collisions))
+    return DiscoveredPartitions(
+        typed, partitions, tuple(sorted(unparsable)), tuple(collisions), directories
+    )
 
 
 def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tuple[str, Values]:
     """The partition's own directory, and its values.
 
     Errors:
-        UnparsableDirectory: also for whatever a stranger's extractor raises.
+        UnparsableDirectory: also if a third-party extractor raises any other error.
     """
     try:
         return directory, extractor(directory)
@@ -126,7 +161,7 @@ def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tup
 
 
 def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
-    """The keys of most directories; of those equally frequent, the ones met first."""
+    """The keys of most directories; in a tie, those seen first."""
     counted = Counter(tuple(values) for _, _, values in read)
     return counted.most_common(1)[0][0] if counted else ()
 
@@ -162,7 +197,7 @@ def _claims(
 
 
 class _Holds:
-    """Whether a key's type holds a value: engines fail at one that it does not, or read NULL."""
+    """Whether a key's type can hold a value. Engines fail on others, or read NULL."""
 
     def __init__(self, key: Column) -> None:
         self._type = key.type

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.clients.hive import HiveSession
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_table import TableSync
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import TableSync
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore

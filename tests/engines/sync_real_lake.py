@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bridge.jobs.sync_request import SyncRequest
-from bridge.jobs.sync_table import TableSync
+from bridge.jobs.sync.request import SyncRequest
+from bridge.jobs.sync.table import TableSync
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.local import LocalStorage

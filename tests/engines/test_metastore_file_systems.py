@@ -9,8 +9,8 @@ import pytest
 from bridge.config import Config, Setting
 from bridge.errors import InvalidRequest, MetastoreFailure
 from bridge.jobs.create_table import create_table, thrift_table
-from bridge.jobs.sync_job import SyncJob, run_job
-from bridge.jobs.sync_request import SyncRequest
+from bridge.jobs.sync.job import SyncJob, run_job
+from bridge.jobs.sync.request import SyncRequest
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import (

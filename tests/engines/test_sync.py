@@ -22,8 +22,9 @@ from click.testing import CliRunner, Result
 
 from bridge.cli.main import cli
 from bridge.errors import MetastoreUnavailable
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_table import TableSync
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import TableSync
+from bridge.jobs.sync.write_batches import BatchLimits
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.client import MetastoreClient
@@ -31,7 +32,6 @@ from bridge.metastore.hooks import unhook
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import free_port
 from bridge.storage.local import LocalStorage
-from bridge.sync.batches import BatchLimits
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import RealLake, RealMetastore, command, write

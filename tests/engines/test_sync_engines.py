@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import trino
 
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_table import TableSync
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import TableSync
 from bridge.servers.hiveserver2 import ARTIFACTS
 from bridge.servers.java import find_jdk
 from bridge.servers.maven import class_path

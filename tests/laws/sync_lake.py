@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import MetastoreFailure, SchemaNotFound, TableExists, TableNotFound
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_table import TableSync
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import TableSync
+from bridge.jobs.sync.write_batches import BatchLimits
 from bridge.metastore._gen import ttypes
 from bridge.metastore.client import FoundPartitions
 from bridge.storage.local import LocalStorage
 from bridge.storage.uri import canonical
-from bridge.sync.batches import BatchLimits
 from bridge.sync.report import SyncReport
 from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER, partition_name

@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from bridge.errors import MetastoreFailure, TableExists
-from bridge.jobs.sync_compare import Comparison, Plan
-from bridge.jobs.sync_metastore import (
+from bridge.jobs.sync.comparison import Comparison, Plan
+from bridge.jobs.sync.metastore import (
     NewPartition,
     RegisteredTable,
     Writer,
@@ -23,8 +23,8 @@ from bridge.jobs.sync_metastore import (
     new_table,
     read_table,
 )
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_storage import Lister, SyncStorage
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.storage import Lister, SyncStorage
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidConfiguration
-from bridge.sync.batches import BatchLimits, batches
+from bridge.jobs.sync.write_batches import BatchLimits, batches
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 60), st.integers(1, 8))

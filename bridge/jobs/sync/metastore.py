@@ -18,11 +18,11 @@ from typing import TypeVar
 
 from bridge.errors import MetastoreFailure, UnsupportedTable
 from bridge.jobs.create_table import thrift_columns, thrift_table
+from bridge.jobs.sync.write_batches import BatchLimits, batches
 from bridge.metastore import records
 from bridge.metastore.classify import refuse_unsupported, storage_format
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
-from bridge.sync.batches import BatchLimits, batches
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
 from bridge.sync.discovered_partitions import Key
 from bridge.sync.spark_schema import follow

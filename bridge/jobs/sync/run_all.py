@@ -29,9 +29,9 @@ from typing import Any
 from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.jobs.create_table import table_name
-from bridge.jobs.sync_job import Say, SyncJob, parse_keys, run_job
-from bridge.jobs.sync_request import SyncRequest
-from bridge.jobs.sync_table import Progress
+from bridge.jobs.sync.job import Say, SyncJob, parse_keys, run_job
+from bridge.jobs.sync.request import SyncRequest
+from bridge.jobs.sync.table import Progress
 from bridge.sync.report import SyncReport
 
 INDEXES = ("local", "spark")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.config import Config
-from bridge.sync.batches import BatchLimits
+from bridge.jobs.sync.write_batches import BatchLimits
 from bridge.table.model import Column, TableName
 
 

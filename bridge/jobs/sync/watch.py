@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bridge.errors import BridgeError, MetastoreFailure
-from bridge.jobs.sync_job import Say, SyncJob
+from bridge.jobs.sync.job import Say, SyncJob
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 

@@ -14,9 +14,9 @@ from bridge.errors import InvalidRequest, UnsupportedType
 from bridge.jobs.compose import metastore_of, storage_of, storage_options
 from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.spark_log_filter import filter_spark_log
-from bridge.jobs.sync_metastore import read_table
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_table import Progress, TableSync
+from bridge.jobs.sync.metastore import read_table
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import Progress, TableSync
 from bridge.metastore.client import MetastoreClient
 from bridge.sync.listing import Directories
 from bridge.sync.report import SyncReport

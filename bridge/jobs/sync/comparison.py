@@ -10,12 +10,13 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest, SchemaNotFound, TableExists, TableNotFound
-from bridge.jobs.sync_metastore import (
+from bridge.jobs.sync.metastore import (
     RegisteredTable,
     amended_table,
     key_of,
@@ -23,12 +24,12 @@ from bridge.jobs.sync_metastore import (
     read_table,
     registered_partition,
 )
-from bridge.jobs.sync_request import SyncRequest, SyncSettings
-from bridge.jobs.sync_storage import Place, SyncStorage, place_of
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.sync.diff import Changes, Occupied, PartitionDiff, Target
-from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
+from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
 from bridge.sync.extractors import find_extractor
 from bridge.sync.listing import Directories
 from bridge.sync.report import SyncReport
@@ -68,7 +69,6 @@ class Plan:
     names: list[str]
     place: Place
     extractor: str
-    directories: Directories
     stored: DiscoveredPartitions
     state: SyncState | None
     quick: bool
@@ -82,6 +82,10 @@ class Plan:
     @property
     def keys(self) -> tuple[str, ...]:
         return tuple(k.name for k in self.stored.keys)
+
+    @property
+    def directories(self) -> Directories:
+        return self.stored.directories
 
 
 class Comparison:
@@ -108,7 +112,7 @@ class Comparison:
         self._files_columns: tuple[Column, ...] = ()
 
     def compare(self) -> Plan:
-        """Errors: those of `bridge.jobs.sync_table.TableSync.run`."""
+        """Errors: those of `bridge.jobs.sync.table.TableSync.run`."""
         plan = self._read()
         report = self._report
         report.location = plan.place.root
@@ -164,19 +168,19 @@ class Comparison:
         spark = request.spark
         if spark is None:
             spark = len(names) >= self._settings.spark_from > 0
-        directories = self._storage.look(place.root, spark=spark)
-        self._report.listed_by = self._storage.listed_by
-        stored = read_directories(
-            directories,
+        context = DiscoveryContext(
+            partial(self._storage.look, spark=spark),
             reader,
             table.keys if table is not None else None,
             request.keys,
-            recursive=self._settings.recursive,
+            self._settings.recursive,
         )
+        stored = discover(place.root, context)
+        self._report.listed_by = self._storage.listed_by
         if not stored.partitions and (table is None or not stored.collisions):
             self._refuse_nothing(place, stored, names, table)
         state = parse_state(properties.get(STATE_PROPERTY))
-        plan = Plan(table, names, place, extractor, directories, stored, state, False, listed_at)
+        plan = Plan(table, names, place, extractor, stored, state, False, listed_at)
         plan.quick = self._trusted(plan)
         return plan
 
