@@ -15,7 +15,7 @@ _DECAY = 0.8
 # Before calls of two sizes were seen, a tenth of a call is taken to depend on its size.
 _PRIOR_SHARE = 0.1
 # The first call of a scan may take this much longer than its overhead: the planner waits for it.
-_FIRST_SHARE = 0.25
+_FIRST_SHARE = 0.1
 _LEAST = 1e-9
 
 
@@ -47,22 +47,26 @@ class AdaptiveBatchSize:
                 self._slope = (self._nt / self._weight - n * t) / spread
 
     def first_and_cap(
-        self, count: int, parallelism: int, start: int, largest: int
-    ) -> tuple[int, int] | None:
-        """The first size and the cap for a scan of ``count`` partitions; None: nothing is known.
+        self, count: int, parallelism: int, start: int, cap: int, largest: int
+    ) -> tuple[int, int]:
+        """The first size and the cap for a scan of ``count`` partitions.
 
-        Law: ``start <= first <= cap <= largest``. Up to the cap, calls are never mostly overhead,
-        and share the partitions out among ``parallelism`` connections.
+        Law: ``start <= first <= cap <= the new cap <= largest``. The new cap is large enough that
+        calls are not mostly overhead, and no larger than an equal share of the partitions for each
+        of ``parallelism`` connections, or than the target allows.
+
+        Args:
+            start, cap: without a measurement; never less is advised, so that noise does no harm.
         """
         with self._lock:
             if not self._weight:
-                return None
+                return start, cap
             overhead, each = self._fit()
-        half_overhead = max(start, min(largest, int(overhead / each)))
+        half_overhead = max(cap, min(largest, int(overhead / each)))
         # Where the overhead alone exceeds the target, small batches would only add to it.
         within_target = max(half_overhead, min(largest, int((self._target - overhead) / each)))
-        cap = max(half_overhead, min(within_target, math.ceil(count / parallelism)))
-        return min(cap, start + int(overhead * _FIRST_SHARE / each)), cap
+        first = min(cap, start + int(overhead * _FIRST_SHARE / each))
+        return first, max(half_overhead, min(within_target, math.ceil(count / parallelism)))
 
     def _fit(self) -> tuple[float, float]:
         """Seconds of a call, and of each partition in it."""

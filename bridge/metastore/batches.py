@@ -3,7 +3,7 @@
 A call to the metastore has a high fixed cost, so batches should be large. But the planner starts
 on the first partitions while the rest is fetched, so the first batch should be small. Batch sizes
 therefore double from a small start up to a cap. Earlier calls to the same metastore may raise the
-first size and move the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double.
+first size and the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double.
 
 A few threads fetch batches ahead of the reader, and batches arrive in order. At most
 ``parallelism`` batches are under way or waiting, so a reader that stops early has cost little.
@@ -37,10 +37,10 @@ class BatchSettings:
         growth: how much larger each batch is than the one before.
         cap: where growth stops.
         parallelism: calls under way at once.
-        adapt: the latency of earlier calls may raise the first size, to the cap at most, and move
-            the cap.
+        adapt: the latency of earlier calls may raise the first size, to the cap at most, and
+            raise the cap.
         largest: how far the cap may be raised.
-        target: seconds that a call should last at most, once the cap has moved.
+        target: seconds that a call should last at most, once the cap is raised.
     """
 
     start: int = 10
@@ -103,10 +103,9 @@ class BatchStream(Generic[T]):
         self._adaptive = adaptive if settings.adapt else None
         first, cap = settings.start, settings.cap
         if self._adaptive is not None:
-            largest = max(cap, settings.largest)
-            learnt = self._adaptive.first_and_cap(len(names), self._parallelism, first, largest)
-            if learnt is not None:
-                first, cap = min(learnt[0], cap), learnt[1]
+            first, cap = self._adaptive.first_and_cap(
+                len(names), self._parallelism, first, cap, max(cap, settings.largest)
+            )
         self._sizes = batch_sizes(first, settings.growth, cap)
         self._cancellation = Cancellation()
         self._threads: ThreadPoolExecutor | None = None

@@ -17,40 +17,34 @@ def learnt(fixed: float, each: float, sizes: list[int], target: float = 0.1) -> 
 
 
 def cap(adaptive: AdaptiveBatchSize, count: int) -> int:
-    found = adaptive.first_and_cap(count, 4, 10, 1000)
-    assert found is not None
-    return found[1]
+    return adaptive.first_and_cap(count, 4, 10, 10, 1000)[1]
 
 
-def test_without_a_call_nothing_is_advised() -> None:
-    assert AdaptiveBatchSize(0.1).first_and_cap(1000, 4, 10, 1000) is None
+def test_without_a_call_the_sizes_stay() -> None:
+    assert AdaptiveBatchSize(0.1).first_and_cap(1000, 4, 10, 100, 1000) == (10, 100)
 
 
 def test_one_call_gives_a_guess() -> None:
     """200 partitions, a first call of 10 in 20 ms: the next scan takes a few calls, not five."""
-    found = learnt(0.020, 0, [10]).first_and_cap(200, 4, 10, 1000)
-    assert found is not None
-    first, cap = found
+    first, cap = learnt(0.020, 0, [10]).first_and_cap(200, 4, 10, 20, 1000)
     assert 60 <= cap <= 130
-    assert 10 < first < cap and first + 2 * cap >= 200
+    assert first + 2 * first + 2 * cap >= 200
 
 
 @pytest.mark.parametrize(
     ("fixed", "each", "first", "size"),
     [
-        (0.020, 0.0001, 60, 500),  # shared out among the calls
-        (0.020, 0.001, 15, 80),  # no longer than the target
-        (0.040, 0.00003, 343, 1000),  # mostly overhead: as few calls as are allowed
-        (0.300, 0.001, 85, 300),  # slower than the target in any size: half of it overhead
+        (0.020, 0.0001, 30, 500),  # shared out among the calls
+        (0.020, 0.001, 12, 80),  # no longer than the target
+        (0.040, 0.00003, 100, 1000),  # mostly overhead: as few calls as are allowed
+        (0.300, 0.001, 40, 300),  # slower than the target in any size: half of it overhead
     ],
 )
 def test_sizes_of_two_thousand(fixed: float, each: float, first: int, size: int) -> None:
     adaptive = learnt(fixed, each, [10, 50, 100, 200, 100, 300])
     assert cap(adaptive, 2000) == pytest.approx(size, rel=0.02)
-    assert adaptive.first_and_cap(2000, 4, 10, 1000) == (
-        pytest.approx(first, rel=0.02),
-        cap(adaptive, 2000),
-    )
+    found = adaptive.first_and_cap(2000, 4, 10, 100, 1000)
+    assert found == pytest.approx((first, max(size, 100)), rel=0.02, abs=1)
 
 
 def test_many_calls_of_one_size_do_not_hide_what_the_others_taught() -> None:
@@ -73,15 +67,15 @@ def test_it_forgets_a_slow_hour() -> None:
     st.integers(1, 100_000),
     st.integers(1, 8),
     st.integers(1, 50),
+    st.integers(0, 500),
     st.integers(0, 5000),
 )
 def test_always_within_its_bounds(
-    calls: list[tuple[int, float]], count: int, parallelism: int, start: int, more: int
+    calls: list[tuple[int, float]], count: int, parallelism: int, start: int, more: int, most: int
 ) -> None:
     adaptive = AdaptiveBatchSize(0.1)
     for n, seconds in calls:
         adaptive.took(n, seconds)
-    found = adaptive.first_and_cap(count, parallelism, start, start + more)
-    assert found is not None
-    first, cap = found
-    assert start <= first <= cap <= start + more
+    cap, largest = start + more, start + more + most
+    first, raised = adaptive.first_and_cap(count, parallelism, start, cap, largest)
+    assert start <= first <= cap <= raised <= largest

@@ -62,7 +62,7 @@ def test_by_default_the_first_calls_double_from_10_to_100() -> None:
     assert client.asked == [10, 20, 40, 80, 100, 100, 100, 100, 50]
 
 
-def test_earlier_calls_only_raise_the_first_size_and_move_the_cap() -> None:
+def test_earlier_calls_only_raise_the_first_size_and_the_cap() -> None:
     adaptive = AdaptiveBatchSize(0.1)
 
     def sizes(settings: BatchSettings, adaptive: AdaptiveBatchSize | None) -> list[int]:
@@ -81,8 +81,8 @@ def test_earlier_calls_only_raise_the_first_size_and_move_the_cap() -> None:
     for n in [10, 20, 40, 80, 160] * 10:
         adaptive.took(n, 0.020 + 0.0001 * n)
     warm = sizes(one_at_a_time, adaptive)
-    assert warm[:4] == [60, 120, 240, 480]
-    assert warm[4:] == pytest.approx([800, 300], abs=10)
+    assert warm[:5] == [30, 60, 120, 240, 480]
+    assert warm[5:] == pytest.approx([800, 270], abs=10)
     assert sizes(replace(one_at_a_time, adapt=False), adaptive) == cold
 
 
