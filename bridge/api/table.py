@@ -151,8 +151,8 @@ class Table:
                 "session.table('schema.table').sync(location=...)",
             )
         from bridge.jobs.create_table import table_name
-        from bridge.jobs.sync_job import SyncJob, parse_keys, run_job
-        from bridge.jobs.sync_request import SyncRequest
+        from bridge.jobs.sync.job import SyncJob, parse_keys, run_job
+        from bridge.jobs.sync.request import SyncRequest
 
         request = SyncRequest(
             name=table_name(self._text),

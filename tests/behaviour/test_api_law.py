@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
-from strategies import Case, cases
-from test_planner_law import KEYS, LAW, World
 
 from bridge.api.row_filter import canonical
 from bridge.api.scan_request import Asked
@@ -25,6 +23,8 @@ from bridge.errors import InvalidPredicate
 from bridge.expression.evaluate import Oracle, Rounding, Truth
 from bridge.expression.nodes import And, Expression, Literal, Not, Op, Or, Unknown
 from bridge.types import HIVE, Kind, Type, Value
+from tests.support.planner_world import KEYS, LAW, World
+from tests.support.strategies import Case, cases
 
 SURE = {text: KEYS[text] for text in ("1", "02", "-5", None)}
 PREDICATES = 8

@@ -19,8 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lake import Lake, drained
-from test_index_build import Dying, Killed
 
 from bridge.errors import IndexCorrupt
 from bridge.expression.text import parse_where
@@ -35,6 +33,8 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.table.model import Column, TableName
 from bridge.types import BIGINT, STRING
+from tests.support.index_builds import Dying, Killed
+from tests.support.lake import Lake, drained
 
 NAME = TableName("db", "t")
 HISTORIES = 800 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 40
@@ -130,7 +130,7 @@ class History:
 
     @property
     def index(self) -> Path:
-        return self.lake.root / "index"
+        return self.lake.path(".skipbridge")
 
     def held(self) -> set[str]:
         return {str(p.relative_to(self.index)) for p in self.index.rglob("*") if p.is_file()}

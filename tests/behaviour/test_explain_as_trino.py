@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from lake import NAME, Lake, drained
 
 from bridge.expression.text import parse_where
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
 from bridge.types import DATE, STRING, TIMESTAMP
+from tests.support.lake import NAME, Lake, drained
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def lake(tmp_path: Path) -> Lake:
             "d": pa.array([moment.date()], pa.date32()),
             "s": pa.array([f"{year}-07-01"], pa.string()),
         }
-        made.write((), f"{year}.parquet", pa.table(rows))
+        made.write(f"{year}.parquet", pa.table(rows))
     made.build()
     return made
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from lake import NAME, Lake, age, drained
 
 from bridge.cli.main import cli
 from bridge.config import Config, Setting
@@ -28,6 +27,7 @@ from bridge.storage.routed import open_storage
 from bridge.table.directory import DirectoryCatalog
 from bridge.table.model import Column
 from bridge.types import BIGINT
+from tests.support.lake import NAME, Lake, age, drained
 
 FILES, ROWS = 40, 50
 
@@ -178,7 +178,7 @@ def test_the_log_is_private_bounded_and_without_values(directory: Path, tmp_path
 
 def test_a_log_that_cannot_be_written_fails_no_query(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("x", BIGINT),))
-    lake.write((), "a", pa.table({"x": [1]}))
+    lake.write("a", pa.table({"x": [1]}))
     planner = lake.planner()
     (tmp_path / "file").write_text("")
     planner.predicate_log = PredicateLog(tmp_path / "file" / "log", 1000)
@@ -209,7 +209,7 @@ def test_what_was_read_again_counts_once(tmp_path: Path) -> None:
     """A file that could not be trusted stays in the first build's shard, the others move."""
     lake = Lake(tmp_path, (Column("x", BIGINT),))
     for n in range(4):
-        path = lake.write((), f"f{n}", pa.table({"x": [n]}))
+        path = lake.write(f"f{n}", pa.table({"x": [n]}))
     age(path, -3600)
     lake.build()
     lake.build(settings=lambda held: held.adding([kind("bloom").define("x")]))

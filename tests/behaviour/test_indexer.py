@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from lake import NAME, Lake, age, kept
 
 from bridge.cli.main import cli
 from bridge.errors import StorageFailure
@@ -33,13 +32,14 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
 from bridge.types import BIGINT
+from tests.support.lake import NAME, Lake, age, kept
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def fill(lake: Lake, count: int, start: int = 0) -> None:
     for n in range(start, start + count):
-        lake.write((), f"f{n:04d}", pa.table({"x": [n * 10, n * 10 + 9]}))
+        lake.write(f"f{n:04d}", pa.table({"x": [n * 10, n * 10 + 9]}))
 
 
 def asked(lake: Lake, value: int, planner: Planner | None = None, **options: Any) -> list[str]:
@@ -110,7 +110,7 @@ def test_changes_while_a_build_goes_in_steps(lake: Lake) -> None:
     lake.build()
     fill(lake, 20, start=30)
     for n in range(3):
-        lake.write((), f"f{n:04d}", pa.table({"x": [1000 + n]}))
+        lake.write(f"f{n:04d}", pa.table({"x": [1000 + n]}))
     (lake.root / "t" / "f0029").unlink()
 
     def meanwhile(done: int, total: int) -> None:
@@ -214,7 +214,7 @@ def test_two_indexers_and_a_writer_at_once(tmp_path: Path) -> None:
                 del values[n]
             else:
                 values[n] = 10_000 + step * 10
-                lake.write((), f"f{n:04d}", pa.table({"x": [values[n], values[n] + 9]}))
+                lake.write(f"f{n:04d}", pa.table({"x": [values[n], values[n] + 9]}))
             for sought in rng.sample(sorted(values), 3):
                 assert f"f{sought:04d}" in asked(lake, values[sought], planner)
             time.sleep(0.02)

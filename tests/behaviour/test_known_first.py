@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lake import NAME, Lake, age
 
 from bridge.expression.text import parse_where
 from bridge.planner.directory_lister import DirectoryLister
@@ -22,6 +21,7 @@ from bridge.storage.port import FileListing
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
 from bridge.types import INTEGER
+from tests.support.lake import NAME, Lake, age
 
 FILES = 30
 
@@ -57,7 +57,7 @@ def lake_at(root: Path) -> Lake:
 
 def write(lake: Lake, n: int, x: int | None = None) -> Path:
     rows = [n if x is None else x] * (1 if x is None else 2)  # of another size
-    return lake.write((), f"f{n:03d}.parquet", pa.table({"x": pa.array(rows, pa.int32())}))
+    return lake.write(f"f{n:03d}.parquet", pa.table({"x": pa.array(rows, pa.int32())}))
 
 
 def opened(lake: Lake, storage: Storage, where: str, **options: Any) -> ScanPlan:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import NAME, Lake, age, drained, kept
 
 from bridge.errors import StorageFailure
 from bridge.expression.nodes import AlwaysTrue
@@ -21,6 +20,7 @@ from bridge.storage.port import FileListing
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
 from bridge.types import INTEGER
+from tests.support.lake import NAME, Lake, age, drained, kept
 
 FILES = 45
 
@@ -67,7 +67,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def write(lake: Lake, n: int, x: int | None = None) -> Path:
     values = pa.array([n if x is None else x], pa.int32())
-    return lake.write((), f"f{n:03d}.parquet", pa.table({"x": values}))
+    return lake.write(f"f{n:03d}.parquet", pa.table({"x": values}))
 
 
 def planner_over(lake: Lake, storage: Storage) -> Planner:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from lake import NAME, Lake, age, drained, everything, kept
 
 from bridge.errors import ColumnNotFound, PartitionAbsent
 from bridge.expression.nodes import Expression
@@ -18,6 +17,7 @@ from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, TableName
 from bridge.types import INTEGER, STRING
+from tests.support.lake import NAME, Lake, age, drained, everything, kept
 
 
 def where(text: str) -> Expression:
@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Lake:
     made.partition_values = [("1", "a"), (None, "a"), ("abc", "b")]
     for values in made.partition_values:
         for x in (10, 20):
-            made.write(values, f"x{x}.parquet", pa.table({"x": pa.array([x], pa.int32())}))
+            made.write(f"x{x}.parquet", pa.table({"x": pa.array([x], pa.int32())}), values)
     made.build()
     return made
 
@@ -114,7 +114,7 @@ def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
     path = lake.directory(("1", "a")) / "x20.parquet"
     before = path.stat()
     assert f"file://{path}" not in kept(planner, where("x = 10"))
-    lake.write(("1", "a"), "x20.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.write("x20.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
     age(path, -3.0)
     after = path.stat()
     assert after.st_size == before.st_size and after.st_mtime_ns != before.st_mtime_ns
@@ -131,7 +131,7 @@ def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
 
 def test_a_file_written_within_the_clocks_grain_is_not_trusted(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("x", INTEGER),))
-    path = lake.write((), "a.parquet", pa.table({"x": pa.array([1], pa.int32())}))
+    path = lake.write("a.parquet", pa.table({"x": pa.array([1], pa.int32())}))
     os.utime(path, (path.stat().st_atime + 3600, path.stat().st_mtime + 3600))  # from the future
     assert lake.build().untrusted == 1
     for mode in ("live", "snapshot"):
@@ -147,7 +147,7 @@ def test_a_vanished_file_is_not_planned_live(lake: Lake) -> None:
 def test_scans_of_one_query_see_one_file_set(lake: Lake) -> None:
     planner = lake.planner()
     first = kept(planner, where("true"), query_id="q1")
-    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.write("new.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
     lake.build()
     assert kept(planner, where("true"), query_id="q1") == first
     assert planner.plan(ScanRequest(NAME, query_id="q1")).view.generation == 1
@@ -160,7 +160,7 @@ def test_a_query_pins_partitions_that_only_its_second_scan_reads(lake: Lake) -> 
     planner = lake.planner()
     assert len(kept(planner, where("q = 'b'"), query_id="q1")) == 2
     assert len(kept(planner, where("true"), query_id="q1")) == 6
-    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.write("new.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
     assert len(kept(planner, where("true"), query_id="q1")) == 6
 
 
@@ -173,7 +173,7 @@ def test_without_pruning_every_file_comes(lake: Lake) -> None:
 
 def test_a_broken_index_is_named_and_never_trusted(lake: Lake) -> None:
     planner = lake.planner()
-    for shard in (lake.root / "index" / "shards").glob("*-columns*"):
+    for shard in lake.path(".skipbridge/shards").glob("*-columns*"):
         raw = bytearray(shard.read_bytes())
         raw[len(raw) // 2] ^= 255
         shard.write_bytes(bytes(raw))
@@ -189,9 +189,9 @@ def test_a_broken_index_is_named_and_never_trusted(lake: Lake) -> None:
 def test_an_index_built_anew_under_the_same_number_is_noticed(lake: Lake) -> None:
     planner = lake.planner()
     assert len(kept(planner, where("x = 10"), freshness="snapshot")) == 3
-    for file in sorted((lake.root / "index").rglob("*.*"), reverse=True):
+    for file in sorted(lake.path(".skipbridge").rglob("*.*"), reverse=True):
         file.unlink()
-    lake.write(("1", "a"), "new.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.write("new.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
     assert lake.build().generation == 1
     assert len(kept(planner, where("x = 10"), freshness="snapshot")) == 4
 
@@ -250,7 +250,7 @@ def test_28_a_partition_at_another_location_than_when_it_was_indexed(lake: Lake,
     """Dropped and added again elsewhere: nothing of the old place is read, all of the new."""
     name = lake.name_of(("1", "a"))
     lake.locations = {name: lake.root / "elsewhere"}
-    lake.write(("1", "a"), "y.parquet", pa.table({"x": pa.array([10], pa.int32())}))
+    lake.write("y.parquet", pa.table({"x": pa.array([10], pa.int32())}), ("1", "a"))
     found = kept(lake.planner(), where("x = 10"), freshness=mode)
     assert [uri for uri in found if "/t/p=1/" in uri] == []
     assert len(found) == 3 and f"file://{lake.root}/elsewhere/y.parquet" in found

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import NAME, Lake, owned
 
 from bridge.expression.nodes import AlwaysTrue, BoundReference
 from bridge.expression.text import parse_where
@@ -27,6 +26,7 @@ from bridge.planner.system_tables import inventory
 from bridge.planner.table_statistics import estimate, row_estimate
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
+from tests.support.lake import NAME, Lake, owned
 
 MODES = ("live", "cached(60s)", "snapshot")
 KEY = Column("p", STRING)
@@ -39,7 +39,7 @@ def lake(tmp_path: Path) -> Lake:
     made.partition_values = [("a",), ("b",), ("c",)]
     made.locations = {"p=b": tmp_path / "t" / "p=a"}
     for values, name, rows in ((("a",), "f", [1, 2]), (("a",), "g", [10]), (("c",), "h", [20])):
-        made.write(values, name, pa.table({"x": pa.array(rows, pa.int64())}))
+        made.write(name, pa.table({"x": pa.array(rows, pa.int64())}), values)
     assert made.build().files == 3
     return made
 
@@ -169,7 +169,7 @@ def test_28_an_index_of_the_release_before_is_brought_up_by_a_refresh(lake: Lake
 
 def nested(lake: Lake) -> None:
     lake.locations["p=c"] = lake.directory(("a",)) / "deep"
-    lake.write(("c",), "i", pa.table({"x": pa.array([30], pa.int64())}))
+    lake.write("i", pa.table({"x": pa.array([30], pa.int64())}), ("c",))
 
 
 def another(lake: Lake) -> None:

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from lake import owned
-from strategies import Case, cases
-from test_early_stop import place
-from test_planner_law import KEYS, World, unknown
 
 from bridge.expression.evaluate import Oracle, Rounding, Row
 from bridge.expression.nodes import AlwaysTrue, Expression
@@ -19,6 +15,10 @@ from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.survey import answer
 from bridge.table.model import TableName
+from tests.support.lake import owned
+from tests.support.oracles import place
+from tests.support.planner_world import KEYS, World, unknown
+from tests.support.strategies import Case, cases
 
 NAME = TableName("db", "t")
 QUESTIONS = 6
@@ -129,7 +129,7 @@ def test_the_laws_hold_while_files_change(
     for changed in (False, True):
         if changed:
             world.remove(rng.choice([uri for _, uri in world.rows]))
-            world.write(rng.choice(lake.partition_values), "new.parquet", world.data.files[0])
+            world.write("new.parquet", world.data.files[0], rng.choice(lake.partition_values))
         for _ in range(QUESTIONS):
             node = AlwaysTrue() if rng.random() < 0.4 else world.predicate()
             check_limit(world, planner, node)

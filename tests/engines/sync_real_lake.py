@@ -16,9 +16,7 @@ from bridge.sync.report import SyncReport
 from bridge.table.model import TableName
 from bridge.table.partition import NULL_MARKER
 from tests.engines.conftest import RunningMetastore
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "laws"))
-from sync_lake import MUTATIONS, SCHEMAS, Lake, Meddle
+from tests.support.sync_lake import MUTATIONS, SCHEMAS, Lake, Meddle
 
 
 class RealMetastore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +18,12 @@ from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
 from bridge.types import BIGINT, DATE, DOUBLE, HIVE, STRING, TIMESTAMP, TRINO, Type, decimal
-from tests.rules.damage import damaged_orc, orc_files
+from tests.support.damage import damaged_orc, orc_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-from index_lake import Lake
+from tests.support.lake import Lake, age
 
 pytestmark = pytest.mark.engine
 
@@ -40,7 +38,7 @@ def session() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
+    return Lake(tmp_path, recursive=True)
 
 
 @pytest.mark.parametrize("nan", ["footer", "scan"])
@@ -49,7 +47,7 @@ def test_spark_finds_what_threads_find(session: SparkSession, lake: Lake, nan: N
         data = {"x": [i, i + 1], "y": [float(i), float("nan")], "s": ["a", None]}
         lake.write(f"p={i % 3}/f{i}", data)
     lake.path("p=0/broken").write_bytes(b"not Parquet")
-    lake.age(lake.path("p=0/broken"))
+    age(lake.path("p=0/broken"))
     spark = lake.build(collector=SparkCollector(session), nan=nan)
     assert (spark.files, spark.read, len(spark.failed)) == (41, 41, 1)
     found = [lake.column(n, t) for n, t in (("x", BIGINT), ("y", DOUBLE), ("s", STRING))]
@@ -166,4 +164,4 @@ def test_no_file_is_read_twice(session: SparkSession, lake: Lake) -> None:
     assert lake.column("x", BIGINT).lower.tolist() == list(range(30))
     manifest = lake.store().latest()
     assert manifest is not None
-    assert IndexSnapshot.open(manifest, lake.store(), lake.directory / "c").num_files == 30
+    assert IndexSnapshot.open(manifest, lake.store(), lake.root / "c").num_files == 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +19,7 @@ from bridge.types import BIGINT, DATE, INTEGER, STRING, TRINO, Type, Value, deci
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-from index_lake import Lake
+from tests.support.lake import Lake, age
 
 pytestmark = pytest.mark.engine
 SQL = """
@@ -42,7 +40,7 @@ def session() -> Iterator[SparkSession]:
 
 
 def never(lake: Lake, name: str, type: Type, *values: Value, op: Op = Op.EQ) -> list[bool]:
-    serving = lake.serving()
+    serving = lake.snapshot()
     (column, *_) = name.partition(":")
     found = [k for k in serving.kinds if k.definition.on == column]
     predicate = BoundPredicate(op, BoundReference((column,), type), values)
@@ -55,7 +53,7 @@ def never(lake: Lake, name: str, type: Type, *values: Value, op: Op = Op.EQ) -> 
 
 
 def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, recursive=True)
     session.conf.set("parquet.bloom.filter.enabled#h", "false")
     for i in range(6):
         writer = session.sql(SQL.format(i * 50, i * 50 + 50)).write.mode("append")
@@ -64,15 +62,15 @@ def test_spark_gathers_what_threads_gather(session: SparkSession, tmp_path: Path
             writer = writer.option("parquet.bloom.filter.expected.ndv#name", "50")
         writer.parquet(lake.location)
     for path in lake.path("").glob("*.parquet"):
-        lake.age(path)
+        age(path)
     definitions = [kind(name).define(column) for name, column in DEFINITIONS]
     report = lake.build(
         collector=SparkCollector(session), settings=lambda held: held.adding(definitions)
     )
     assert (report.files, report.read, report.failed) == (6, 6, ())
-    by_spark = {k.name: k.payload() for k in lake.serving().kinds}
+    by_spark = {k.name: k.payload() for k in lake.snapshot().kinds}
     lake.build(full=True)
-    by_threads = {k.name: k.payload() for k in lake.serving().kinds}
+    by_threads = {k.name: k.payload() for k in lake.snapshot().kinds}
     for name, payload in by_spark.items():
         other = by_threads[name]
         assert payload is not None and other is not None
@@ -148,13 +146,13 @@ def test_a_kind_of_another_distribution_goes_to_the_executors(
 
     known = {**registry.kinds(), "heights": acme_heights.KIND}
     monkeypatch.setattr(registry, "kinds", lambda: known)
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, recursive=True)
     for i in range(4):
         lake.write(f"f{i}", {"x": list(range(i + 1)) * 2})
     lake.build(
         collector=SparkCollector(session),
         settings=lambda held: held.adding([acme_heights.KIND.define("x")]),
     )
-    (opened,) = lake.serving().kinds
+    (opened,) = lake.snapshot().kinds
     rows = opened._load().rows
     assert rows["height"].to_pylist() == [1, 2, 3, 4]

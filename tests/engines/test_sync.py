@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,9 +34,7 @@ from bridge.storage.local import LocalStorage
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
 from tests.engines.sync_real_lake import RealLake, RealMetastore, command, write
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "laws"))
-from sync_lake import (
+from tests.support.sync_lake import (
     JUNK,
     KEY_COLUMNS,
     SCHEMAS,

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, expression, table
-from test_pruning_law import oracle
 
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Row
@@ -26,6 +24,8 @@ from bridge.planner.answers import Aggregate, NotAnswered, Question, Tally
 from bridge.planner.early_stop import enough, first
 from bridge.planner.request import SortKey
 from bridge.types import Value
+from tests.support.oracles import oracle, place
+from tests.support.strategies import Case, Statistics, Table, cases, expression, table
 
 FILES, QUESTIONS = 14, 8
 asked: Counter[str] = Counter()
@@ -69,26 +69,6 @@ def test_a_limit_leaves_enough_rows(case: Case) -> None:
             assert sum(judge.truth(node, row) is True for row in rows) >= limit
             assert len(set(chosen.tolist())) == len(chosen) <= limit
             asked["limits stopped"] += len(chosen) < len(data.files)
-
-
-def place(value: Value | None, key: SortKey, nan_largest: bool) -> tuple[int, Any]:
-    """Sorts as the order asks; NaN at either end, since engines differ."""
-    if value is None:
-        return (0 if key.nulls_first else 4, 0)
-    if value != value:
-        return (3 if nan_largest != key.descending else 1, 0)
-    return (2, _Turned(value) if key.descending else value)
-
-
-class _Turned:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Turned) -> bool:
-        return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Turned) and self.value == other.value
 
 
 @given(cases())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,7 @@ from bridge.expression.text import parse_where
 from bridge.index.kinds import evaluate_indexes
 from bridge.types import DOUBLE, FLOAT, HIVE, TRINO, Field
 from skipbridge_geo.kind import KIND
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-from index_lake import Lake
+from tests.support.lake import Lake
 
 FILES, PREDICATES = 250, 220
 TABLES = 20 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 4
@@ -56,7 +53,7 @@ def test_boxes_and_circles_keep_the_law(number: int, tmp_path: Path) -> None:
     rng = random.Random(number)
     single = number % 3 == 2
     semantics = (TRINO, HIVE)[number % 2]
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, recursive=True)
     files = [_file(rng, single) for _ in range(FILES)]
     for i, (latitude, longitude) in enumerate(files):
         nulls = np.array([rng.random() < 0.05 for _ in latitude])
@@ -69,7 +66,7 @@ def test_boxes_and_circles_keep_the_law(number: int, tmp_path: Path) -> None:
         lake.write(f"f{i:03d}", columns, row_group_size=rng.choice((1, 100)))
     cells = rng.choice((1, 4, 64))
     lake.build(settings=lambda held: held.adding([KIND.define(f"lat,lon:cells={cells}")]))
-    serving = lake.serving()
+    serving = lake.snapshot()
     (opened,) = serving.kinds
     kind = FLOAT if single else DOUBLE
     fields = [Field("Lat", kind), Field("lon", kind)]

@@ -15,9 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, cast
 
-from hive_casts import CASTS, cast_value, some_type
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, literal, single, table, value
 
 from bridge.engines.hive.translate import translate
 from bridge.expression.bind import bind
@@ -27,6 +25,8 @@ from bridge.expression.format import format_decimal
 from bridge.expression.nodes import Literal
 from bridge.expression.prune import prune
 from bridge.types import BOOLEAN, DOUBLE, HIVE, INTEGER_RANGE, Kind, Type, Value
+from tests.support.hive_casts import CASTS, cast_value, some_type
+from tests.support.strategies import Case, Statistics, Table, cases, literal, single, table, value
 
 Node = dict[str, Any]
 Truth = bool | None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -27,9 +26,7 @@ from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.opened import OpenedKind
 from bridge.index.registry import kind
 from bridge.types import HIVE, STRING, TRINO, Field, Semantics
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-from index_lake import Lake
+from tests.support.lake import Lake
 
 FILES, ROWS, TABLES, PREDICATES = 16, 5, 24, 40
 asked: Counter[str] = Counter()
@@ -130,7 +127,7 @@ def truth(asked_for: Predicate, found: str | None) -> bool | None:
 @pytest.mark.parametrize("number", range(TABLES))
 def test_paths_keep_the_law(number: int, tmp_path: Path) -> None:
     rng = random.Random(number)
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, recursive=True)
     files: list[list[str | None]] = []
     for i in range(FILES):
         wild = rng.random() < 0.4
@@ -146,7 +143,7 @@ def test_paths_keep_the_law(number: int, tmp_path: Path) -> None:
     names = {"expression": over, "bloom": over, "values": "doc"}
     definitions = [kind(name).define(on) for name, on in names.items()]
     lake.build(settings=lambda held: held.adding(definitions))
-    serving = lake.serving()
+    serving = lake.snapshot()
     fields = (Field("doc", STRING),)
     everything = np.arange(FILES)
     for _ in range(PREDICATES):

@@ -12,14 +12,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from functions import random_call, random_predicate
-from kinds_law import Asked, leaf_names
-from strategies import TYPES, Case, Table, expression, table
 
 from bridge.expression.nodes import And, Call, Expression, Not, Or
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.registry import kind
 from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
+from tests.support.functions import random_call, random_predicate
+from tests.support.kinds_law import Asked, leaf_names
+from tests.support.strategies import TYPES, Case, Table, expression, table
 
 FILES, PREDICATES = 300, 70
 TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12

@@ -4,18 +4,12 @@ that change under the index. Only the index differs from `tests.behaviour.test_p
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import Case, cases
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "behaviour"))
-from test_planner_law import MODES, World
 
 from bridge.expression.nodes import BoundCall, BoundReference, Predicate
 from bridge.expression.text import parse_where
@@ -23,6 +17,8 @@ from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kind
 from bridge.planner.request import ScanRequest
 from bridge.types import STRING
+from tests.support.planner_world import MODES, World
+from tests.support.strategies import Case, cases
 
 asked: Counter[str] = Counter()
 
@@ -59,7 +55,7 @@ def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case
             path = Path(min(uri for _, uri in world.rows).removeprefix("file://"))
             lake = world.lake
             values = next(v for v in lake.owners(path) if lake.directory(v) == path.parent)
-            world.write(values, path.name, world.data.files[-1])
+            world.write(path.name, world.data.files[-1], values)
     planner.listings.close()
 
 

@@ -7,13 +7,11 @@ up: a file may only be skipped if neither way finds a matching row.
 
 from __future__ import annotations
 
+import contextlib
 import random
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.orc as po
@@ -25,13 +23,9 @@ from bridge.expression.evaluate import Oracle, Row
 from bridge.expression.prune import prune
 from bridge.table.model import Column
 from bridge.types import BIGINT, HIVE, INTEGER, SMALLINT, TINYINT, Field, Kind
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "index"))
-import contextlib
-
-from index_lake import Lake
-from strategies import Case, Table, cases, expression, table
-from test_index_law import _column, arrow_type
+from tests.support.arrow import arrow_column, arrow_type
+from tests.support.lake import Lake, age
+from tests.support.strategies import Case, Table, cases, expression, table
 
 FILES, PREDICATES = 8, 12
 NARROWER = {SMALLINT: TINYINT, INTEGER: SMALLINT, BIGINT: INTEGER}
@@ -41,18 +35,13 @@ asked: Counter[str] = Counter()
 
 @dataclass
 class OrcLake(Lake):
-    columns: tuple[Field, ...] = ()
-
-    @property
-    def table(self) -> Any:
-        columns = tuple(Column(c.name, c.type) for c in self.columns)
-        return replace(super().table, columns=columns, format="orc")
+    format: str = "orc"
 
     def write_orc(self, name: str, arrays: Sequence[pa.Array], names: Sequence[str]) -> None:
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         po.write_table(pa.table(list(arrays), names=list(names)), str(path), stripe_size=64 * 1024)
-        self.age(path)
+        age(path)
 
 
 @dataclass
@@ -79,7 +68,7 @@ def write(lake: OrcLake, name: str, data: Table, rows: list[Row], rng: random.Ra
         names = [n.upper() for n in names]
     arrays = []
     for column in columns:
-        array = _column(column, rows)
+        array = arrow_column(column, rows)
         narrower = NARROWER.get(column.type)
         if narrower is not None and rng.random() < 0.3:
             with contextlib.suppress(pa.ArrowInvalid):
@@ -118,7 +107,11 @@ def test_the_law_holds_of_orc_files_found_by_place_and_by_name(
     rng = case.rng()
     # Two columns of a type, so that one may stand in the other's place.
     data = table(rng, (*case.types[:2], *case.types), FILES)
-    lake = OrcLake(tmp_path_factory.mktemp("orc"), columns=tuple(data.columns))
+    lake = OrcLake(
+        tmp_path_factory.mktemp("orc"),
+        tuple(Column(c.name, c.type) for c in data.columns),
+        recursive=True,
+    )
     kept: list[Written] = []
     for i, rows in enumerate(data.files):
         try:
@@ -130,7 +123,7 @@ def test_the_law_holds_of_orc_files_found_by_place_and_by_name(
             ]
             kept.append(write(lake, f"f{i}", data, rows, rng))
     assert not lake.build().failed
-    serving = lake.serving()
+    serving = lake.snapshot()
     statistics = serving.statistics(data.columns, HIVE)
     assert serving.match(lake.listed()).tolist() == list(range(FILES))
     oracle = Oracle(HIVE, data.paths)

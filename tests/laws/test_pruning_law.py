@@ -11,11 +11,10 @@ from collections import Counter
 
 import pytest
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, expression, table
 
 from bridge.expression import prune as prune_module
 from bridge.expression.bind import bind
-from bridge.expression.evaluate import Oracle, Rounding, Row, Truth
+from bridge.expression.evaluate import Rounding
 from bridge.expression.fold import is_exact
 from bridge.expression.nodes import (
     BoundExpression,
@@ -27,19 +26,12 @@ from bridge.expression.nodes import (
 from bridge.expression.prune import prune
 from bridge.expression.residual import residual
 from bridge.expression.rewrite import normalise, push_not
+from tests.support.oracles import oracle
+from tests.support.strategies import Case, Statistics, cases, expression, table
 
 FILES, PREDICATES = 14, 14
 asked: Counter[str] = Counter()
 rounded: Counter[str] = Counter()
-
-
-def unknown(node: Unknown, row: Row) -> Truth:
-    """Anything may hide behind an Unknown; the same for the same row."""
-    return random.Random(f"{node.text}{sorted(row.items())}").choice((True, False, None))
-
-
-def oracle(case: Case, data: Table, rounding: Rounding = Rounding.EXACT) -> Oracle:
-    return Oracle(case.semantics, data.paths, rounding, unknown)
 
 
 @given(cases())

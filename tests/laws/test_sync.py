@@ -10,10 +10,20 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from sync_lake import JUNK, MUTATIONS, SCHEMAS, VALUES, Lake, Meddle, Remove, Step, Write
 
 from bridge.errors import InvalidRequest, TableNotFound
 from bridge.table.partition import escape, partition_name
+from tests.support.sync_lake import (
+    JUNK,
+    MUTATIONS,
+    SCHEMAS,
+    VALUES,
+    Lake,
+    Meddle,
+    Remove,
+    Step,
+    Write,
+)
 
 _SOME = settings(max_examples=max(20, settings.default.max_examples // 5))
 _FEW = settings(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hypothesis import given
-from strategies import Case, cases, expression, table
 
 from bridge.expression.bind import bind
 from bridge.expression.format import format_bound
@@ -11,6 +10,7 @@ from bridge.expression.nodes import Expression, Not, Predicate, Unknown
 from bridge.expression.rewrite import NEGATED, flatten
 from bridge.expression.text import format, parse_where
 from bridge.types import TIMESTAMP_TZ, TRINO
+from tests.support.strategies import Case, cases, expression, table
 
 
 def spoken(node: Expression) -> bool:

@@ -16,14 +16,24 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, table, value
-from trino_casts import Failed, Model, cast, model, named, plain, rounded, some_type, wire
 
 from bridge.engines.trino.translate import translate
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Row, Truth
 from bridge.expression.prune import prune
 from bridge.types import TRINO, Kind
+from tests.support.strategies import Case, Statistics, Table, cases, table, value
+from tests.support.trino_casts import (
+    Failed,
+    Model,
+    cast,
+    model,
+    named,
+    plain,
+    rounded,
+    some_type,
+    wire,
+)
 
 Node = dict[str, Any]
 Meaning = Callable[[Row, bool], Truth]

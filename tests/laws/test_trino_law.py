@@ -10,7 +10,6 @@ import random
 from typing import Any
 
 from hypothesis import given
-from strategies import Case, Statistics, Table, cases, table
 
 from bridge.engines.trino.translate import translate
 from bridge.engines.trino.types import to_trino
@@ -19,6 +18,7 @@ from bridge.expression.evaluate import Oracle, Row
 from bridge.expression.fold import is_exact
 from bridge.expression.prune import prune
 from bridge.types import BOOLEAN, TRINO, Kind, Type, Value
+from tests.support.strategies import Case, Statistics, Table, cases, table
 
 
 def encoded(value: Value, type: Type) -> Any:

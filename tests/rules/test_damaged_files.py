@@ -23,7 +23,7 @@ from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.storage.child import ChildReader
 from bridge.storage.routed import open_storage
-from tests.rules.damage import damaged_orc, orc_files, parquet_files, wrong_bounds
+from tests.support.damage import damaged_orc, orc_files, parquet_files, wrong_bounds
 
 ENDS_THE_READER, NEVER_ENDS = (4564, 7358), 19125
 _NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
@@ -76,7 +76,7 @@ def test_27_damaged_files(what: str, few: int, many: int) -> None:
     tally: Counter[str] = Counter()
     while first < end:
         part = min(5000, end - first)
-        command = [sys.executable, "-m", "tests.rules.damage", what, str(first), str(part)]
+        command = [sys.executable, "-m", "tests.support.damage", what, str(first), str(part)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         died = "" if done.returncode >= 0 else signal.Signals(-done.returncode).name

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_index_law import arrow_table
 
 from bridge.file_formats.physical_column import decode, encode
 from bridge.file_formats.readers.parquet_statistics import FooterReader
 from bridge.file_formats.statistics import LeafStatistics
+from tests.support.arrow import arrow_table
 
-from strategies import TYPES, table  # isort: skip
+from tests.support.strategies import TYPES, table  # isort: skip
 
 
 def _ours(leaf: LeafStatistics, bound: Any, *, upper: bool) -> Any:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import Lake, kept
 
 from bridge.expression.text import parse_where
 from bridge.table.model import Column
@@ -39,6 +38,7 @@ from bridge.types import (
     decimal,
     struct,
 )
+from tests.support.lake import Lake, kept
 
 NAN = math.nan
 _SEMANTICS = {"trino": TRINO, "spark": SPARK, "hive": HIVE}
@@ -180,7 +180,7 @@ _ARROW = {BIGINT: pa.int64(), INTEGER: pa.int32(), FLOAT: pa.float32(), BOOLEAN:
 def test_the_file_with_the_row_stays_and_others_go(tmp_path: Path, case: Case) -> None:
     lake = Lake(tmp_path, (Column("x", case.type),))
     for name, values in case.files.items():
-        lake.write((), name, table_of(values, case), **case.how)
+        lake.write(name, table_of(values, case), **case.how)
     lake.build(nan=case.nan)
     semantics: Semantics = _SEMANTICS[case.engine]
     text, _ = parse_where(case.where, case.engine)
@@ -192,8 +192,8 @@ def test_the_file_with_the_row_stays_and_others_go(tmp_path: Path, case: Case) -
 @pytest.mark.rule("14")
 def test_a_dot_in_a_name_and_a_field_of_a_struct(tmp_path: Path) -> None:
     lake = Lake(tmp_path, (Column("st", struct(Field("a", BIGINT))), Column("st.a", BIGINT)))
-    lake.write((), "a", pa.table({"st": [{"a": 1}], "st.a": [2]}))
-    lake.write((), "b", pa.table({"st": [{"a": 2}], "st.a": [1]}))
+    lake.write("a", pa.table({"st": [{"a": 1}], "st.a": [2]}))
+    lake.write("b", pa.table({"st": [{"a": 2}], "st.a": [1]}))
     lake.build()
     field_of, _ = parse_where("st.a = 2")
     column, _ = parse_where('"st.a" = 2')

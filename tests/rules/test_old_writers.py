@@ -13,7 +13,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lake import Lake, age, kept
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
@@ -34,6 +33,7 @@ from bridge.types import (
     Type,
     decimal,
 )
+from tests.support.lake import Lake, age, kept
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parquet_mr"
 COLUMNS = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from lake import NAME, Lake, owned
 
 from bridge.expression.text import parse_where
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING, Field, struct
+from tests.support.lake import NAME, Lake, owned
 
 
 def _read(lake: Lake, where: str, freshness: str) -> set[tuple[str, str]]:
@@ -28,8 +28,8 @@ def test_23_bounds_belong_to_the_path_of_parents(tmp_path: Path) -> None:
     def row(**columns: Any) -> pa.Table:
         return pa.table({name: pa.array([{"city": value}]) for name, value in columns.items()})
 
-    lake.write((), "1", row(home="A1", work="B1"))
-    lake.write((), "2", row(work="B2", home="A2"))
+    lake.write("1", row(home="A1", work="B1"))
+    lake.write("2", row(work="B2", home="A2"))
     lake.build()
     assert _read(lake, "home.city = 'A2'", "live") == {("", "2")}
     assert _read(lake, "work.city = 'B1'", "live") == {("", "1")}
@@ -40,7 +40,7 @@ def test_28_a_file_belongs_to_every_partition_of_its_location(tmp_path: Path) ->
     lake.partition_values = [("a",), ("b",)]
     lake.locations = {"p=b": tmp_path / "t" / "p=a"}
     for name, value in (("f", 1), ("g", 10)):
-        lake.write(("a",), name, pa.table({"x": pa.array([value])}))
+        lake.write(name, pa.table({"x": pa.array([value])}), ("a",))
     lake.build()
     for freshness in ("live", "snapshot"):
         assert _read(lake, "x = 10", freshness) == {("p=a", "g"), ("p=b", "g")}

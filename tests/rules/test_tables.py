@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import Lake, age, kept
 
 from bridge.errors import BridgeError, IndexCorrupt, UnsupportedTable
 from bridge.expression.bind import bind
@@ -21,6 +20,7 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, INTEGER, STRING, TRINO, Field
+from tests.support.lake import Lake, age, kept
 
 
 def names(uris: set[str]) -> list[str]:
@@ -36,7 +36,7 @@ def keyed(tmp_path: Path) -> Lake:
     lake = Lake(tmp_path, (Column("x", BIGINT),), (Column("p", STRING), Column("n", INTEGER)))
     lake.partition_values = [("a=b/c", "01"), ("a%3Db", "1"), (None, "2"), ("c", "two")]
     for number, values in enumerate(lake.partition_values):
-        lake.write(values, f"f{number}", pa.table({"x": [number]}))
+        lake.write(f"f{number}", pa.table({"x": [number]}), values)
     lake.build()
     return lake
 
@@ -62,7 +62,7 @@ def test_18_partition_values(keyed: Lake, text: str, files: list[str]) -> None:
 def lake(tmp_path: Path) -> Lake:
     made = Lake(tmp_path, (Column("x", BIGINT), Column("s", STRING)))
     for n in range(4):
-        made.write((), f"f{n}", pa.table({"x": [n * 10, n * 10 + 9], "s": [f"{n}a", f"{n}b"]}))
+        made.write(f"f{n}", pa.table({"x": [n * 10, n * 10 + 9], "s": [f"{n}a", f"{n}b"]}))
     made.build()
     return made
 
@@ -70,11 +70,11 @@ def lake(tmp_path: Path) -> Lake:
 def test_19_a_file_rewritten_at_its_size_and_within_its_tick(lake: Lake) -> None:
     """Same path, same size, same mtime: only an entry written within the grain could be wrong."""
     path = lake.root / "t" / "f1"
-    lake.write((), "f1", pa.table({"x": [10, 19], "s": ["1a", "1b"]}))
+    lake.write("f1", pa.table({"x": [10, 19], "s": ["1a", "1b"]}))
     now = path.stat().st_mtime_ns + 3600 * 10**9  # a clock ahead: never settled
     os.utime(path, ns=(now, now))
     lake.build()
-    lake.write((), "f1", pa.table({"x": [70, 79], "s": ["1a", "1b"]}))
+    lake.write("f1", pa.table({"x": [70, 79], "s": ["1a", "1b"]}))
     os.utime(path, ns=(now, now))
     for mode in ("live", "snapshot"):
         assert asked(lake, "x = 75", freshness=mode) == ["f1"]
@@ -141,7 +141,7 @@ class _DiesAt:
 @pytest.mark.parametrize("part", ["-files.parquet", "-columns.parquet", "generations/"])
 def test_21_a_build_that_dies_leaves_the_old_generation(lake: Lake, part: str) -> None:
     real = lake.storage
-    lake.write((), "f9", pa.table({"x": [90], "s": ["9"]}))
+    lake.write("f9", pa.table({"x": [90], "s": ["9"]}))
     lake.storage = _DiesAt(real, part)  # type: ignore[assignment]
     with pytest.raises(Killed):
         lake.build()
@@ -154,7 +154,7 @@ def test_21_a_build_that_dies_leaves_the_old_generation(lake: Lake, part: str) -
 
 def test_21_every_damaged_byte_of_an_index_is_noticed(lake: Lake) -> None:
     """A broken part makes its columns unknown; it never makes a file vanish."""
-    (columns,) = (lake.root / "index" / "shards").glob("*-columns.parquet")
+    (columns,) = lake.path(".skipbridge/shards").glob("*-columns.parquet")
     whole = columns.read_bytes()
     noticed = 0
     for at in range(4, len(whole), max(len(whole) // 60, 1)):
@@ -177,8 +177,8 @@ def test_21_every_damaged_byte_of_an_index_is_noticed(lake: Lake) -> None:
 
 def test_22_only_what_is_exact_and_known_answers_for_a_file(lake: Lake) -> None:
     """ALWAYS with known rows is what LIMIT, count and the like may rest upon."""
-    lake.write((), "f4", pa.table({"x": [40, None], "s": ["4a", "4b"]}))
-    lake.write((), "f5", pa.table({"x": [50, 51], "s": ["5a", "5b"]}))
+    lake.write("f4", pa.table({"x": [40, None], "s": ["4a", "4b"]}))
+    lake.write("f5", pa.table({"x": [50, 51], "s": ["5a", "5b"]}))
     os.utime(lake.root / "t" / "f5", (4e9, 4e9))  # from the future: not trusted
     lake.build()
     manifest = lake.store().latest()
@@ -201,7 +201,7 @@ def test_22_only_what_is_exact_and_known_answers_for_a_file(lake: Lake) -> None:
 
 
 def test_22_an_unreadable_index_answers_nothing(lake: Lake) -> None:
-    for file in (lake.root / "index" / "generations").iterdir():
+    for file in lake.path(".skipbridge/generations").iterdir():
         file.write_text("{}")
     with pytest.raises(IndexCorrupt):
         lake.store().latest()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +15,7 @@ from bridge.expression.format import format
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.prune import prune
 from bridge.types import FLOAT, TRINO, Field
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
-from strategies import Statistics, Table
+from tests.support.strategies import Statistics, Table
 
 
 def domain(type: str, null_allowed: bool = False, **values: Any) -> dict[str, Any]:

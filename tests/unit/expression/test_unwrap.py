@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,7 @@ from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Literal, Op, Predicate, Reference
 from bridge.expression.unwrap import unwrap
 from bridge.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_TZ, TRINO, Type, Value
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
-from functions import apply
+from tests.support.functions import apply
 
 X = Reference(("x",))
 DAY = 86_400_000_000

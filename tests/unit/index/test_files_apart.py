@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from index_lake import Lake
 
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kinds
 from bridge.types import BIGINT, STRING, decimal
+from tests.support.lake import Lake, age
 
 
 def _struct(**fields: Any) -> pa.Array:
@@ -21,7 +21,7 @@ def _struct(**fields: Any) -> pa.Array:
 
 def _known(lake: Lake, path: tuple[str, ...], kind: Any) -> dict[str, tuple[Any, Any, int]]:
     """By the file's name its bounds and its count of NULL."""
-    serving = lake.serving()
+    serving = lake.snapshot()
     found = lake.column(path, kind)
     names = [uri.rpartition("/")[2] for uri in serving.paths.to_pylist()]
     bounds = []
@@ -87,7 +87,7 @@ def test_27_statistics_of_a_wrong_width(lake: Lake) -> None:
     lake.write("2", {"x": pa.array([1, 2], pa.int32())})
     good = b"\x18\x04" + (9).to_bytes(4, "little") + b"\x18\x04" + (7).to_bytes(4, "little")
     _changed(path, good, b"\x18\x02\x00\x00\x18\x06" + bytes(6))
-    lake.age(path)
+    age(path)
     report = lake.build()
     ((uri, reason),) = report.failed
     assert uri.endswith("/1") and reason.startswith("FILE_CORRUPT") and "a bound of INT32" in reason
@@ -106,7 +106,7 @@ def test_27_a_decimal_of_more_digits_than_its_type_has(lake: Lake) -> None:
             old, new = (n.to_bytes(8, "little") for n in (most, more))
             assert old in raw
             path.write_bytes(raw.replace(old, new))
-            lake.age(path)
+            age(path)
     lake.build()
     found = _known(lake, ("d",), decimal(38, 20))
     assert found == {"a": (5, 5, 0), "b": (None, None, 0), "c": (7, 7, 0)}
@@ -115,10 +115,10 @@ def test_27_a_decimal_of_more_digits_than_its_type_has(lake: Lake) -> None:
 def test_27_names_that_are_not_utf_8(lake: Lake) -> None:
     path = lake.write("1", {"né": [1]}, store_schema=False)
     _changed(path, "né".encode(), b"n\xff\xfe")
-    lake.age(path)
+    age(path)
     writer = lake.write("2", {"x": [1]})
     _changed(writer, b"parquet-cpp-arrow", b"parquet-\xff\xff\xff-arrow")
-    lake.age(writer)
+    age(writer)
     lake.write("3", {"x": [3]})
     report = lake.build()
     ((uri, reason),) = report.failed
@@ -155,10 +155,10 @@ def test_27_a_footer_that_lies_about_itself(lake: Lake) -> None:
     path = lake.write("1", {"x": [7, 9]}, use_dictionary=False)
     low, high = (7).to_bytes(8, "little"), (9).to_bytes(8, "little")
     _changed(path, b"\x08" + high + b"\x18\x08" + low, b"\x08" + low + b"\x18\x08" + high)
-    lake.age(path)
+    age(path)
     other = lake.write("2", {"x": [None, 9]}, use_dictionary=False)
     _changed(other, b"\x16\x02\x28\x08" + high, b"\x16\x08\x28\x08" + high)
-    lake.age(other)
+    age(other)
     assert lake.build().failed == ()
     assert pq.read_table(path)["x"].to_pylist() == [7, 9]
     assert _known(lake, ("x",), BIGINT) == {"1": (None, None, 0), "2": (9, 9, -1)}

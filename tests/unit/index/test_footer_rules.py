@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from index_lake import Lake
 
 from bridge.index.collect import Nan
 from bridge.types import (
@@ -34,6 +33,7 @@ from bridge.types import (
     decimal,
     varchar,
 )
+from tests.support.lake import Lake, age
 
 
 def test_1_nan_is_counted_only_by_a_scan(lake: Lake) -> None:
@@ -194,7 +194,7 @@ def test_9_the_hybrid_calendar(lake: Lake, keys: dict[str, str], known: bool) ->
     path = lake.write("a", table)
     length = len(pq.read_metadata(path).created_by)
     _stamped(path, b"parquet-mr version 1.12.3".ljust(length)[:length])
-    lake.age(path)
+    age(path)
     lake.build()
     assert lake.bounds("d", DATE) == (-171664 if known else None, 10957)
 
@@ -205,7 +205,7 @@ def test_10_decimals(lake: Lake) -> None:
         lake.write(f"{name}/f", {name: pa.array(values, pa.decimal128(precision, 2))})
     lake.write("i/f", {"i": pa.array(values, pa.decimal128(7, 2))}, store_decimal_as_integer=True)
     lake.build()
-    serving = lake.serving()
+    serving = lake.snapshot()
     at = {p.split("/")[-2]: i for i, p in enumerate(serving.paths.to_pylist())}
     for name, target, lower, upper in (
         ("n", decimal(7, 2), -150, 9999999),
@@ -243,7 +243,7 @@ def test_12_bytes_without_a_column_order(lake: Lake) -> None:
     marker = b"\x1c\x00\x00\x1c\x00\x00\x00"
     assert raw.count(marker) == 1
     path.write_bytes(raw.replace(marker, b"\x2c\x00\x00\x1c\x00\x00\x00"))
-    lake.age(path)
+    age(path)
     lake.build()
     assert lake.bounds("s", STRING) == (None, None)
     assert lake.bounds("n", BIGINT) == (1, 2)

@@ -6,19 +6,15 @@ import dataclasses
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from index_lake import Lake
 
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
-from bridge.expression.bind import bind
-from bridge.expression.builders import eq
-from bridge.expression.prune import prune
 from bridge.index import compact
 from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.index.shard import Collected
@@ -27,24 +23,9 @@ from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.model import FileList, Partition
-from bridge.types import BIGINT, TRINO, Field
-
-
-def fill(lake: Lake, count: int, start: int = 0) -> None:
-    for i in range(start, start + count):
-        lake.write(f"f{i:03d}", {"x": [i * 10, i * 10 + 9], "s": [f"a{i}", f"b{i}"]})
-
-
-def kept(lake: Lake, value: int) -> list[str]:
-    """Names of the files that may hold a value, as a planner finds them."""
-    serving, listed = lake.serving(), lake.listed()
-    fields = (Field("x", BIGINT),)
-    never = prune(
-        bind(eq("x", value), fields, (), TRINO), serving.statistics(fields, TRINO), TRINO
-    ).never
-    ordinals = serving.match(listed)
-    keep = (ordinals < 0) | ~never[ordinals]
-    return [p.rpartition("/")[2] for p in listed.paths.filter(pa.array(keep)).to_pylist()]
+from bridge.types import BIGINT
+from tests.support.index_builds import Dying, Killed, fill, kept
+from tests.support.lake import Lake, age
 
 
 def test_a_refresh_reads_only_what_is_new(lake: Lake) -> None:
@@ -63,7 +44,7 @@ def test_a_refresh_reads_only_what_is_new(lake: Lake) -> None:
     assert seen == [(3, 3)]
     assert kept(lake, 777) == ["f001"]
     assert kept(lake, 65) == ["f006"]
-    assert lake.serving().num_files == 6
+    assert lake.snapshot().num_files == 6
 
 
 @pytest.mark.parametrize(("entries", "shards"), [(1, 5), (4, 3), (10, 1), (100, 1)])
@@ -85,8 +66,8 @@ def test_an_old_generation_stays_readable(lake: Lake) -> None:
     lake.build()
     lake.path("f000").unlink()
     lake.build()
-    old = IndexSnapshot.open(lake.store().manifest(1), lake.store(), lake.directory / "cache")
-    assert (old.num_files, lake.serving().num_files) == (3, 2)
+    old = IndexSnapshot.open(lake.store().manifest(1), lake.store(), lake.root / "cache")
+    assert (old.num_files, lake.snapshot().num_files) == (3, 2)
     with pytest.raises(GenerationNotFound, match="7"):
         lake.store().manifest(7)
 
@@ -100,13 +81,13 @@ def test_pruning_happens_for_every_spelling(lake: Lake, spelling: str) -> None:
     location = canonical(spelling.format(lake.location.removeprefix("file:///")))
     listed = lake.storage.list_all(location, recursive=False)
     files = FileList(listed.paths, listed.sizes, listed.modified, np.zeros(4, np.int32))
-    assert lake.serving().match(files).tolist() == [0, 1, 2, 3]
+    assert lake.snapshot().match(files).tolist() == [0, 1, 2, 3]
 
 
 def test_rule_19_rewritten_within_a_tick_at_the_same_size(lake: Lake) -> None:
     """The clock cannot tell the two versions apart: the entry of the first must not be trusted."""
     path = lake.write("f", {"x": [1, 2]})
-    now = path.stat().st_mtime_ns + int(4.5e9)
+    now = time.time_ns() + int(2e9)
     os.utime(path, ns=(now, now))  # the writer's clock is ahead: no waiting settles it
     size = path.stat().st_size
     report = lake.build()
@@ -114,7 +95,7 @@ def test_rule_19_rewritten_within_a_tick_at_the_same_size(lake: Lake) -> None:
     lake.write("f", {"x": [8, 9]})
     os.utime(path, ns=(now, now))
     assert path.stat().st_size == size
-    assert lake.serving().match(lake.listed()).tolist() == [-1]
+    assert lake.snapshot().match(lake.listed()).tolist() == [-1]
     assert kept(lake, 8) == ["f"]
     lake.write("g", {"x": [5]})
     lake.build()
@@ -125,7 +106,7 @@ def test_rule_19_rewritten_within_a_tick_at_the_same_size(lake: Lake) -> None:
 
 def test_a_file_written_just_now_is_waited_for(lake: Lake) -> None:
     path = lake.write("f", {"x": [1]})
-    lake.age(path, -2.5)
+    age(path, -2.5)
     assert lake.build().untrusted == 0
 
 
@@ -167,44 +148,15 @@ def test_a_damaged_file_is_kept_and_named(
     fill(lake, 2)
     path = lake.path("f001")
     path.write_bytes(damage(path.read_bytes()))
-    lake.age(path)
+    age(path)
     report = lake.build()
     ((uri, reason),) = report.failed
     assert uri.endswith("/f001")
     assert reason.startswith(code)
     assert kept(lake, 5) == ["f000", "f001"]
-    assert lake.serving().num_files == 2
+    assert lake.snapshot().num_files == 2
     again = lake.build()
     assert (again.committed, again.read, again.bytes_written) == (False, 0, 0)
-
-
-class Killed(Exception):
-    """The process died here."""
-
-
-class Dying:
-    """A storage whose user dies at its k-th mutation, before or after it is done."""
-
-    def __init__(self, storage: Storage, last: int, *, done: bool) -> None:
-        self._storage, self._left, self._done = storage, last, done
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._storage, name)
-        if name not in ("put", "put_if_absent", "delete"):
-            return method
-
-        def mutate(*arguments: Any) -> Any:
-            self._left -= 1
-            if self._left == 0 and not self._done:
-                raise Killed
-            if self._left < 0:
-                raise Killed
-            result = method(*arguments)
-            if self._left == 0:
-                raise Killed
-            return result
-
-        return mutate
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -278,21 +230,21 @@ def test_two_builders_at_once_lose_nothing(lake: Lake) -> None:
     assert report.generation == 2  # the winner had read all that this one did
     assert not report.committed
     assert kept(lake, 55) == ["f005"]
-    assert lake.serving().num_files == 6
+    assert lake.snapshot().num_files == 6
 
 
 def test_the_loser_adds_what_the_winner_lacks(lake: Lake) -> None:
     fill(lake, 3)
 
     def rival() -> None:
-        moved = lake.path("f000").rename(lake.directory / "aside")
+        moved = lake.path("f000").rename(lake.root / "aside")
         lake.build()
         moved.rename(lake.path("f000"))
 
     report = lake.build(collector=Rewriting(lake.storage, rival))
     assert (report.generation, report.committed) == (2, True)
-    assert lake.serving().num_files == 3
-    assert lake.serving().match(lake.listed()).tolist() == [0, 1, 2]
+    assert lake.snapshot().num_files == 3
+    assert lake.snapshot().match(lake.listed()).tolist() == [0, 1, 2]
     assert kept(lake, 5) == ["f000"]
 
 
@@ -350,10 +302,10 @@ def test_a_broken_shard_is_refused_and_replaced(lake: Lake, part: str) -> None:
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
     with pytest.raises(IndexCorrupt, match="checksum"):
-        lake.serving()
+        lake.snapshot()
     path.unlink()
     with pytest.raises(IndexCorrupt, match="gone"):
-        lake.serving()
+        lake.snapshot()
     assert lake.build(full=True).read == 3
     assert kept(lake, 25) == ["f002"]
 
@@ -367,7 +319,7 @@ def test_many_refreshes_are_compacted(lake: Lake) -> None:
     manifest = lake.store().latest()
     assert manifest is not None
     assert len(manifest.shards) <= compact.MAX_SHARDS
-    assert manifest.num_files == lake.serving().num_files == 3
+    assert manifest.num_files == lake.snapshot().num_files == 3
     assert kept(lake, 195) == ["f019"]
 
 
@@ -380,7 +332,7 @@ def test_cleaning_keeps_what_kept_generations_need(lake: Lake) -> None:
     assert lake.store().generations() == [4, 5]
     for number in (4, 5):
         manifest = lake.store().manifest(number)
-        found = IndexSnapshot.open(manifest, lake.store(), lake.directory / "other")
+        found = IndexSnapshot.open(manifest, lake.store(), lake.root / "other")
         assert found.num_files == number
 
 
@@ -394,9 +346,9 @@ def test_partitions_anywhere(lake: Lake, tmp_path: Path) -> None:
         Partition("m=1", ("1",), f"{lake.location}/m=1"),
         Partition("m=2", ("2",), canonical(str(far))),
     ]
-    lake.partitions = lambda: partitions  # type: ignore[method-assign]
+    lake.all_partitions = lambda: partitions  # type: ignore[method-assign]
     lake.build()
-    serving = lake.serving()
+    serving = lake.snapshot()
     names = dict(zip(serving.paths.to_pylist(), serving.partition.tolist(), strict=True))
     assert {p: serving.owners[i] for p, i in names.items()} == {
         f"{lake.location}/m=1/a": ("m=1",),
@@ -407,19 +359,18 @@ def test_partitions_anywhere(lake: Lake, tmp_path: Path) -> None:
 def test_the_local_form_is_private_and_rebuilt(lake: Lake) -> None:
     fill(lake, 2)
     lake.build()
-    lake.serving()
-    (directory,) = (lake.directory / "cache").iterdir()
-    assert (lake.directory / "cache").stat().st_mode & 0o777 == 0o700
+    lake.snapshot()
+    (directory,) = (lake.root / "cache").iterdir()
+    assert (lake.root / "cache").stat().st_mode & 0o777 == 0o700
     assert directory.stat().st_mode & 0o777 == 0o700
     (directory / "c0.arrow").write_bytes(b"short")
     assert lake.bounds("x", BIGINT) == (0, 9)
 
 
 def test_an_empty_table(lake: Lake) -> None:
-    lake.path("x").parent.mkdir(parents=True)
     report = lake.build()
     assert (report.generation, report.files) == (1, 0)
-    serving = lake.serving()
+    serving = lake.snapshot()
     assert serving.num_files == 0
     fill(lake, 1)
     assert serving.match(lake.listed()).tolist() == [-1]
@@ -428,21 +379,21 @@ def test_an_empty_table(lake: Lake) -> None:
 def test_many_storages_are_one(lake: Lake) -> None:
     fill(lake, 2)
     lake.build(open_storage())
-    assert lake.serving().paths_at(np.array([1])).to_pylist() == [f"{lake.location}/f001"]
+    assert lake.snapshot().paths_at(np.array([1])).to_pylist() == [f"{lake.location}/f001"]
 
 
 def test_what_a_dead_process_left_in_the_local_cache_is_removed(lake: Lake) -> None:
     fill(lake, 2)
     lake.build()
-    lake.serving()
-    left = [lake.directory / "cache" / f".building-{name}" for name in ("old", "young")]
+    lake.snapshot()
+    left = [lake.root / "cache" / f".building-{name}" for name in ("old", "young")]
     for path in left:
         path.mkdir()
         (path / "files.arrow").write_bytes(b"x" * 100)
     os.utime(left[0], (0, 0))
     fill(lake, 1, start=2)
     lake.build()
-    lake.serving()
+    lake.snapshot()
     assert [path.exists() for path in left] == [False, True]
 
 
@@ -453,6 +404,6 @@ def test_a_table_whose_files_are_all_gone(lake: Lake) -> None:
         path.unlink()
     report = lake.build()
     assert (report.files, report.removed, report.committed) == (0, 3, True)
-    assert lake.serving().num_files == 0 and not lake.build().committed
+    assert lake.snapshot().num_files == 0 and not lake.build().committed
     fill(lake, 1)
     assert lake.build().read == 1 and kept(lake, 5) == ["f000"]

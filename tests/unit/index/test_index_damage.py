@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from index_lake import Lake
-from test_index_build import fill, kept
 
 from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
@@ -25,6 +23,8 @@ from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage
 from bridge.types import BIGINT, TRINO, Field
+from tests.support.index_builds import fill, kept
+from tests.support.lake import Lake, age
 
 
 def files_of(lake: Lake) -> set[str]:
@@ -36,7 +36,7 @@ def corrupt(lake: Lake, name: str) -> Path:
     path = lake.path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"PAR1 this is no Parquet file PAR1")
-    lake.age(path)
+    age(path)
     return path
 
 
@@ -64,7 +64,7 @@ def test_27_a_file_that_failed_is_left_alone_until_it_changes(lake: Lake, nan: s
         assert (again.committed, again.read, again.failed) == (False, 0, ())
     assert files_of(lake) == held
     assert kept(lake, 5) == ["f000", "f001"]
-    lake.age(path, 60)  # perhaps another file
+    age(path, 60)  # perhaps another file
     assert lake.build(nan=nan).read == 1
     assert problems(lake) == ["FILE_CORRUPT"]
     lake.write("f001", {"x": [777]})
@@ -151,14 +151,14 @@ class _Refusing:
 
 def test_19_a_file_ahead_of_the_clock_leaks_nothing(lake: Lake) -> None:
     fill(lake, 2)
-    lake.age(lake.path("f001"), -3600)
+    age(lake.path("f001"), -3600)
     assert lake.build().untrusted == 1
     held = files_of(lake)
     for _ in range(3):
         again = lake.build()
         assert (again.committed, again.read, again.untrusted) == (False, 1, 1)
     assert files_of(lake) == held
-    lake.age(lake.path("f001"), 7200)
+    age(lake.path("f001"), 7200)
     assert (lake.build().untrusted, kept(lake, 5)) == (0, ["f000"])
 
 
@@ -288,9 +288,13 @@ def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: La
 
     with pytest.raises(IndexConflict):
         build_index(
-            lake.table, lake.partitions(), Losing(lake.storage, lake.store().root), lake.storage,
-            collector=ThreadCollector(lake.storage), recursive=True,
-        )  # fmt: skip
+            lake.table(),
+            lake.all_partitions(),
+            Losing(lake.storage, lake.store().root),
+            lake.storage,
+            collector=ThreadCollector(lake.storage),
+            recursive=True,
+        )
     assert files_of(lake) > held
     lake.store().clean(keep=1, older_than=-10)
     assert files_of(lake) == held
@@ -365,7 +369,7 @@ def test_27_damaged_data_leaves_what_the_footer_says(lake: Lake) -> None:
     raw = bytearray(path.read_bytes())
     raw[4:40] = b"\xff" * 36
     path.write_bytes(bytes(raw))
-    lake.age(path)
+    age(path)
     lake.build()
     assert kept(lake, 5) == ["f000"]
     settings = IndexSettings((kind("values").define("x"), bloom("x")))
@@ -379,7 +383,7 @@ def test_27_damaged_data_leaves_what_the_footer_says(lake: Lake) -> None:
     again = lake.build()
     assert (again.committed, again.read) == (False, 0)
     assert files_of(lake) == held
-    serving = lake.serving()
+    serving = lake.snapshot()
     names = [uri.rpartition("/")[2] for uri in serving.paths.to_pylist()]
     for opened in serving.kinds:
         asked = bind(eq("x", 777), (Field("x", BIGINT),), (), TRINO)

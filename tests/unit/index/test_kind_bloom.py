@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from index_lake import Lake
 
 from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import BoundPredicate, BoundReference, Op
@@ -33,6 +32,7 @@ from bridge.types import (
     decimal,
     varchar,
 )
+from tests.support.lake import Lake
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_pyarrow_writes_the_same_bits(lake: Lake) -> None:
     lake.write("without", table)
     definitions = [KIND.define(f"{name}:fpp=0.01") for name in COLUMNS]
     lake.build(settings=lambda held: held.adding(definitions))
-    for opened in lake.serving().kinds:
+    for opened in lake.snapshot().kinds:
         payload = opened.payload()
         assert payload is not None
         rows = np.arange(2)
@@ -93,7 +93,7 @@ def hashed(values: pa.Array, key: str) -> np.ndarray[Any, Any]:
 
 
 def _never(lake: Lake, name: str, kind: Type, *values: Value, op: Op = Op.EQ) -> list[bool]:
-    serving = lake.serving()
+    serving = lake.snapshot()
     (opened,) = (k for k in serving.kinds if k.definition.on == name)
     predicate = BoundPredicate(op, BoundReference((name,), kind), values)
     found = opened.never(predicate, np.arange(serving.num_files), TRINO)
@@ -192,7 +192,7 @@ def test_bodies_are_fetched_for_the_files_asked_about_only(lake: Lake) -> None:
     for i in range(20):
         lake.write(f"f{i:02d}", {"x": list(range(i, 2000, 20))})
     lake.build(settings=lambda held: held.adding([KIND.define("x")]))
-    serving = lake.serving()
+    serving = lake.snapshot()
     (opened,) = serving.kinds
     predicate = BoundPredicate(Op.EQ, BoundReference(("x",), BIGINT), (25,))
     payload = opened.payload()
@@ -201,7 +201,7 @@ def test_bodies_are_fetched_for_the_files_asked_about_only(lake: Lake) -> None:
     (body,) = payload._bodies
     assert np.flatnonzero(body._checked).tolist() == [3, 4, 5]
     # Another process finds them here, and trusts nothing that does not match its sum.
-    damaged = lake.directory / "cache" / f"body-{body._blob.sha256}" / "body"
+    damaged = lake.root / "cache" / f"body-{body._blob.sha256}" / "body"
     raw = bytearray(damaged.read_bytes())
     start = int(payload.rows["body_offset"][5].as_py())
     raw[start : start + 32] = bytes(32)
@@ -214,7 +214,7 @@ def test_a_damaged_body_is_not_asked_again(lake: Lake) -> None:
     lake.build(settings=lambda held: held.adding([KIND.define("x")]))
     (body,) = (lake.path(".skipbridge") / "shards").glob("*.body")
     body.write_bytes(bytes(body.stat().st_size))
-    serving = lake.serving()
+    serving = lake.snapshot()
     (opened,) = serving.kinds
     predicate = BoundPredicate(Op.EQ, BoundReference(("x",), BIGINT), (9,))
     assert opened.never(predicate, np.array([0]), TRINO) is None
@@ -267,7 +267,7 @@ def test_refresh_keeps_the_setting_and_reads_only_what_is_new(lake: Lake, tmp_pa
     assert _never(lake, "x", BIGINT, 2) == [False]
     gone = lake.build(settings=lambda held: held.without("bloom(x)"))
     assert (gone.committed, gone.read) == (True, 0)
-    assert lake.serving().kinds == ()
+    assert lake.snapshot().kinds == ()
 
 
 def test_many_refreshes_are_compacted_with_their_filters(lake: Lake) -> None:

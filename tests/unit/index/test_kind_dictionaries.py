@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from index_lake import Lake
 
 from bridge.file_formats.physical_column import PhysicalType
 from bridge.index.collect import FileTask, Reading, collect_chunk
@@ -15,6 +14,7 @@ from bridge.index.kinds.kind import Arrays
 from bridge.index.kinds.xxh64 import ascending, hash_numbers, least
 from bridge.index.registry import kind
 from bridge.storage.routed import open_storage
+from tests.support.lake import Lake
 
 _WORDS = ["", "ä", "Zürich", "a" * 40, "b" * 9, None]
 _TEXT = PhysicalType("BYTE_ARRAY", "string")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from index_lake import Lake
 
 from bridge.index.kinds.distinct import KIND
+from tests.support.lake import Lake
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def lake_with_sketches(lake: Lake) -> Lake:
 
 
 def test_estimates(lake_with_sketches: Lake) -> None:
-    serving = lake_with_sketches.serving()
+    serving = lake_with_sketches.snapshot()
     assert serving.distinct_values("few") == 7
     assert serving.distinct_values("FEW") == 7
     assert serving.distinct_values(("st", "a")) == 100
@@ -40,7 +40,7 @@ def test_a_sketch_is_one_row_a_shard_and_follows_refreshes(lake_with_sketches: L
     lake = lake_with_sketches
     lake.write("g", {"few": ["new"] * 3, "many": [1, 2, 3]})
     assert lake.build().read == 1
-    serving = lake.serving()
+    serving = lake.snapshot()
     assert serving.distinct_values("few") == 8
     (opened,) = serving.kinds
     payload = opened.payload()
@@ -52,11 +52,11 @@ def test_a_sketch_is_one_row_a_shard_and_follows_refreshes(lake_with_sketches: L
 def test_without_sketches_nothing_is_known(lake: Lake) -> None:
     lake.write("f", {"x": [1]})
     lake.build()
-    assert lake.serving().distinct_values("x") is None
+    assert lake.snapshot().distinct_values("x") is None
 
 
 def test_one_column(lake: Lake) -> None:
     lake.write("f", {"x": [1, 2, 2], "y": [1, 1, 1]})
     lake.build(settings=lambda held: held.adding([KIND.define("x")]))
-    assert lake.serving().distinct_values("x") == 2
-    assert lake.serving().distinct_values("y") is None
+    assert lake.snapshot().distinct_values("x") == 2
+    assert lake.snapshot().distinct_values("y") is None

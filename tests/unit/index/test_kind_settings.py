@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from index_lake import Lake
 
 from bridge.errors import ColumnNotFound, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
@@ -20,6 +19,7 @@ from bridge.index.manifest import Manifest, parse_manifest
 from bridge.index.registry import kind
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, STRING, TRINO
+from tests.support.lake import Lake
 
 
 def test_definitions_have_all_their_options() -> None:
@@ -98,7 +98,7 @@ def test_manifests_keep_settings_and_older_ones_are_read(lake: Lake) -> None:
     lake.build(settings=lambda held: wanted)
     manifest = lake.store().latest()
     assert manifest is not None and manifest.settings == wanted
-    assert [opened.name for opened in lake.serving().kinds] == ["bloom(x)"]  # the other is hidden
+    assert [opened.name for opened in lake.snapshot().kinds] == ["bloom(x)"]  # the other is hidden
     body = json.loads(manifest.to_bytes())
     body["version"] = 1
     for shard in body["shards"]:
@@ -132,7 +132,7 @@ def test_modes_of_min_and_max(lake: Lake) -> None:
 
 
 def never(lake: Lake, op: Op, name: str, type: Any, *values: Any) -> list[bool]:
-    serving = lake.serving()
+    serving = lake.snapshot()
     predicate: BoundExpression = BoundPredicate(op, BoundReference((name,), type), values)
     asks = [lambda e, o, k=k: k.never(e, o, TRINO) for k in serving.kinds]
     return evaluate_indexes.never(predicate, np.arange(serving.num_files), asks).tolist()
@@ -162,7 +162,7 @@ def test_a_definition_of_a_kind_that_is_not_installed_is_kept(lake: Lake) -> Non
     lake.write("f", {"x": [1]})
     foreign = Definition("elsewhere", "x")
     lake.build(settings=lambda held: held.adding([foreign]))
-    assert lake.serving().kinds == ()
+    assert lake.snapshot().kinds == ()
     assert lake.build().committed is False
     manifest = lake.store().latest()
     assert manifest is not None and manifest.settings.definitions == (foreign,)
@@ -188,14 +188,14 @@ def test_two_builders_who_add_different_indexes_both_get_theirs(lake: Lake) -> N
     from bridge.index.collect import ThreadCollector
 
     build_index(
-        lake.table,
-        lake.partitions(),
+        lake.table(),
+        lake.all_partitions(),
         Late(lake.storage, store.root),
         lake.storage,
         collector=ThreadCollector(lake.storage),
         settings=lambda held: held.adding([kind("bloom").define("x")]),
     )
-    names = [opened.name for opened in lake.serving().kinds]
+    names = [opened.name for opened in lake.snapshot().kinds]
     assert sorted(names) == ["bloom(x)", "bloom(y)"]
     assert never(lake, Op.EQ, "y", BIGINT, 3) == [True]
     lake.build()  # what the loser read before it knew of the winner's index is read again
@@ -208,7 +208,7 @@ def test_m14_a_column_with_a_dot_is_not_a_field(lake: Lake) -> None:
     lake.build(
         settings=lambda held: held.adding([kind(k).define("st.a") for k in ("values", "bloom")])
     )
-    serving = lake.serving()
+    serving = lake.snapshot()
     for path, value in ((("st.a",), 2), (("st", "a"), 1)):
         predicate = BoundPredicate(Op.EQ, BoundReference(path, BIGINT), (value,))
         for opened in serving.kinds:
@@ -232,7 +232,7 @@ def test_m14_columns_and_fields_of_one_spelling_are_skipped_by_their_own_values(
     for path, files in held.items():
         for value in range(7):
             predicate = BoundPredicate(Op.EQ, BoundReference(path, BIGINT), (value,))
-            for opened in lake.serving().kinds:
+            for opened in lake.snapshot().kinds:
                 answer = opened.never(predicate, np.arange(4), TRINO)
                 if answer is None:
                     continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc as po
 import pytest
-from index_lake import Lake
 
 from bridge.config import Config
 from bridge.errors import InvalidConfiguration
@@ -23,7 +22,7 @@ from bridge.index.snapshot import IndexSnapshot
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.index_table import opened as open_table
-from bridge.table.model import Column, Table
+from bridge.table.model import Column
 from bridge.types import (
     BIGINT,
     BINARY,
@@ -41,34 +40,33 @@ from bridge.types import (
     parse_hive_type,
     varchar,
 )
+from tests.support.lake import Lake, age
 
 DAY = 86_400 * 1_000_000
-COLUMNS = (("a", INTEGER), ("b", INTEGER))
+COLUMNS = (Column("a", INTEGER), Column("b", INTEGER))
 
 
 @dataclass
 class Orc(Lake):
-    columns: tuple[tuple[str, Type], ...] = COLUMNS
-
-    @property
-    def table(self) -> Table:
-        columns = tuple(Column(n, t) for n, t in self.columns)
-        return replace(super().table, columns=columns, format="orc")
+    columns: tuple[Column, ...] = COLUMNS
+    recursive: bool = True
+    format: str = "orc"
 
     def put(self, data: dict[str, Any] | pa.Table, name: str = "f") -> None:
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         po.write_table(data if isinstance(data, pa.Table) else pa.table(data), str(path))
-        self.age(path)
+        age(path)
 
     def said(self, name: str) -> ColumnStatistics | None:
-        fields = tuple(Field(n, t) for n, t in self.columns)
-        statistics = self.serving().statistics(fields, HIVE)
-        return statistics.column(BoundReference((name,), dict(self.columns)[name]))
+        fields = tuple(Field(c.name, c.type) for c in self.columns)
+        statistics = self.snapshot().statistics(fields, HIVE)
+        types = {c.name: c.type for c in self.columns}
+        return statistics.column(BoundReference((name,), types[name]))
 
     def of(self, name: str, data: Any, type: Type) -> tuple[Any, Any, int]:
         """Lower, upper (None: unknown) and NULLs of a table of one column and one file."""
-        self.columns = ((name, type),)
+        self.columns = (Column(name, type),)
         self.put({name: data})
         assert not self.build().failed
         return _triple(self.said(name))
@@ -136,7 +134,7 @@ def test_a_column_that_all_files_lack_or_hold_elsewhere(orc: Orc) -> None:
     assert found is not None and found.null_count.tolist() == [0, 1, -1]
     assert found.lower_known is not None and found.lower_known.tolist() == [True, False, False]
     # Who does not say how the table's columns lie is told nothing.
-    assert orc.serving().statistics((), HIVE).column(BoundReference(("b",), INTEGER)) is None
+    assert orc.snapshot().statistics((), HIVE).column(BoundReference(("b",), INTEGER)) is None
 
 
 def test_16_only_wider_numbers_are_the_same_values(orc: Orc) -> None:
@@ -185,7 +183,7 @@ def test_09_dates_and_times(orc: Orc) -> None:
     assert orc.of("t", zoned, TIMESTAMP) == UNKNOWN
     assert orc.of("t", times, TIMESTAMP_TZ) == UNKNOWN
     # Out of the range of nanoseconds: nothing is known of the column, all of the others.
-    orc.columns = (("t", TIMESTAMP), ("k", INTEGER))
+    orc.columns = (Column("t", TIMESTAMP), Column("k", INTEGER))
     far = pa.array([dt.datetime(9999, 12, 31), noon], pa.timestamp("us"))
     orc.put({"t": far, "k": ints(1, 2)})
     assert not orc.build().failed
@@ -207,23 +205,26 @@ def test_11_12_text(orc: Orc) -> None:
 
 def test_nested_columns_are_unknown(orc: Orc) -> None:
     st = parse_hive_type("struct<a:int>")
-    orc.columns = (("st", st), ("l", parse_hive_type("array<int>")), ("k", INTEGER))
+    orc.columns = (
+        Column("st", st),
+        Column("l", parse_hive_type("array<int>")),
+        Column("k", INTEGER),
+    )
     orc.put({"st": [{"a": 1}, None], "l": [[1], None], "k": ints(1, 2)})
     assert not orc.build().failed
-    statistics = orc.serving().statistics([Field(n, t) for n, t in orc.columns], HIVE)
+    statistics = orc.snapshot().statistics([Field(c.name, c.type) for c in orc.columns], HIVE)
     assert statistics.column(BoundReference(("st", "a"), INTEGER)) is None
     assert _triple(orc.said("k")) == (1, 2, 0)
 
 
 def test_stripes_are_joined_and_columns_with_dots_are_left_alone(orc: Orc) -> None:
-    orc.columns = (("a", BIGINT), ("b.c", BIGINT))
+    orc.columns = (Column("a", BIGINT), Column("b.c", BIGINT))
     path = orc.path("f")
-    path.parent.mkdir(parents=True)
     with po.ORCWriter(str(path), stripe_size=1024) as writer:
         for start in (0, 100_000, 50_000):
             values = pa.array(range(start, start + 50_000))
             writer.write(pa.table({"a": values, "b.c": values}))
-    orc.age(path)
+    age(path)
     assert po.ORCFile(str(path)).nstripes > 1
     assert not orc.build().failed
     assert _triple(orc.said("a")) == (0, 149_999, 0)
@@ -235,11 +236,11 @@ def test_damaged_files_have_no_entry(orc: Orc) -> None:
     whole = orc.path("f").read_bytes()
     for name, raw in (("cut", whole[:-3]), ("text", b"a,b\n1,2\n")):
         orc.path(name).write_bytes(raw)
-        orc.age(orc.path(name))
+        age(orc.path(name))
     report = orc.build()
     assert {uri.rsplit("/", 1)[1] for uri, _ in report.failed} == {"cut", "text"}
     assert all("FILE_CORRUPT" in reason for _, reason in report.failed)
-    assert orc.serving().trusted.tolist() == [False, True, False]
+    assert orc.snapshot().trusted.tolist() == [False, True, False]
 
 
 def test_every_format_that_can_be_indexed_has_a_reader() -> None:
@@ -254,7 +255,7 @@ def test_a_directory_of_orc_files_is_a_table(tmp_path: Path) -> None:
         directory = tmp_path / "t" / f"p={p}"
         directory.mkdir(parents=True)
         po.write_table(pa.table({"a": ints(p, 10 * p), "s": ["x", "y"]}), str(directory / "f"))
-        Lake(tmp_path).age(directory / "f")
+        age(directory / "f")
     config = Config({})
     where = str(tmp_path / "t")
     silent: Any = {"progress": lambda done, total: None, "say": lambda text: None}

@@ -10,9 +10,9 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from index_lake import Lake
 
 from bridge.types import BIGINT, INTEGER, SMALLINT, TINYINT, Type
+from tests.support.lake import Lake
 
 _READ = {8: 32, 16: 32, 32: 32, 64: 64}
 """Bits that Parquet stores a number of so many bits in."""

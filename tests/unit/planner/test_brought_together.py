@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,20 +11,18 @@ from bridge.planner.files import FilePruner
 from bridge.planner.index_view import IndexView
 from bridge.table.model import Column
 from bridge.types import BIGINT, TRINO, Field
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "index"))
-from index_lake import Lake
+from tests.support.lake import Lake
 
 NAMES = ("a", "b", "c")
 
 
 def test_columns_of_a_predicate_are_one_pack(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, recursive=True)
     for i in range(4):
         lake.write(f"f{i}", {name: [i, i + 1] for name in NAMES})
     lake.build()
-    serving = lake.serving()
-    table = replace(lake.table, columns=tuple(Column(name, BIGINT) for name in NAMES))
+    serving = lake.snapshot()
+    table = replace(lake.table(), columns=tuple(Column(name, BIGINT) for name in NAMES))
     fields = tuple(Field(name, BIGINT) for name in NAMES)
     predicate = bind(parse_where("a > 1 AND b > 1 AND c < 4")[0], fields, (), TRINO)
     pruner = FilePruner(table, IndexView(serving, ()), TRINO)

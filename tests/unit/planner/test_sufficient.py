@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import NAME, Lake
 
 from bridge.errors import TableChanged
 from bridge.expression.nodes import Expression
@@ -18,6 +17,7 @@ from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.survey import Answer, answer
 from bridge.table.model import Column
 from bridge.types import DOUBLE, INTEGER, STRING, TIMESTAMP
+from tests.support.lake import NAME, Lake
 
 
 def where(text: str) -> Expression:
@@ -38,7 +38,7 @@ def lake(tmp_path: Path) -> Lake:
         for i in range(3):
             # Without text bounds in the footer the build reads the text, and knows them exactly.
             made.write(
-                (str(p),), f"{i}.parquet", rows(100 * p + 10 * i), write_statistics=["x", "d", "t"]
+                f"{i}.parquet", rows(100 * p + 10 * i), (str(p),), write_statistics=["x", "d", "t"]
             )
     made.build(nan="scan")
     return made
@@ -95,7 +95,7 @@ def test_a_limit_counts_only_on_files_that_match_as_a_whole(lake: Lake) -> None:
 
 def test_without_pruning_and_without_an_index_a_limit_leaves_nothing_out(lake: Lake) -> None:
     assert len(names(lake.planner(), limit=1, pruning=False)) == 12
-    for file in (lake.root / "index").rglob("*.json"):
+    for file in lake.path(".skipbridge").rglob("*.json"):
         file.unlink()
     assert len(names(lake.planner(), limit=1)) == 12
 
@@ -135,9 +135,9 @@ def test_top_n_keeps_what_may_be_first(
 
 def test_top_n_with_nulls_and_files_the_index_does_not_know(lake: Lake) -> None:
     planner = lake.planner()
-    lake.write(("1",), "nulls.parquet", rows(0, [None] * 10))
+    lake.write("nulls.parquet", rows(0, [None] * 10), ("1",))
     lake.build(nan="scan")
-    lake.write(("3",), "new.parquet", rows(5000))
+    lake.write("new.parquet", rows(5000), ("3",))
     first = names(planner, limit=10, order=(SortKey("x", True, nulls_first=True),))
     assert set(first) == {"1/nulls", "3/new"}
     last = names(planner, limit=10, order=(SortKey("x", True),))
@@ -195,13 +195,13 @@ def test_an_empty_table_has_answers(tmp_path: Path) -> None:
 
 def test_what_is_not_exact_is_not_answered(lake: Lake) -> None:
     planner = lake.planner()
-    lake.write(("1",), "new.parquet", rows(5000))
+    lake.write("new.parquet", rows(5000), ("1",))
     assert ask(planner, "count").reason == "UNKNOWN_FILES"
     assert ask(planner, "count", text="p = 2").rows == ((30,),)
     lake.build(nan="scan")
     assert ask(planner, "count", "max x").rows == ((130, 5009),)
     nan = pa.table({"x": pa.array([1], pa.int32()), "d": pa.array([float("nan")])})
-    lake.write(("1",), "nan.parquet", nan)
+    lake.write("nan.parquet", nan, ("1",))
     lake.build(nan="scan")
     assert ask(planner, "min d").reason in ("NAN", "NOT_EXACT")
     assert ask(planner, "count d").rows == ((131,),)
@@ -211,10 +211,10 @@ def test_what_is_not_exact_is_not_answered(lake: Lake) -> None:
 def test_footers_do_not_tell_exact_text_but_another_file_may(lake: Lake) -> None:
     """Rule 3: writers cut long text; a blurred bound inside of an exact one does no harm."""
     planner = lake.planner()
-    lake.write(("1",), "cut.parquet", rows(0, [150]))
+    lake.write("cut.parquet", rows(0, [150]), ("1",))
     lake.build(nan="footer")
     assert ask(planner, "min s", "max s").rows == ((b"s100", b"s429"),)
-    lake.write(("1",), "cut2.parquet", rows(0, [999]))
+    lake.write("cut2.parquet", rows(0, [999]), ("1",))
     lake.build(nan="footer")
     assert ask(planner, "min s").rows == ((b"s100",),)
     assert ask(planner, "max s").reason == "NOT_EXACT"
@@ -224,7 +224,7 @@ def test_an_enforced_predicate_that_no_longer_holds_is_an_error(lake: Lake) -> N
     planner = lake.planner()
     assert ask(planner, text="x >= 400", query_id="q").enforced
     assert len(names(planner, "x >= 400", query_id="q", enforced=True)) == 3
-    lake.write(("4",), "new.parquet", rows(395))
+    lake.write("new.parquet", rows(395), ("4",))
     # The pinned file set is what was answered for.
     assert len(names(planner, "x >= 400", query_id="q", enforced=True)) == 3
     with pytest.raises(TableChanged, match=r"db\.t was written to"):
@@ -252,7 +252,7 @@ def test_nothing_is_listed_where_less_tells(lake: Lake, monkeypatch: pytest.Monk
     for text in ("x >= 405", "p = 2 AND x >= 215", "s LIKE '%1'"):
         assert not ask(planner, "count", text=text).enforced, text
     assert ask(planner, "max x", by=("x",)).reason == "GROUPING"
-    for file in (lake.root / "index").rglob("*.json"):
+    for file in lake.path(".skipbridge").rglob("*.json"):
         file.unlink()
     bare = lake.planner()
     also = count_listings(bare, monkeypatch)
@@ -278,7 +278,7 @@ def test_a_limit_of_a_plain_directory_lists_nothing(
     lake = Lake(tmp_path, (Column("x", INTEGER),))
     for i in range(5):
         values = pa.array(range(i * 10, i * 10 + 10), pa.int32())
-        lake.write((), f"{i}.parquet", pa.table({"x": values}))
+        lake.write(f"{i}.parquet", pa.table({"x": values}))
     lake.build()
     planner = lake.planner()
     listed = count_listings(planner, monkeypatch)
@@ -290,7 +290,7 @@ def test_a_limit_of_a_plain_directory_lists_nothing(
     report = plan.report()
     assert [(s.index, s.total, s.kept) for s in report.stages] == [("index", 5, 5), ("limit", 5, 1)]
     chosen = Path(batch.files.paths[0].as_py().removeprefix("file://"))
-    lake.write((), chosen.name, pa.table({"x": pa.array([1], pa.int32())}))
+    lake.write(chosen.name, pa.table({"x": pa.array([1], pa.int32())}))
     found = names(planner, limit=5)
     assert listed and len(found) == 1 and not found[0].endswith(chosen.stem)
     for file in (tmp_path / "t").glob("*.parquet"):

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "behaviour"))
-from lake import Lake
-
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
 from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Column
 from bridge.types import INTEGER
-
-
-@dataclass
-class Service:
-    """A server that answers, and its parts."""
-
-    lake: Lake
-    server: PlannerServer
-    handler: PlannerHandler
-    endpoint: str
+from tests.support.lake import Lake
+from tests.support.service import Service
 
 
 @pytest.fixture
@@ -39,7 +26,7 @@ def lake(tmp_path: Path) -> Lake:
     made.partition_values = [(str(p),) for p in range(4)]
     for values in made.partition_values:
         for i in range(3):
-            made.write(values, f"{i}.parquet", pa.table({"x": pa.array([i], pa.int32())}))
+            made.write(f"{i}.parquet", pa.table({"x": pa.array([i], pa.int32())}), values)
     made.build()
     return made
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
-from conftest import Service
 
 from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
+from tests.support.service import Service
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_statistics_follow_the_predicate(client: PlannerClient) -> None:
 
 
 def test_system_tables(client: PlannerClient, service: Service) -> None:
-    service.lake.write(("1",), "new.parquet", pa.table({"x": pa.array([7], pa.int32())}))
+    service.lake.write("new.parquet", pa.table({"x": pa.array([7], pa.int32())}), ("1",))
     files = list(client.system_table("db", "t", "files", ["bounds"], max_rows=5))
     assert len(files) == 13
     (new,) = [f for f in files if f[0].endswith("new.parquet")]

@@ -6,14 +6,14 @@ import logging
 import re
 
 import pytest
-from conftest import Service
-from lake import NAME
 from prometheus_client import REGISTRY, generate_latest
 
 from bridge import telemetry
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
+from tests.support.lake import NAME
+from tests.support.service import Service
 
 
 @pytest.fixture(autouse=True)

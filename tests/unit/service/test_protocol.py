@@ -11,7 +11,6 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import Service
 from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
@@ -22,6 +21,7 @@ from bridge.service._gen import Planner
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
 from tests.support.frames import FOLDER
+from tests.support.service import Service
 
 
 def ask(endpoint: str, frame: bytes) -> bytes:

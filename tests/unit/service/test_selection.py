@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Service
 
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
+from tests.support.service import Service
 
 
 def request(leaf: dict[str, Any] | None, **options: str) -> ttypes.PlanRequest:

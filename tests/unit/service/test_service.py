@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import Service
 from thrift.protocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport import TTransport
@@ -35,6 +34,7 @@ from bridge.service.codec import PROTOCOL
 from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
 from bridge.types import TRINO
+from tests.support.service import Service
 
 
 def at_least(column: str, value: int) -> str:

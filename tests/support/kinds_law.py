@@ -7,18 +7,15 @@ leaf of a predicate; AND, OR and NOT are then Kleene's over all rows at once.
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-import functions
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from strategies import Case, Table
 
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
@@ -43,10 +40,10 @@ from bridge.index.kinds.definition import column_text
 from bridge.index.kinds.opened import OpenedKind
 from bridge.index.snapshot import IndexSnapshot
 from bridge.types import Kind, Semantics, Type
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit/index"))
-from index_lake import Lake
-from test_index_law import arrow_table
+from tests.support import functions
+from tests.support.arrow import arrow_table
+from tests.support.lake import Lake
+from tests.support.strategies import Case, Table
 
 Truths = npt.NDArray[np.int8]
 """By row: 1 true, 0 false, -1 NULL."""
@@ -198,13 +195,13 @@ class Asked:
         counts: Counter[str],
         **options: Any,
     ) -> Asked:
-        lake = Lake(directory)
+        lake = Lake(directory, recursive=True)
         write(lake, data, case.rng())
         report = lake.build(settings=settings, **options)
         assert not report.failed, report.failed
         judge = Oracle(case.semantics, data.paths)
         oracle = RowsOracle(data, judge)
-        return cls(lake.serving(), data, case.semantics, oracle, counts)
+        return cls(lake.snapshot(), data, case.semantics, oracle, counts)
 
     def ask(self, expression: Expression) -> None:
         """Holds every kind alone, and all together, to the law."""

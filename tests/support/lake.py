@@ -1,4 +1,4 @@
-"""A partitioned table of real files, a catalogue that describes it, and planners over both."""
+"""A table of real files, the catalogue that describes it, its index, and planners over them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
+from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
+from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner, ScanPlan
 from bridge.planner.request import ScanRequest
-from bridge.storage.port import Storage
+from bridge.storage.port import Storage, data_files
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName, View
+from bridge.table.model import Column, FileList, Partition, PartitionBatch, Table, TableName, View
 from bridge.table.partition import partition_name
+from bridge.types import TRINO, Semantics, Type
 
 NAME = TableName("db", "t")
 
 
 @dataclass
 class Lake:
-    """The table ``db.t`` in a directory; implements `Catalog` for itself.
+    """The table ``db.t`` in the directory ``t`` below a root; implements `Catalog` for itself.
 
     Attributes:
         spelling: how the catalogue spells the location.
@@ -39,13 +43,14 @@ class Lake:
     """
 
     root: Path
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] = ()
     keys: tuple[Column, ...] = ()
     spelling: str = "file://{}"
     partition_values: list[tuple[str | None, ...]] = field(default_factory=list)
     storage: Storage = field(default_factory=open_storage)
     locations: dict[str, Path] = field(default_factory=dict)
     recursive: bool = False
+    format: str = "parquet"
 
     def __post_init__(self) -> None:
         (self.root / "t").mkdir(parents=True, exist_ok=True)
@@ -67,7 +72,7 @@ class Lake:
         return None
 
     def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
-        return Table(name, self.columns, self.keys, self._uri(self.root / "t"))
+        return Table(name, self.columns, self.keys, self.location, self.format)
 
     def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         return [self.name_of(values) for values in self.partition_values]
@@ -82,6 +87,10 @@ class Lake:
         """Nothing is open."""
 
     # files
+
+    @property
+    def location(self) -> str:
+        return self._uri(self.root / "t")
 
     def _uri(self, path: Path) -> str:
         return canonical(self.spelling.format(path))
@@ -102,32 +111,47 @@ class Lake:
             or (self.recursive and path.is_relative_to(place))
         ]
 
+    def path(self, name: str) -> Path:
+        return self.root / "t" / name
+
     def write(
-        self, values: Sequence[str | None], name: str, data: pa.Table, **options: Any
+        self,
+        name: str,
+        data: pa.Table | dict[str, Any],
+        values: Sequence[str | None] = (),
+        **options: Any,
     ) -> Path:
-        """Writes a file, some seconds old, so that its entry is trusted at once."""
+        """Writes a file of a partition, some seconds old, so that its entry is trusted at once."""
         path = self.directory(values) / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(data, path, **options)
+        pq.write_table(data if isinstance(data, pa.Table) else pa.table(data), path, **options)
         age(path)
         return path
 
+    def listed(self) -> FileList:
+        found = data_files(self.storage.list_all(self.location), self.location)
+        return FileList(
+            found.paths, found.sizes, found.modified, np.zeros(len(found), np.int32), found.etags
+        )
+
     # the index and planners over it
 
-    def store(self) -> IndexStore:
-        return IndexStore(self.storage, f"file://{self.root}/index")
+    def store(self, storage: Storage | None = None) -> IndexStore:
+        return IndexStore(storage or self.storage, f"file://{self.root}/t/.skipbridge")
 
-    def build(self, **options: Any) -> BuildReport:
+    def all_partitions(self) -> list[Partition]:
         table = self.table()
         fetched = self.partitions(table, self.partition_names(table))
-        partitions = [p for batch in fetched for p in batch.partitions]
-        collector = ThreadCollector(self.storage)
+        return [p for batch in fetched for p in batch.partitions]
+
+    def build(self, storage: Storage | None = None, **options: Any) -> BuildReport:
+        used = storage or self.storage
         return build_index(
-            table,
-            partitions,
-            self.store(),
-            self.storage,
-            collector=collector,
+            self.table(),
+            self.all_partitions(),
+            self.store(used) if storage is not None else self.store(),
+            used,
+            collector=options.pop("collector", None) or ThreadCollector(used),
             recursive=self.recursive,
             **options,
         )
@@ -140,6 +164,35 @@ class Lake:
             DirectoryLister(self.storage, 4, recursive=self.recursive),
             metadata_ttl=0.0,
         )
+
+    def snapshot(self) -> IndexSnapshot:
+        manifest = self.store().latest()
+        assert manifest is not None
+        return IndexSnapshot.open(manifest, self.store(), self.root / "cache")
+
+    def column(
+        self, name: str | tuple[str, ...], kind: Type, semantics: Semantics = TRINO
+    ) -> ColumnStatistics:
+        """What the index says of a column."""
+        path = (name,) if isinstance(name, str) else name
+        found = self.snapshot().statistics((), semantics).column(BoundReference(path, kind))
+        assert found is not None
+        return found
+
+    def bounds(self, name: str | tuple[str, ...], kind: Type, **options: Any) -> tuple[Any, Any]:
+        """Bounds of the only file; None where unknown."""
+        found = self.column(name, kind, **options)
+        lower = None if _unknown(found.lower_known) else _value(found.lower)
+        upper = None if _unknown(found.upper_known) else _value(found.upper)
+        return lower, upper
+
+
+def _unknown(known: Any) -> bool:
+    return known is not None and not known[0]
+
+
+def _value(bounds: Any) -> Any:
+    return bounds[0].as_py() if isinstance(bounds, pa.Array) else bounds[0].item()
 
 
 class Fetch:

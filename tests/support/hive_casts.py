@@ -7,9 +7,8 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from strategies import TYPES, single
-
 from bridge.types import INTEGER_RANGE, Kind, Type, Value, char, decimal, varchar
+from tests.support.strategies import TYPES, single
 
 CASTS = {
     Kind.TINYINT: "UDFToByte",

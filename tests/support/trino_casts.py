@@ -11,9 +11,8 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from strategies import single
-
 from bridge.types import INTEGER_RANGE, Kind, Type
+from tests.support.strategies import single
 
 Model = tuple[Any, ...]
 INTEGERS = {

@@ -6,8 +6,6 @@ import datetime as dt
 import random
 from typing import Any
 
-from strategies import Table, value
-
 from bridge.expression.function_catalog import call
 from bridge.expression.nodes import Call, Expression, Literal, Op, Predicate, Reference
 from bridge.types import (
@@ -21,6 +19,7 @@ from bridge.types import (
     Kind,
     Type,
 )
+from tests.support.strategies import Table, value
 
 EPOCH = dt.datetime(1970, 1, 1)
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")

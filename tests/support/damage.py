@@ -1,7 +1,7 @@
 """Damaged files, and what is asked of them; run as a program, which a native crash may end.
 
-``python -m tests.rules.damage WHAT FIRST COUNT``: damages COUNT files, each from a generator of its
-own seed, FIRST and so on; writes a line before each and one about what came of it.
+``python -m tests.support.damage WHAT FIRST COUNT``: damages COUNT files, each from a generator
+with a seed of its own, from FIRST on; writes a line before each and one about what came of it.
 """
 
 from __future__ import annotations
