@@ -9,7 +9,7 @@ from bridge.api.html import page
 from bridge.api.index import TableIndex
 from bridge.api.scan import Scan, output_schema
 from bridge.api.scan_request import Asked
-from bridge.errors import InvalidPredicate, InvalidRequest
+from bridge.errors import InvalidRequest
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.expression.text import DIALECTS, parse_where
 from bridge.jobs.compose import is_location
@@ -101,8 +101,6 @@ class Table:
         expression: Expression = AlwaysTrue()
         dropped: tuple[str, ...] = ()
         if where is not None:
-            if not where.strip():
-                raise InvalidPredicate("the condition is empty", "leave it out to scan all rows")
             expression, dropped = parse_where(where, semantics)
         return self._scan(
             Asked(

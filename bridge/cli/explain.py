@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from bridge.api.scan_request import Asked
+from bridge.api.session import Session
 from bridge.cli.output import DIALECTS, emit, settings, write
 from bridge.config import Config
 from bridge.engines.trino.translate import translate as translate_trino
-from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.expression.text import parse_where
-from bridge.jobs.compose import planner_of, resolve, split_settings, storage_of
-from bridge.jobs.explain import explain as run
-from bridge.planner.request import ScanRequest
 from bridge.report.html import page
 from bridge.report.text import funnel
-from bridge.types import HIVE, SPARK, TRINO
-
-_SEMANTICS = {"trino": TRINO, "hive": HIVE, "spark": SPARK}
 
 
 @click.command()
@@ -72,34 +67,26 @@ def explain(
     skipbridge explain demo.flights "month = 3 AND carrier = 'UA' AND dep_delay > 60"
     skipbridge explain ./warehouse/flights "distance BETWEEN 100 AND 200" --files --output json
     """
-    storage = storage_of(config)
-    catalog, name = resolve(config, table, storage)
-    dropped: tuple[str, ...] = ()
-    predicate: Expression = AlwaysTrue()
-    if wire and where:
-        translation = translate_trino(where)
-        predicate, dropped = translation.expression, translation.dropped
-    elif where:
-        predicate, dropped = parse_where(where, dialect)
-    request = ScanRequest(
-        table=name,
-        predicate=predicate,
-        dropped=dropped,
-        semantics=_SEMANTICS[dialect],
-        absent_is_empty=dialect != "trino",
-        engine=dialect,
-        pruning=not no_pruning,
-        strict=not wire,
-        freshness=config.text("planner.freshness")
-        if config.setting("planner.freshness").origin == "flag"
-        else None,
-        generation=generation,
-    )
-    planner = planner_of(config, catalog, storage)
-    try:
-        report = run(planner, request, split_settings(config))
-    finally:
-        planner.listings.close()
+    freshness = config.setting("planner.freshness")
+    options: dict[str, Any] = {
+        "semantics": dialect,
+        "freshness": freshness.text if freshness.origin == "flag" else None,
+        "pruning": not no_pruning,
+        "generation": generation,
+    }
+    with Session(config) as session:
+        opened = session.table(table)
+        if wire and where:
+            translation = translate_trino(where)
+            asked = Asked(
+                expression=translation.expression,
+                dropped=translation.dropped,
+                strict=False,
+                **options,
+            )
+            report = opened._scan(asked).explain()
+        else:
+            report = opened.scan(where or None, **options).explain()
     if output == "html":
         text = page(report)
     elif output == "json":

@@ -11,21 +11,19 @@ from typing import Any
 
 import click
 
+from bridge.api.index import TableIndex
+from bridge.api.session import Session
 from bridge.cli.kinds import kind_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import Asked
-from bridge.jobs.index_report import report_index
 from bridge.jobs.index_table import (
     NOTHING_NEW,
     clean_index,
-    describe_index,
     drop_from_index,
-    failed_files,
     failure,
-    index_table,
     show_index_to_planners,
 )
 from bridge.jobs.index_watch import watch
@@ -53,18 +51,17 @@ class _Work:
 
     def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
         try:
-            with progress(f"indexing {table}") as tick:
-                return index_table(
-                    config,
-                    table,
+            with progress(f"indexing {table}") as tick, Session(config) as session:
+                made = session.table(table).index._index(
+                    self.asked,
                     nan=self.nan,
                     local=self.local,
                     full=self.full,
-                    asked=self.asked,
                     progress=tick,
                     say=say,
                     check=check,
                 )
+                return made.to_dict()
         except KeyboardInterrupt:
             say(
                 "stopped; the earlier index stays in use, and the same command goes on after the "
@@ -219,14 +216,18 @@ def show(config: Config, table: str, failed: bool, output: str) -> None:
     `index build --full` tries all again.
     """
     if failed:
-        _show_failed(failed_files(config, table), output)
+        _show_failed(_index_of(config, table).failed(), output)
         return
-    found = describe_index(config, table)
+    found = _index_of(config, table).show()
     if output == "json":
         emit_json(found)
         return
     for key, value in found.items():
         emit(f"{key:<12} {_shown(key, value)}")
+
+
+def _index_of(config: Config, table: str) -> TableIndex:
+    return Session(config).table(table).index
 
 
 def _shown(key: str, value: object) -> str:
@@ -266,7 +267,7 @@ def report(config: Config, table: str, log: Path | None, output: str) -> None:
     and what it takes to store; which column the table should be sorted by, and which index is dead
     weight. The last two need to know what queries ask: set planner.predicate_log.
     """
-    found = report_index(config, table, log)
+    found = _index_of(config, table).report(log)
     if output == "json":
         emit_json(found.to_dict())
     else:

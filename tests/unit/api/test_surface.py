@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +74,40 @@ def test_a_directory_has_no_sync(table: bridge.Table) -> None:
     with pytest.raises(bridge.BridgeError) as caught:
         table.sync()
     assert caught.value.code == "INVALID_REQUEST"
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "python-api.md").read_text()
+
+
+def test_the_page_has_a_chapter_for_every_name_and_names_every_member() -> None:
+    chapters = set(re.findall(r"^## (\w+)$", PAGE, re.M))
+    assert chapters == {name for name in bridge.__all__ if not name.startswith("_")}
+    for name in chapters - {"connect", "PruneReport", "BridgeError"}:
+        text = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
+        members = {m for m in dir(getattr(bridge, name)) if not m.startswith("_")}
+        told = set(re.findall(r"`(\w+)[`(]", text))
+        assert members <= told, (name, members - told)
+
+
+def test_the_page_spells_every_signature_as_the_code_does() -> None:
+    spelled = {
+        match[1]: re.sub(r"\s+", " ", match[2])
+        for match in re.finditer(r"^`(scan|sync|build|add)\(([^`]*)\)`", PAGE, re.M)
+    }
+    owners = {"scan": bridge.Table, "sync": bridge.Table}
+    assert set(spelled) == {"scan", "sync", "build", "add"}
+    for name, text in spelled.items():
+        signature = inspect.signature(getattr(owners.get(name, bridge.TableIndex), name))
+        wanted: list[str] = []
+        for parameter in list(signature.parameters.values())[1:]:
+            if parameter.kind is parameter.KEYWORD_ONLY and "*" not in wanted:
+                wanted.append("*")
+            default = parameter.default
+            if parameter.kind is parameter.VAR_KEYWORD:
+                wanted.append(f"**{parameter.name}")
+            elif default is parameter.empty:
+                wanted.append(parameter.name)
+            else:
+                shown = f'"{default}"' if isinstance(default, str) else repr(default)
+                wanted.append(f"{parameter.name}={shown}")
+        assert text == ", ".join(wanted), name

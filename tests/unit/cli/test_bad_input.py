@@ -396,7 +396,7 @@ def test_what_nobody_foresaw(run: Run, flights: Path, monkeypatch: pytest.Monkey
     def broken(*_: object) -> object:
         raise ZeroDivisionError("so be it")
 
-    monkeypatch.setattr("bridge.cli.explain.resolve", broken)
+    monkeypatch.setattr("bridge.api.session.resolve", broken)
     result = run("explain", flights)
     refused(result, "INTERNAL", "ZeroDivisionError: so be it", "skipbridge -v", status=1)
 

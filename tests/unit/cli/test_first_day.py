@@ -190,13 +190,13 @@ def test_an_interrupted_build_says_what_to_do(run: Run, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     write(Path("t") / "0.parquet", pa.table({"x": [1]}))
-    monkeypatch.setattr("bridge.cli.index.index_table", interrupted)
+    monkeypatch.setattr("bridge.jobs.index_table.index_table", interrupted)
     for verb in ("build", "refresh"):
         done = run("index", verb, "./t")
         assert done.exit_code == 130
         assert "goes on after the last commit (every 50,000 files)" in done.stderr
         assert "Abort" not in done.output
-    monkeypatch.setattr("bridge.cli.explain.resolve", interrupted)
+    monkeypatch.setattr("bridge.api.session.resolve", interrupted)
     done = run("explain", "./t")
     assert (done.exit_code, done.stderr) == (130, "stopped\n")
 
