@@ -1,4 +1,4 @@
-"""Changes of an index that read no file: its settings, and its end."""
+"""Changes of an index that read no file: its settings, and its deletion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A shard's columns in storage, of which only what is asked for is read.
+"""A shard's columns in storage; only the columns asked for are read.
 
-One request brings the footer, vouched for by the manifest; it tells in which row groups each
-column lies. One request more for each run of row groups brings the rows, whose pages carry
+One request reads the footer, whose checksum is in the manifest; it says in which row groups each
+column is stored. One more request per run of adjacent row groups reads the rows, whose pages carry
 checksums.
 """
 

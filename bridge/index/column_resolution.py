@@ -1,9 +1,9 @@
-"""Columns that engines find by name or by their place in the file, as they are set up.
+"""Columns that engines find by name or by position, depending on their settings.
 
-Hive 4 takes the n-th column of an ORC file for the table's n-th, unless it is told to go by name;
-a file of old Hive has no names at all. What such a file stores is therefore said of (name, place),
-and used for a column of the table only where both ways lead to it: the name is the table's, and so
-is the place. Everything else is unknown, and the file is read.
+Hive 4 reads the n-th column of an ORC file as the table's n-th, unless it is set to go by name; a
+file of old Hive has no names at all. The index therefore keeps statistics of such a file by (name,
+position), and uses them for a column of the table only where name and position agree. Everything
+else is unknown, and the file is read.
 
 =================  =====================  ==========================================
 table (a, b)       file                   used

@@ -1,9 +1,9 @@
-"""PruningStatistics over the local form of an index: stored columns resolved, converted, joined.
+"""PruningStatistics over the local form of an index: resolves, converts and joins stored columns.
 
-A table's column is found in files by name without regard to case, as Hive names are. A file with
-two such columns, or one that is a leaf here and a group there, is unknown (correctness 14). A file
-without the column has it all NULL: external tables read missing columns so (15). Where engines may
-find columns by their place, name and place must agree: `bridge.index.column_resolution`.
+Columns are found by name, ignoring case, as in Hive. A file is unknown if two of its columns match,
+or if the column is a leaf in one file and a group in another (correctness 14). In a file without
+the column all its values are NULL, as external tables read missing columns (15). Where engines may
+find columns by position, name and position must agree: `bridge.index.column_resolution`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Key = tuple[tuple[str, ...], Type, bool, int | None]
 
 
 class ColumnView:
-    """Columns of one generation; each (path, type, timestamp rule) is joined once and kept.
+    """Columns of one generation; each (path, type, timestamp rule) is joined once and cached.
 
-    What is kept is bounded in bytes, the least recently used goes first. A column that cannot be
-    read is unknown; `problems` says why, and it is tried again after a while.
+    The cache is bounded in bytes and drops the least recently used column first. A column that
+    cannot be read is unknown; `problems` says why, and it is tried again after some seconds.
     """
 
     def __init__(self, compiled: CachedIndex) -> None:

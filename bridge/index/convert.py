@@ -1,8 +1,9 @@
-"""From a file's stored type to the table's type: exactly, or not at all (correctness 8-12, 15, 16).
+"""Converts bounds from a file's stored type to the table's: exactly, or not at all.
 
-Every conversion here keeps order and loses nothing, so bounds stay bounds. Where an engine would
-convert values otherwise (a narrower integer, a decimal of fewer digits, text to number) the bounds
-are unknown; counts are not, as no conversion makes a value NULL or the reverse.
+Every conversion keeps the order and loses nothing, so bounds stay bounds (correctness 8-12, 15,
+16). Bounds are unknown where an engine would convert values differently (to a narrower integer, to
+a decimal of fewer digits, from text to number). Counts stay known where no conversion makes a value
+NULL or the reverse.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The live entries of a generation: files of all shards without the dead ones, sorted by path."""
+"""The live entries of a generation: the files of all shards except deleted ones, by path."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A table's files as its partitions' locations have them, each with the partitions that own it.
+"""The files found in the locations of a table's partitions, each with the partitions that own it.
 
-A location may belong to several partitions, and one may lie in another: a file's owners are a set
-(correctness 28). An entry keeps it as one text, the names in their order with NUL between them; a
-name of a partition holds none.
+A location may belong to several partitions, and one location may contain another, so the owners of
+a file are a set (correctness 28). An entry keeps them as one text: the sorted names, separated by
+NUL, which no partition name contains.
 """
 
 from __future__ import annotations

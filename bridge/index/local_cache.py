@@ -6,10 +6,10 @@
     <cache>/<checksum>/files.arrow                   live files, sorted by path
     <cache>/<checksum>/<id>.json, <id>-….arrow       packs of columns, see `bridge.index.pack`
 
-Columns are taken from storage when they are first asked for, some together as one pack: a planner
-holds what its queries use, not what the table has. Arrays of a column have one slot a live file, in
-the order of ``files.arrow``. Everything is written aside and renamed, so a reader sees all of it or
-nothing; the directory is private to the user and bounded in bytes.
+Columns are fetched from storage when they are first asked for; those fetched together form a pack.
+So a planner holds only the columns that its queries use. The arrays of a column have one slot per
+live file, in the order of ``files.arrow``. Files are written under a temporary name and renamed, so
+a reader sees all of a file or nothing. The directory is private to the user and bounded in bytes.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
 _DAMAGED = (OSError, EOFError, ValueError, pa.ArrowException)
-"""What Arrow and JSON raise of bytes that are not what was written."""
+"""What Arrow and JSON raise on damaged bytes."""
 _BUILDING = ".building-"
 _ABANDONED = 3600.0
-"""Seconds after which what is being written belongs to a process that died."""
+"""Seconds after which an unfinished directory belongs to a process that died."""
 _ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """How much of the indexes a machine keeps; the least recently used goes first.
+    """How much of the indexes a machine keeps; the least recently used is dropped first.
 
     Attributes:
         disk: bytes of the local form, of all generations.
@@ -149,7 +149,7 @@ class CachedIndex:
                 self._places |= read_pack(path)
 
     def expect_files(self, ordinals: npt.NDArray[np.int64]) -> None:
-        """Begins to read what is known of some files; does not wait. Only the first call does."""
+        """Begins to read the entries of some files; does not wait. Later calls do nothing."""
         if self._mapped_files is None or not len(ordinals):
             return
         mapped, self._mapped_files = self._mapped_files, None
@@ -194,7 +194,7 @@ class CachedIndex:
         self._advised([c.key + part for c in columns for part in ("", CELLS, EDGES)][:_OPEN_FILES])
 
     def fetch(self, columns: Iterable[CachedColumn]) -> None:
-        """Brings columns that are not here yet, together. Errors: as `load`."""
+        """Fetches the columns that are not on local disk yet, together. Errors: as `load`."""
         with self._lock:
             missing = [c for c in columns if c.key not in self._places]
         if not missing:
@@ -208,7 +208,7 @@ class CachedIndex:
             _trim(self.directory, self.limits.disk)
 
     def scan(self) -> Iterator[Loaded]:
-        """All columns, in the order in which they lie; those not here are brought.
+        """All columns, in their order on disk; missing ones are fetched.
 
         Errors: as `load`.
         """
@@ -233,7 +233,7 @@ class CachedIndex:
                     yield found
 
     def _read(self, keys: Sequence[str]) -> list[Loaded] | None:
-        """What lies under all these keys; None where one is not here."""
+        """The columns of all these keys; None where one is not on local disk."""
         held = self._advised(keys)
         if len(held) < len(keys):
             return None
@@ -247,7 +247,7 @@ class CachedIndex:
         return found
 
     def _drop(self, pack: Path) -> None:
-        """Forgets a damaged pack, and deletes it: its columns are brought again."""
+        """Forgets and deletes a damaged pack; its columns are fetched again."""
         with self._lock:
             gone = {p.file for p in self._places.values() if pack_of(p.file) == pack}
             self._places = {k: p for k, p in self._places.items() if p.file not in gone}
@@ -258,7 +258,7 @@ class CachedIndex:
                 path.unlink()
 
     def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, MappedFile]]:
-        """Where lies what is here of these keys; it is begun to be read."""
+        """The ranges of those keys that are on local disk; begins to read them."""
         with self._lock:
             held = [(key, found) for key in keys if (found := self._held(key)) is not None]
             for key, (place, mapped) in held:
@@ -267,7 +267,7 @@ class CachedIndex:
         return [found for _, found in held]
 
     def _searched(self, key: str, place: PackedRange) -> bool:
-        """Whether few pages of a column are looked at: it is in order, or has cells of numbers."""
+        """Whether few pages of a column will be read: it is ascending or has numeric cells."""
         numbers = pa.binary() not in place.schema.types
         return place.ascending or (numbers and key + CELLS in self._places)
 
@@ -306,7 +306,7 @@ class CachedIndex:
         return list(zip(self._source.columns(), self._slots, strict=True))
 
     def _write(self, columns: list[CachedColumn]) -> Path:
-        """Takes columns from storage and writes them as one pack."""
+        """Fetches columns from storage and writes them as one pack."""
         count = self.files.num_rows
         keys = [column.key for column in columns]
         parts = [(file.read(keys), slots) for file, slots in self._shards()]
@@ -329,7 +329,7 @@ class CachedIndex:
 def cache_index(
     manifest: Manifest, store: IndexStore, cache: Path, limits: CacheLimits | None = None
 ) -> CachedIndex:
-    """Opens the local form of a generation; begins it if there is none.
+    """Opens the local form of a generation; creates it if there is none.
 
     Errors:
         IndexCorrupt, StorageFailure, StorageFull.
@@ -366,7 +366,7 @@ def _whole(path: str) -> pa.Buffer:
 
 @contextlib.contextmanager
 def _as_storage(place: Path) -> Iterator[None]:
-    """Errors of the local disk as the planner knows them."""
+    """Turns errors of the local disk into errors that the planner handles."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Manifests: one generation of an index, as JSON that vouches for itself and for its shards."""
+"""Manifests: one generation of an index, as JSON with checksums of itself and of its shards."""
 
 from __future__ import annotations
 

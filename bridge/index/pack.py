@@ -1,12 +1,12 @@
-"""Packs: columns of an index on local disk, as Arrow messages one behind the other.
+"""Packs: columns of an index on local disk, as consecutive Arrow messages.
 
 ::
 
-    <id>.json           where each column lies, and what of it is the same in all files
-    <id>-<form>.arrow   record batches as encapsulated IPC messages, one a column
+    <id>.json           the range of each column, and values that are the same in all files
+    <id>-<form>.arrow   record batches as encapsulated IPC messages, one per column
 
-A form is a set of arrays of certain types; what is constant over all files is no array but a number
-in the JSON. A column is found by offset: nothing is read of the file but its bytes.
+A form is a set of arrays of certain types. A value that is constant over all files is a number in
+the JSON, not an array. A column is found by offset, so only its own bytes are read.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
 _INT32_MAX = 2**31 - 1
 CELLS, EDGES = "\0cells", "\0edges"
-"""Behind a column's key: its bounds in cells, and where these were cut."""
+"""Suffixes of a column's key: its bounds in cells, and the edges of the cells."""
 _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRange:
-    """Where a column lies.
+    """The bytes of a column in a pack, and how to read them.
 
     Attributes:
         constants: ``flags``, ``nulls`` and ``nans`` where they are the same in all files.
@@ -58,19 +58,19 @@ class PackedRange:
 
 
 class Loaded:
-    """A column's arrays, by file; each is made when it is asked for.
+    """A column's arrays, one slot per file; each is made when it is asked for.
 
     Attributes:
-        batch: what is stored of it as arrays.
-        count: files.
-        every: bits set in all flags.
+        batch: the stored arrays.
+        count: number of files.
+        every: bits that are set in all flags.
         ascending: bounds are numbers, lower and upper each in ascending order.
     """
 
     __slots__ = ("_file", "_place", "ascending", "batch", "count", "every")
 
     def __init__(self, place: PackedRange, buffer: pa.Buffer, file: MappedFile | None) -> None:
-        """``buffer``: the bytes of the pack's file; ``file``: where these are mapped, if so."""
+        """``buffer``: the bytes of the pack's file; ``file``: the mapped file, if it is mapped."""
         message = buffer.slice(place.offset, place.length)
         self.batch = pa.ipc.read_record_batch(message, place.schema)
         self.count, self.every, self._place = place.count, place.every, place
@@ -107,7 +107,7 @@ class Loaded:
     def expect(self, places: Int64 | None) -> None:
         """Begins to read the numeric bounds of some files, or of all (None); does not wait.
 
-        Only the first call does so: later ones would mostly ask for what is in memory.
+        Only the first call has an effect: later ones would mostly ask for pages in memory.
         """
         file, self._file = self._file, None
         if file is None:
@@ -150,7 +150,7 @@ def read_cells(rounded: Loaded, edges: Loaded) -> QuantisedBounds:
 
 
 class PackWriter:
-    """Writes one pack; it is seen by readers once `finish` has returned."""
+    """Writes one pack; readers see it once `finish` has returned."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -249,8 +249,8 @@ def read_pack(path: Path) -> dict[str, PackedRange]:
 
 
 def sync(path: Path) -> None:
-    """Makes a file's bytes durable: else a machine that loses its power may leave zeros under a
-    name that was there by then, and zeros read as bounds.
+    """Makes a file's bytes durable: after a power failure a renamed file could otherwise hold
+    zeros, which would be read as bounds.
     """
     with path.open("rb") as file:
         os.fsync(file.fileno())

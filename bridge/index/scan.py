@@ -1,7 +1,7 @@
-"""The one read of a file's data: every index that needs values takes them from the same pass.
+"""The single pass over a file's data, which serves every index that needs values.
 
-Footers cannot tell NaN counts, and lack some bounds: `LeafScan` takes these from the data like any
-other kind. Nothing is read where nobody needs it.
+Footers have no NaN counts and lack some bounds: `LeafScan` takes these from the data, like any
+other kind. No data is read if no index needs it.
 """
 
 from __future__ import annotations

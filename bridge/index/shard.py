@@ -1,9 +1,9 @@
-"""Shards: what one build learned about its files, as two immutable Parquet files.
+"""Shards: the entries that one build made of its files, as two immutable Parquet files.
 
-``files``: one row a file, sorted by path; its row number is the file's ordinal in the shard.
-``columns``: one row for each leaf column of each file, sorted by (column, file). Row groups end
-between columns and are small, and the footer tells where each column lies: a reader of few columns
-reads little, see `bridge.index.column_file`.
+``files``: one row per file, sorted by path; the row number is the file's ordinal in the shard.
+``columns``: one row per leaf column of each file, sorted by (column, file). Row groups are small
+and end between columns, and the footer says where each column is stored, so a reader of few columns
+reads little: see `bridge.index.column_file`.
 """
 
 from __future__ import annotations

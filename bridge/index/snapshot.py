@@ -1,7 +1,7 @@
 """An opened generation as the planner uses it: files by ordinal, statistics as mapped columns.
 
-Ordinals number the live files in the order of their paths. Nothing is copied that lies in the
-mapped files in the form asked for; no object is made per file.
+Ordinals number the live files in the order of their paths. Arrays that are stored in the form asked
+for are used in place, without a copy. No object is made per file.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     <root>/generations/41.json        the manifest of generation 41
     <root>/shards/<id>-files.parquet  immutable; named by a manifest or garbage
 
-A commit creates ``N+1.json`` if it is absent, and does nothing else that a reader can see: a
-builder that dies before it leaves garbage, never half an index (correctness 21).
+A commit creates ``N+1.json`` if it is absent, and does nothing else that a reader can see. A
+builder that dies before the commit leaves garbage, never half an index (correctness 21).
 """
 
 from __future__ import annotations

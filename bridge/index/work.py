@@ -1,4 +1,4 @@
-"""What one build has read so far, by listed file."""
+"""The files that one build has read so far."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Reading a file in a child process, which is all that ends if a damaged file ends the reader.
+"""Reads a file in a child process, so that a damaged file can end only that process.
 
-Arrow's ORC reader trusts lengths that it decodes from the data: no check before it could tell such
-a file, and no handler in this process would survive it. The child has no storage of its own; it
-asks its parent for bytes. It is started afresh, not forked, and kept for the next file. It ends
-itself as soon as its parent is gone, however that ended.
+Arrow's ORC reader trusts lengths that it decodes from the data: no check beforehand finds such a
+file, and no handler in this process survives it. The child has no storage of its own; it asks its
+parent for bytes. It is started afresh, not forked, and kept for the next file. It ends itself as
+soon as its parent is gone.
 
 The law: each file is answered by its own reader or by an error; no file ends this process. What
 may be the machine's fault, as a lack of memory, is not called the file's.

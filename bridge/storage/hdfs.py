@@ -4,8 +4,8 @@ Name nodes that stand in for one another, Kerberos and the like come from Hadoop
 (``HADOOP_CONF_DIR``, or ``HADOOP_HOME/etc/hadoop``) and tickets from the usual cache, as with
 Hadoop's own client.
 
-Not pyarrow's HadoopFileSystem: its ``move`` replaces a file that is there, so that of two builders
-both are told that they have won.
+pyarrow's HadoopFileSystem is not used: its ``move`` replaces an existing file, so that two builders
+would both be told that they have won.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Listing local directories: what files are is asked by threads while names are still being read.
+"""Lists local directories: threads stat files while names are still being read.
 
-Asking takes four times as long as reading the names, and pyarrow does it outside the interpreter's
-lock: a flat directory of 39,000 files takes 107 ms on two cores, 173 ms if one waits for the other.
+Calling stat takes four times as long as reading the names, and pyarrow does it outside the
+interpreter's lock: a flat directory of 39,000 files takes 107 ms on two cores, 173 ms if one waits
+for the other.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What a Parquet footer spells, read here byte by byte.
+"""Reads a Parquet footer byte by byte.
 
-pyarrow's access to statistics ends the process (an exception that its C++ does not expect) where
-they are damaged: it is not asked. The law: a footer that is not whole, contradicts its own schema
-or leads out of the file is FileCorrupt, and no bytes whatever do worse than that.
+pyarrow is not used: it ends the process on damaged statistics (its C++ does not expect an
+exception). The law: a footer that is incomplete, contradicts its own schema or points outside the
+file is FileCorrupt, and no bytes do worse than that.
 
-Thrift's compact protocol. Nearly all column chunks are spelt alike: one regular expression takes
-such a chunk at once, twenty times as fast as the reader of single fields that takes the others.
+The footer is in Thrift's compact protocol. Nearly all column chunks have the same layout: one
+regular expression reads such a chunk at once, twenty times as fast as the reader of single fields
+that reads the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The storage port: what skipbridge asks of a file system or object store, and nothing more.
 
-Every path in and out is a canonical URI (`bridge.storage.uri`). Listings are columns,
-never an object per file. Whatever is listed is sorted by path as unsigned UTF-8 bytes, whatever
-order the store has.
+Every path in and out is a canonical URI (`bridge.storage.uri`). Listings are columns, with no
+object per file. They are sorted by path as unsigned UTF-8 bytes, whatever the order of the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A file of the storage port as pyarrow reads it: small ones whole, large ones by ranges."""
+"""A file of the storage port for pyarrow: reads small files whole and large ones by ranges."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, as far as Parquet's footers use it; no byte of it is believed.
+"""Thrift's compact protocol, as far as Parquet's footers use it; every byte is checked.
 
-Positions go in and come out: each reader takes the bytes and where to begin, and says where it
-ended. Bytes that end within a field raise IndexError, all else that cannot be Damaged.
+Each reader takes the bytes and a start position, and returns the position after what it read. Bytes
+that end within a field raise IndexError; any other invalid bytes raise Damaged.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """One spelling per file: the canonical URI.
 
-Statistics are found by path. ``/x``, ``file:/x``, ``file:///x`` and ``local:///x`` are one file;
-were they kept as they came, every file would be "unknown" for its spelling and nothing would ever
-be pruned, silently.
+Statistics are found by path. ``/x``, ``file:/x``, ``file:///x`` and ``local:///x`` are one file.
+Without one spelling, files would be unknown to the index and nothing would be pruned, silently.
 
-Paths are raw, as Hive, Hadoop and Trino keep them: nothing is percent-decoded or -encoded, a
-``%20`` in a directory name is those three characters.
+Paths are raw, as in Hive, Hadoop and Trino: nothing is percent-decoded or -encoded. A ``%20`` in a
+directory name is those three characters.
 
 ==============================  ==================================
 came as                         canonical
