@@ -134,7 +134,7 @@ NEEDED_S3 = (
 _TARGETS = {
     476: Target(476, 24, (), from_server=True),
     482: Target(482, 25, ("482",), from_server=False),
-    483: Target(483, 25, ("482", "483"), from_server=False),
+    483: Target(483, 25, ("482",), from_server=False),
 }
 
 

@@ -14,6 +14,7 @@ import java.util.Map;
 import static io.airlift.slice.Slices.utf8Slice;
 import static io.trino.spi.type.DateTimeEncoding.packDateTimeWithZone;
 import static io.trino.spi.type.TimeZoneKey.UTC_KEY;
+import static io.trino.spi.type.TypeUtils.writeNativeValue;
 
 /** Columns with one value in a whole file: partition keys and properties of the file. */
 final class ConstantColumns
@@ -37,8 +38,8 @@ final class ConstantColumns
                 case DATA -> null;
                 case PARTITION_KEY, PARTITION -> partitionBlocks
                         .computeIfAbsent(file.partition(), _ -> new HashMap<>())
-                        .computeIfAbsent(column, key -> Blocks.single(key.type(), value(key, file)));
-                case PATH, FILE_SIZE, FILE_MODIFIED_TIME -> Blocks.single(column.type(), value(column, file));
+                        .computeIfAbsent(column, key -> writeNativeValue(key.type(), value(key, file)));
+                case PATH, FILE_SIZE, FILE_MODIFIED_TIME -> writeNativeValue(column.type(), value(column, file));
             };
         }
         return blocks;

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.page;
 
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
+import io.trino.spi.block.Int128ArrayBlockBuilder;
 import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.SourcePage;
 
@@ -77,14 +78,16 @@ final class MappedSourcePage
 
     private static Block withoutSign(Block block)
     {
-        int positions = block.getPositionCount();
-        boolean[] nulls = new boolean[positions];
-        long[] values = new long[2 * positions];
-        for (int i = 0; i < positions; i++) {
-            nulls[i] = block.isNull(i);
-            values[2 * i + 1] = nulls[i] ? 0 : BIGINT.getLong(block, i);
+        Int128ArrayBlockBuilder builder = new Int128ArrayBlockBuilder(null, block.getPositionCount());
+        for (int i = 0; i < block.getPositionCount(); i++) {
+            if (block.isNull(i)) {
+                builder.appendNull();
+            }
+            else {
+                builder.writeInt128(0, BIGINT.getLong(block, i));
+            }
         }
-        return Blocks.int128s(positions, nulls, values);
+        return builder.build();
     }
 
     @Override

@@ -48,7 +48,7 @@ class TestBlockJoiner
         samples.put(VARCHAR, List.of(utf8Slice(""), utf8Slice("é"), utf8Slice("long enough to differ")));
         samples.put(LONG_DECIMAL, List.of(Int128.valueOf(7), Int128.valueOf(-1, 3)));
         samples.put(LONG_TIMESTAMP, List.of(new LongTimestamp(5, 1000), new LongTimestamp(-5, 0)));
-        samples.put(ARRAY, List.of(Blocks.single(BIGINT, 3L)));
+        samples.put(ARRAY, List.of(TypeUtils.writeNativeValue(BIGINT, 3L)));
         for (Map.Entry<Type, List<Object>> sample : samples.entrySet()) {
             for (int round = 0; round < 50; round++) {
                 List<Block> blocks = new ArrayList<>();
@@ -74,7 +74,7 @@ class TestBlockJoiner
         Block ids = DictionaryBlock.create(6, dictionary, new int[] {0, 1, 0, 1, 1, 0});
         assertInstanceOf(DictionaryBlock.class, BlockJoiner.join(VARCHAR, List.of(ids, ids), 12));
 
-        Block one = Blocks.single(BIGINT, 1L);
+        Block one = TypeUtils.writeNativeValue(BIGINT, 1L);
         Block joined = BlockJoiner.join(BIGINT, List.of(RunLengthEncodedBlock.create(one, 3), RunLengthEncodedBlock.create(one, 4)), 7);
         assertInstanceOf(RunLengthEncodedBlock.class, joined);
     }
@@ -85,7 +85,7 @@ class TestBlockJoiner
         PageJoiner joiner = new PageJoiner(List.of(BIGINT));
         int added = 0;
         while (!joiner.isFull()) {
-            joiner.add(new Block[] {Blocks.single(BIGINT, (long) added)}, 1);
+            joiner.add(new Block[] {TypeUtils.writeNativeValue(BIGINT, (long) added)}, 1);
             added++;
         }
         Page page = joiner.join();
