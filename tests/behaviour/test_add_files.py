@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from lake import Lake, age, everything, kept
 
 from bridge.errors import InvalidRequest
 from bridge.expression.builders import eq
@@ -20,6 +19,7 @@ from bridge.index.entries import live_entries
 from bridge.jobs.index_add import _listed, _look, _Registered
 from bridge.table.model import Column
 from bridge.types import INTEGER, STRING
+from tests.support.lake import Lake, age, everything, kept
 
 KEYS = (Column("p", INTEGER), Column("q", STRING))
 COLUMNS = (Column("v", INTEGER),)
@@ -60,9 +60,9 @@ def test_28_owners_are_the_partitions_whose_location_it_is(tmp_path: Path) -> No
     table.build()
     add(
         table,
-        table.write(("1", "a"), "own", row(1)),
-        table.write(("2", "a"), "shared", row(2)),
-        table.write(("4", "b/c"), "unknown", row(3)),
+        table.write("own", row(1), ("1", "a")),
+        table.write("shared", row(2), ("2", "a")),
+        table.write("unknown", row(3), ("4", "b/c")),
     )
     assert owners(table) == {
         "own": ["p=1/q=a"],
@@ -93,7 +93,7 @@ def test_places_that_no_partition_has_are_refused(tmp_path: Path) -> None:
         tmp_path / "elsewhere" / "below",
     ):
         place.mkdir(parents=True, exist_ok=True)
-        path = table.write(("1", "a"), "f", row(1))
+        path = table.write("f", row(1), ("1", "a"))
         path = path.rename(place / "f")
         with pytest.raises(InvalidRequest):
             add(table, path)
@@ -105,9 +105,9 @@ def test_places_that_no_partition_has_are_refused(tmp_path: Path) -> None:
 
 def test_a_table_without_partitions(tmp_path: Path) -> None:
     table = Lake(tmp_path, COLUMNS)
-    table.write((), "a", row(1))
+    table.write("a", row(1))
     table.build()
-    add(table, table.write((), "b", row(2)))
+    add(table, table.write("b", row(2)))
     planner = table.planner()
     assert len(kept(planner, eq("v", 2), freshness="snapshot")) == 1
     assert len(everything(planner, freshness="snapshot")) == 2
@@ -120,7 +120,7 @@ def test_no_row_is_lost_while_files_come_change_and_go(tmp_path: Path, seed: int
     values: list[tuple[str | None, ...]] = [("1", "a"), ("2", "a"), (None, "b")]
     table = lake(tmp_path, values)
     planner = table.planner()
-    held = {table.write(values[0], "first", row(50)): 50}
+    held = {table.write("first", row(50), values[0]): 50}
     unknown = set(held)
     if rng.random() < 0.7:
         table.build()
@@ -128,14 +128,14 @@ def test_no_row_is_lost_while_files_come_change_and_go(tmp_path: Path, seed: int
     for step in range(12):
         match rng.randrange(5):
             case 0 | 1:
-                path = table.write(rng.choice(values), f"f{step}", row(step))
+                path = table.write(f"f{step}", row(step), rng.choice(values))
                 held[path] = step
                 unknown.add(path)
             case 2 if held:
                 path = rng.choice(list(held))
                 before = path.stat().st_mtime_ns
                 held[path] = 100 + step
-                table.write(values[0], str(path), row(100 + step))
+                table.write(str(path), row(100 + step), values[0])
                 while path.stat().st_mtime_ns == before:
                     age(path, 1.0)
                 unknown.add(path)

@@ -16,7 +16,7 @@ from bridge.sync.report import SyncReport
 from bridge.table.model import TableName
 from bridge.table.partition import NULL_MARKER
 from tests.engines.conftest import RunningMetastore
-from tests.support.sync_lake import MUTATIONS, SCHEMAS, Lake, Meddle
+from tests.support.sync_lake import MUTATIONS, SCHEMAS, Meddle, SyncLake
 
 
 class RealMetastore:
@@ -54,7 +54,7 @@ class RealMetastore:
         return {tuple(p.values): p for p in found.partitions}
 
 
-class RealLake(Lake):
+class RealLake(SyncLake):
     """The laws' lake over a real metastore."""
 
     def sync(self, **options: Any) -> SyncReport:

@@ -22,7 +22,7 @@ from tests.engines.differential.compare import Difference, Outcome, Reader, bag,
 from tests.engines.differential.hive_words import HiveConditions, HiveQueries
 from tests.engines.differential.lakes import build
 from tests.engines.differential.queries import Query
-from tests.engines.differential.table import Lake, Taste
+from tests.engines.differential.table import RandomTable, Taste
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive
 from tests.engines.test_differential_trino import NIGHTLY, SEED, SHOWN, forget
 
@@ -78,7 +78,7 @@ class Readers:
         self._hive = hive
         self.read = self.listed = 0
 
-    def asked(self, lakes: list[Lake], rng: random.Random) -> Iterator[Difference]:
+    def asked(self, lakes: list[RandomTable], rng: random.Random) -> Iterator[Difference]:
         for number in range(QUERIES + JOBS):
             lake = rng.choice(lakes)
             queries = HiveQueries(rng, HiveConditions(rng, lake.partitioned))
@@ -89,7 +89,7 @@ class Readers:
                 small, again = shrunk(query, lambda q, x=lake, s=settings: self._differs(q, x, s))
                 yield Difference(str(lake.name), "pruning off", small, again or f"once: {told}")
 
-    def _differs(self, query: Query, lake: Lake, settings: dict[str, str]) -> str:
+    def _differs(self, query: Query, lake: RandomTable, settings: dict[str, str]) -> str:
         def ours(sql: str) -> Outcome:
             try:
                 answer = self._hive.ask(quoted(sql), settings)

@@ -23,7 +23,7 @@ from tests.engines.differential.compare import Difference, Reader, compared
 from tests.engines.differential.lakes import build
 from tests.engines.differential.predicates import Conditions
 from tests.engines.differential.queries import Queries, Query
-from tests.engines.differential.table import Lake, Taste
+from tests.engines.differential.table import RandomTable, Taste
 from tests.engines.differential.trino_readers import OFF, STOCK, reader
 from tests.engines.stack import Stack
 
@@ -36,14 +36,14 @@ SHOWN = 5
 SAMPLE = 16
 
 
-def tables(root: Path, uri: str, seed: str) -> Iterator[Lake]:
+def tables(root: Path, uri: str, seed: str) -> Iterator[RandomTable]:
     taste = Taste()
     yield build(root, uri, "live", seed, taste, files=20, partitions=7)
     yield build(root, uri, "still", seed, taste, files=24, partitions=7)
     yield build(root, uri, "flat", seed, taste, files=20)
 
 
-def drawn(lakes: list[Lake], seed: str) -> Iterator[tuple[Lake, Query]]:
+def drawn(lakes: list[RandomTable], seed: str) -> Iterator[tuple[RandomTable, Query]]:
     rng = random.Random(f"{seed} queries")
     while True:
         lake = rng.choice(lakes)
@@ -91,7 +91,7 @@ def test_trino_tells_the_rows_of_the_stock_connector_and_of_no_pruning(
     assert pruned >= asked * 0.3, f"{pruned} of {asked} queries skipped files: seed {SEED}"
 
 
-def prunes(stack: Stack, lake: Lake, query: Query) -> bool:
+def prunes(stack: Stack, lake: RandomTable, query: Query) -> bool:
     """Whether a query's rows are found without reading every file."""
     where = query.where.sql if query.where is not None else "true"
     files = sum(1 for file in lake.files() if file.stat().st_size)
@@ -101,7 +101,7 @@ def prunes(stack: Stack, lake: Lake, query: Query) -> bool:
         return False
 
 
-def forget(uri: str, lakes: list[Lake]) -> None:
+def forget(uri: str, lakes: list[RandomTable]) -> None:
     with MetastoreClient(uri) as client:
         for lake in lakes:
             client.drop_table(lake.name.schema, lake.name.table)

@@ -80,10 +80,10 @@ def descriptor(location: str, classes: tuple[str, str, str] = PARQUET) -> ttypes
 class Shop:
     """A database of its own for one test."""
 
-    def __init__(self, client: MetastoreClient, root: Path) -> None:
+    def __init__(self, client: MetastoreClient, root: Path, name: str = "") -> None:
         self.client = client
         self.root = root
-        self.name = f"shop{next(_databases)}"
+        self.name = name or f"shop{next(_databases)}"
         client.create_database(self.name)
 
     def table(self, name: str, *keys: str, **changes: object) -> ttypes.Table:

@@ -85,9 +85,7 @@ def test_a_second_metastore_takes_over(tmp_path: Path, dead: int) -> None:
         servers = [first, second]
         for server in servers:
             with MetastoreClient(f"{LOOPBACK}:{server.port}") as client:
-                client.create_database("both")
-                here = Shop.__new__(Shop)
-                here.client, here.root, here.name = client, tmp_path, "both"
+                here = Shop(client, tmp_path, "both")
                 here.table("t", "p")
                 parts = [here.partition("t", [str(i)]) for i in range(50)]
                 client.add_partitions("both", "t", parts)

@@ -42,7 +42,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lake:
+class KindsTable:
     stack: Stack
     rows: list[dict[str, Any]]
 
@@ -89,7 +89,7 @@ def _rows(number: int, rng: random.Random) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> KindsTable:
     """A table that nothing sorts, indexed by Spark with every kind."""
     directory = tmp_path_factory.mktemp("kinds") / "table"
     directory.mkdir()
@@ -107,7 +107,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         os.utime(path, (past, past))
     _register(stack, directory)
     _index(stack, Asked(KINDS))
-    return Lake(stack, rows)
+    return KindsTable(stack, rows)
 
 
 def _register(stack: Stack, directory: Path) -> None:
@@ -136,13 +136,13 @@ def _index(stack: Stack, asked: Asked) -> None:
     assert report["files"] == FILES and not report["failed"]
 
 
-def _holds(lake: Lake, where: str, expected: list[int], most: int) -> None:
+def _holds(lake: KindsTable, where: str, expected: list[int], most: int) -> None:
     assert lake.ids(where) == expected
     assert lake.ids(where, {"pruning_enabled": "false"}) == expected
     assert lake.kept(where) <= most, where
 
 
-def test_a_point_among_random_numbers(lake: Lake) -> None:
+def test_a_point_among_random_numbers(lake: KindsTable) -> None:
     for row in lake.rows[:: ROWS * 5]:
         _holds(lake, f"id = {row['id']}", [row["n"]], 2)
         _holds(lake, f"tag = '{row['tag']}'", _where(lake, tag=row["tag"]), 3)
@@ -152,11 +152,11 @@ def test_a_point_among_random_numbers(lake: Lake) -> None:
     _holds(lake, "id = 12345", [], 2)
 
 
-def _where(lake: Lake, **wanted: Any) -> list[int]:
+def _where(lake: KindsTable, **wanted: Any) -> list[int]:
     return sorted(r["n"] for r in lake.rows if all(r[k] == v for k, v in wanted.items()))
 
 
-def test_values(lake: Lake) -> None:
+def test_values(lake: KindsTable) -> None:
     files = {c: {r["n"] // ROWS for r in lake.rows if r["category"] == c} for c in _CATEGORIES}
     common = max(files, key=lambda c: len(files[c]))
     _holds(lake, f"category = '{common}'", _where(lake, category=common), len(files[common]))
@@ -175,7 +175,7 @@ def test_values(lake: Lake) -> None:
     _holds(lake, "amount NOT IN (0, 1)", sorted(amounts), FILES * 3 // 4)
 
 
-def test_a_function_of_a_column(lake: Lake) -> None:
+def test_a_function_of_a_column(lake: KindsTable) -> None:
     name = lake.rows[ROWS * 9]["name"]
     expected = [r["n"] for r in lake.rows if r["name"].lower() == name.lower()]
     _holds(lake, f"lower(name) = '{name.lower()}'", expected, 1)
@@ -185,7 +185,7 @@ def test_a_function_of_a_column(lake: Lake) -> None:
     _holds(lake, "n % 7 = 3", sevens, FILES)
 
 
-def test_a_path_into_json(lake: Lake) -> None:
+def test_a_path_into_json(lake: KindsTable) -> None:
     city = "json_extract_scalar(doc, '$.user.city')"
     wild = FILES // 6
     for where, most in (
@@ -205,7 +205,7 @@ def test_a_path_into_json(lake: Lake) -> None:
     assert lake.ids("json_extract_scalar(doc, '$.user.more[0]') = '1.5'")
 
 
-def test_a_filter_of_a_function(lake: Lake) -> None:
+def test_a_filter_of_a_function(lake: KindsTable) -> None:
     for row in lake.rows[:: ROWS * 9]:
         tag = row["tag"].lower()
         expected = [r["n"] for r in lake.rows if r["tag"].lower() == tag]
@@ -215,7 +215,7 @@ def test_a_filter_of_a_function(lake: Lake) -> None:
     _holds(lake, f"lower(tag) IN ({tags}, 'none')", two, 5)
 
 
-def test_boxes_and_distances(lake: Lake) -> None:
+def test_boxes_and_distances(lake: KindsTable) -> None:
     row = lake.rows[ROWS * 11]
     south, west = int(row["lat"]), int(row["lon"])
     west -= west > row["lon"]
@@ -233,13 +233,13 @@ def test_boxes_and_distances(lake: Lake) -> None:
     assert lake.kept(near) <= files + 1
 
 
-def test_kinds_together_over_an_or(lake: Lake) -> None:
+def test_kinds_together_over_an_or(lake: KindsTable) -> None:
     row = lake.rows[5]
     where = f"(id = {row['id']} OR category = 'category 99')"
     _holds(lake, where, [row["n"]], 2)
 
 
-def test_a_join_asks_the_filters(lake: Lake) -> None:
+def test_a_join_asks_the_filters(lake: KindsTable) -> None:
     ids = [row["id"] for row in lake.rows[:: ROWS * 6]]
     values = ", ".join(f"BIGINT '{i}'" for i in ids)
     sql = f"SELECT count(*) FROM {TABLE} t JOIN (VALUES {values}) AS v(k) ON t.id = v.k"

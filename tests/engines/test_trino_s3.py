@@ -53,7 +53,7 @@ class _Requests(logging.Handler):
 
 
 @dataclass(frozen=True, slots=True)
-class Lake:
+class Endpoint:
     """An S3 endpoint with the bucket of these tests."""
 
     endpoint: str
@@ -67,7 +67,7 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def lake() -> Iterator[Lake]:
+def lake() -> Iterator[Endpoint]:
     server = ThreadedMotoServer(ip_address=LOOPBACK, port=0, verbose=True)
     server.start()
     host, port = server.get_host_and_port()
@@ -85,13 +85,13 @@ def lake() -> Iterator[Lake]:
     log = logging.getLogger("werkzeug")
     log.addHandler(requests)
     log.setLevel(logging.INFO)
-    yield Lake(endpoint, open_storage(options=options), requests)
+    yield Endpoint(endpoint, open_storage(options=options), requests)
     log.removeHandler(requests)
     server.stop()
 
 
 @pytest.fixture(scope="module")
-def config(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
+def config(lake: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
     """The settings of every command of these tests, over a metastore that takes s3 locations."""
     directory = tmp_path_factory.mktemp("metastore-s3")
     bucket = directory / "bucket"
@@ -141,7 +141,7 @@ def _register(config: Config, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def table(lake: Lake, config: Config) -> None:
+def table(lake: Endpoint, config: Config) -> None:
     """Five small files and one of 8 MB with 16 row groups, in two partitions."""
     noise = np.random.default_rng(7)
     for n, name in enumerate(FILES):
@@ -155,7 +155,7 @@ def table(lake: Lake, config: Config) -> None:
 
 @pytest.fixture(scope="module")
 def s3_stack(
-    lake: Lake,
+    lake: Endpoint,
     config: Config,
     table: None,
     plugin_476: Path,
@@ -206,7 +206,7 @@ def test_count(s3_stack: Stack) -> None:
     assert s3_stack.query("SELECT count(*) FROM lake.t WHERE day = 1") == [[3 * SMALL_ROWS]]
 
 
-def test_selective_query_reads_one_file_in_one_request(s3_stack: Stack, lake: Lake) -> None:
+def test_selective_query_reads_one_file_in_one_request(s3_stack: Stack, lake: Endpoint) -> None:
     sql = "SELECT id, noise FROM lake.t WHERE id BETWEEN 1500 AND 1502"
     assert s3_stack.kept_files(sql) == 1
     lake.requests.seen.clear()
@@ -215,7 +215,7 @@ def test_selective_query_reads_one_file_in_one_request(s3_stack: Stack, lake: La
     assert objects == [("GET", f"/{BUCKET}/t/day=1/b.parquet")]
 
 
-def test_large_file_is_read_in_ranges(s3_stack: Stack, lake: Lake) -> None:
+def test_large_file_is_read_in_ranges(s3_stack: Stack, lake: Endpoint) -> None:
     sql = "SELECT sum(id), count(noise) FROM lake.t WHERE id = 700000"
     assert s3_stack.kept_files(sql) == 1
     lake.requests.seen.clear()
@@ -230,7 +230,7 @@ def test_catalog_without_s3_properties_says_so(s3_stack: Stack) -> None:
 
 
 def test_changed_and_deleted_objects_are_errors(
-    s3_stack: Stack, lake: Lake, config: Config
+    s3_stack: Stack, lake: Endpoint, config: Config
 ) -> None:
     """With a frozen file set the planner sends the old size and time; the reader must notice."""
     rows = pa.table({"id": list(range(10))})

@@ -18,10 +18,10 @@ from tests.support.sync_lake import (
     MUTATIONS,
     SCHEMAS,
     VALUES,
-    Lake,
     Meddle,
     Remove,
     Step,
+    SyncLake,
     Write,
 )
 
@@ -68,7 +68,7 @@ _STEPS: st.SearchStrategy[Step] = st.one_of(
 _HISTORIES = st.lists(st.lists(_STEPS, max_size=6), min_size=1, max_size=4)
 
 
-def _sync(lake: Lake, **options: object) -> bool:
+def _sync(lake: SyncLake, **options: object) -> bool:
     """False where there is nothing yet that could be a table."""
     try:
         lake.sync(**options)
@@ -78,8 +78,8 @@ def _sync(lake: Lake, **options: object) -> bool:
     return True
 
 
-def _begun(directory: str) -> Lake:
-    lake = Lake(Path(directory))
+def _begun(directory: str) -> SyncLake:
+    lake = SyncLake(Path(directory))
     lake.take(Write("p=1/q=1", "first"))
     return lake
 
@@ -179,7 +179,7 @@ def test_two_syncs_at_once_come_to_what_lies_on_storage(
             at += 1
 
 
-def _interleaved(lake: Lake, between: list[Step], at: int) -> bool:
+def _interleaved(lake: SyncLake, between: list[Step], at: int) -> bool:
     """Runs a sync, and within it, at its n-th call, another; False if it makes no such call."""
     calls = 0
 

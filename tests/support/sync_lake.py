@@ -224,7 +224,7 @@ Step = Write | Remove | Meddle
 
 
 @dataclass(slots=True)
-class Lake:
+class SyncLake:
     """A directory and a metastore."""
 
     base: Path

@@ -12,7 +12,7 @@ from bridge.jobs.create_table import _add_partitions, thrift_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Partition, TableName
-from tests.engines.differential.table import SPECS, Lake, Taste, Writer
+from tests.engines.differential.table import SPECS, RandomTable, Taste, Writer
 from tests.engines.hive_stack import age
 
 SCHEMA = "differential"
@@ -20,10 +20,12 @@ SCHEMA = "differential"
 
 def build(
     root: Path, uri: str, name: str, seed: str, taste: Taste, files: int, partitions: int = 0
-) -> Lake:
+) -> RandomTable:
     """Writes, registers, indexes and, unless it is called ``still``, changes a table."""
     rng = random.Random(f"{seed} {name}")
-    lake = Lake(root / name, TableName(SCHEMA, name), rng, partitions > 0, Writer(rng, taste))
+    lake = RandomTable(
+        root / name, TableName(SCHEMA, name), rng, partitions > 0, Writer(rng, taste)
+    )
     if name.startswith("still"):
         lake.properties["skipbridge.freshness"] = "snapshot"
     lake.add_partitions(partitions)
@@ -53,7 +55,7 @@ def build(
     return lake
 
 
-def _register(client: MetastoreClient, lake: Lake, partitions: list[Partition]) -> None:
+def _register(client: MetastoreClient, lake: RandomTable, partitions: list[Partition]) -> None:
     if lake.partitioned:
         _add_partitions(client, lake.name, lake.table, partitions, lambda done, total: None)
 

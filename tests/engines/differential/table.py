@@ -315,7 +315,7 @@ def _exactly(value: Any, stored: pa.DataType) -> Any:
 
 
 @dataclass(slots=True)
-class Lake:
+class RandomTable:
     """The files of a table, and what changes them after its index was built."""
 
     root: Path

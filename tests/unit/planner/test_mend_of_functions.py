@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,10 @@ from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
 from bridge.index.registry import kind
 from bridge.planner.files import FilePruner
+from bridge.planner.index_view import IndexView
+from bridge.table.model import Column
 from bridge.types import STRING, TRINO, Field
+from tests.support.lake import Lake
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ from bridge.types import STRING, TRINO, Field
     ],
 )
 def test_what_would_mend_it(
-    where: str, held: tuple[str, str] | None, expected: tuple[str, ...]
+    tmp_path: Path, where: str, held: tuple[str, str] | None, expected: tuple[str, ...]
 ) -> None:
     kinds = []
     if held is not None:
@@ -33,6 +37,10 @@ def test_what_would_mend_it(
         ask = kind(held[0]).concerns
         kinds.append(SimpleNamespace(concerns=lambda e: ask(definition, e), definition=definition))
     predicate = bind(parse_where(where, "trino")[0], [Field("name", STRING)], [], TRINO)
-    pruner = FilePruner.__new__(FilePruner)
-    pruner._view = SimpleNamespace(serving=SimpleNamespace(kinds=kinds))  # type: ignore[assignment]
+    lake = Lake(tmp_path, (Column("name", STRING),))
+    view = IndexView(None, ())
+    view.serving = SimpleNamespace(  # type: ignore[assignment]
+        kinds=kinds, manifest=SimpleNamespace(settings=SimpleNamespace(minmax_visible=False))
+    )
+    pruner = FilePruner(lake.table(), view, TRINO)
     assert tuple(option for _, option in pruner.unindexed_functions(predicate)) == expected
