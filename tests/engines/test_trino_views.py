@@ -128,7 +128,7 @@ def conventions(stack: Stack) -> None:
         " WHERE table_schema = 'commented' AND table_name = 't'"
     )
     for version in ("VERSION AS OF 1", "TIMESTAMP AS OF TIMESTAMP '2024-01-01 00:00:00 UTC'"):
-        with pytest.raises(Exception, match="This connector does not support versioned tables"):
+        with pytest.raises(Exception, match=r"commented\.t keeps no older versions"):
             stack.query(f"SELECT * FROM commented.t FOR {version}")
         with pytest.raises(Exception, match=r"Table 'bridge\.commented\.none' does not exist"):
             stack.query(f"SELECT * FROM commented.none FOR {version}")

@@ -39,8 +39,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
 
-import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
-
 /** The planner's catalog as one transaction sees it. Each table is requested once, however often the engine asks. */
 public class BridgeMetadata
         implements ConnectorMetadata
@@ -137,14 +135,8 @@ public class BridgeMetadata
     @Override
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
-        if (newest(session, name).isEmpty()) {
-            return null;
-        }
-        if (start.isPresent() || end.isPresent()) {
-            throw new TrinoException(NOT_SUPPORTED, "This connector does not support versioned tables");
-        }
-        TableVersion version = TableVersion.newest(name);
-        return table(session, version).map(table -> BridgeTableHandle.all(version, table.description().snapshotId(), timeZone)).orElse(null);
+        TableVersion version = TableVersions.of(session, name, start, end);
+        return table(session, version).map(table -> BridgeTableHandle.all(version, table, timeZone)).orElse(null);
     }
 
     @Override

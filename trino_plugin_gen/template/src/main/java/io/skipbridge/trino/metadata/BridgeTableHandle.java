@@ -30,6 +30,7 @@ public record BridgeTableHandle(
         String readVersion,
         String snapshotId,
         String timeZone,
+        List<BridgeColumnHandle> partitionKeys,
         ScanFilter filter,
         boolean enforced,
         ScanFilter unenforcedConstraint,
@@ -46,6 +47,7 @@ public record BridgeTableHandle(
         requireNonNull(readVersion, "readVersion is null");
         requireNonNull(snapshotId, "snapshotId is null");
         requireNonNull(timeZone, "timeZone is null");
+        partitionKeys = List.copyOf(partitionKeys);
         requireNonNull(filter, "filter is null");
         requireNonNull(unenforcedConstraint, "unenforcedConstraint is null");
         requireNonNull(limit, "limit is null");
@@ -55,14 +57,15 @@ public record BridgeTableHandle(
     }
 
     /** The whole of one version of a table. */
-    static BridgeTableHandle all(TableVersion table, String snapshotId, String timeZone)
+    static BridgeTableHandle all(TableVersion table, TableColumns columns, String timeZone)
     {
         return new BridgeTableHandle(
                 table.name().getSchemaName(),
                 table.name().getTableName(),
                 table.readVersion(),
-                snapshotId,
+                columns.description().snapshotId(),
                 timeZone,
+                columns.handles().values().stream().filter(column -> column.kind() == ColumnKind.PARTITION_KEY).toList(),
                 ScanFilter.ALL,
                 false,
                 ScanFilter.ALL,
@@ -102,22 +105,22 @@ public record BridgeTableHandle(
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
     }
 
     BridgeTableHandle withUnenforcedConstraint(ScanFilter newConstraint)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
     }
 
     BridgeTableHandle withAggregateRows(AggregateRows newRows)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
     }
 
     @Override

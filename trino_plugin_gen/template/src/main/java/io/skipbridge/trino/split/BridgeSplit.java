@@ -2,8 +2,10 @@ package io.skipbridge.trino.split;
 
 import com.fasterxml.jackson.annotation.JsonCreator;
 import com.fasterxml.jackson.annotation.JsonProperty;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.trino.spi.SplitWeight;
 import io.trino.spi.connector.ConnectorSplit;
+import io.trino.spi.predicate.TupleDomain;
 
 import java.util.List;
 
@@ -22,7 +24,7 @@ public final class BridgeSplit
     private final SplitColumns columns;
     private final int ordinal;
     private final byte[] packed;
-    private final String rowFilter;
+    private final TupleDomain<BridgeColumnHandle> rowFilter;
     private final int weightThousandths;
 
     BridgeSplit(SplitColumns columns, int ordinal)
@@ -37,11 +39,11 @@ public final class BridgeSplit
     /** A split without files, for a table handle that holds the rows itself. */
     static BridgeSplit empty()
     {
-        return new BridgeSplit(PackedFiles.none(), "", 1000);
+        return new BridgeSplit(PackedFiles.none(), TupleDomain.all(), 1000);
     }
 
     @JsonCreator
-    public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("rowFilter") String rowFilter, @JsonProperty("weight") int weightThousandths)
+    public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("rowFilter") TupleDomain<BridgeColumnHandle> rowFilter, @JsonProperty("weight") int weightThousandths)
     {
         this.columns = null;
         this.ordinal = 0;
@@ -56,9 +58,9 @@ public final class BridgeSplit
         return columns == null ? packed : PackedFiles.pack(columns, columns.firstFile(ordinal), columns.firstFile(ordinal + 1));
     }
 
-    /** A predicate that the reader enforces row by row; empty where there is none. */
+    /** What every row of the snapshot satisfies; the reader removes all others. */
     @JsonProperty("rowFilter")
-    public String rowFilter()
+    public TupleDomain<BridgeColumnHandle> rowFilter()
     {
         return rowFilter;
     }
@@ -84,7 +86,7 @@ public final class BridgeSplit
     public long getRetainedSizeInBytes()
     {
         if (columns == null) {
-            return SHALLOW_BYTES + packed.length + 2L * rowFilter.length();
+            return SHALLOW_BYTES + packed.length;
         }
         int first = columns.firstFile(ordinal);
         int end = columns.firstFile(ordinal + 1);

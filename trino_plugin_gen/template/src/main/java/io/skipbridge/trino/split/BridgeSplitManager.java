@@ -45,7 +45,7 @@ public class BridgeSplitManager
         ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilter.getColumnsCovered().isEmpty());
         Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
-        SplitLoader loader = new SplitLoader(planners, request, new DynamicFilterTracker(dynamicFilter, wait), queue);
+        SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, new DynamicFilterTracker(dynamicFilter, wait), queue);
         Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
         BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread);
         thread.start();

@@ -1,6 +1,7 @@
 package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.BridgeSession;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.wire.PlanRequest;
 import io.trino.spi.connector.ConnectorContext;
@@ -19,7 +20,7 @@ import java.util.OptionalLong;
  * @param unenforcedConstraint a predicate beside the enforced one; it skips more files
  * @param planner the process that replied to this query before
  */
-record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<String> planner)
+record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<String> planner, List<BridgeColumnHandle> partitionKeys)
 {
     /**
      * Nothing that the engine puts between a top-N and its scan takes away one of the first rows.
@@ -46,6 +47,6 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
                 table.enforced(),
                 table.readVersion(),
                 table.snapshotId());
-        return new ScanRequest(plan, table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "", table.planner());
+        return new ScanRequest(plan, table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "", table.planner(), table.partitionKeys());
     }
 }

@@ -1,9 +1,11 @@
 package io.skipbridge.trino.split;
 
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
+import io.trino.spi.predicate.TupleDomain;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -18,7 +20,7 @@ import java.util.List;
  */
 public final class SplitColumns
 {
-    private final String rowFilter;
+    private final TupleDomain<BridgeColumnHandle> rowFilter;
     private final int splits;
     private final int files;
     private final List<PartitionEntry> partitions;
@@ -40,8 +42,8 @@ public final class SplitColumns
     private final int logPathOffsets;
     private final int logPaths;
 
-    /** @param rowFilter of the plan: rows outside it are removed when the files are read; empty where there is none */
-    public SplitColumns(SplitBatch batch, String rowFilter)
+    /** @param rowFilter of the plan: rows outside it are removed when the files are read */
+    public SplitColumns(SplitBatch batch, TupleDomain<BridgeColumnHandle> rowFilter)
     {
         this.rowFilter = rowFilter;
         this.splits = batch.splitCount();
@@ -117,7 +119,7 @@ public final class SplitColumns
         }
     }
 
-    String rowFilter()
+    TupleDomain<BridgeColumnHandle> rowFilter()
     {
         return rowFilter;
     }

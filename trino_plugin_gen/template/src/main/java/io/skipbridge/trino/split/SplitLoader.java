@@ -5,6 +5,7 @@ import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.predicate.PredicateWriter;
+import io.skipbridge.trino.predicate.RowFilterReader;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.Plan;
 import io.skipbridge.trino.wire.PlannerClient;
@@ -12,6 +13,7 @@ import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.SplitBatch;
 import io.trino.spi.TrinoException;
 import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.type.TypeManager;
 
 import java.io.IOException;
 import java.util.List;
@@ -34,19 +36,22 @@ final class SplitLoader
     private static final int RETRY_MILLIS = 200;
 
     private final Planners planners;
+    private final TypeManager types;
     private final ScanRequest request;
     private final DynamicFilterTracker dynamicFilter;
     private final SplitQueue queue;
 
     private PlannerClient client;
     private Plan plan;
+    private TupleDomain<BridgeColumnHandle> rowFilter = TupleDomain.all();
     private boolean delivered;
     private TupleDomain<BridgeColumnHandle> applied = TupleDomain.all();
     private volatile Optional<String> report = Optional.empty();
 
-    SplitLoader(Planners planners, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue)
+    SplitLoader(Planners planners, TypeManager types, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue)
     {
         this.planners = planners;
+        this.types = types;
         this.request = request;
         this.dynamicFilter = dynamicFilter;
         this.queue = queue;
@@ -105,7 +110,7 @@ final class SplitLoader
                 }
                 throw e;
             }
-            SplitColumns columns = new SplitColumns(batch, plan.rowFilter());
+            SplitColumns columns = new SplitColumns(batch, rowFilter);
             SupportedSlices.check(columns);
             queue.add(columns);
             delivered |= batch.splitCount() > 0;
@@ -127,7 +132,7 @@ final class SplitLoader
             }
             return opened;
         });
-        SupportedSlices.check(plan);
+        rowFilter = RowFilterReader.read(plan.rowFilter(), request.partitionKeys(), types::fromSqlType);
         log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
     }
 

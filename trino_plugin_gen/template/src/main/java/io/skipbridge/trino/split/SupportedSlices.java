@@ -1,7 +1,6 @@
 package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.BridgeErrorCode;
-import io.skipbridge.trino.wire.Plan;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.TrinoException;
 
@@ -14,15 +13,6 @@ final class SupportedSlices
     private static final Set<String> FORMATS = Set.of("parquet");
 
     private SupportedSlices() {}
-
-    static void check(Plan plan)
-    {
-        if (!plan.rowFilter().isEmpty()) {
-            throw new TrinoException(
-                    BridgeErrorCode.ROW_FILTER_UNSUPPORTED,
-                    "The snapshot %s has a row filter, which this connector does not apply: %s".formatted(plan.snapshotId(), plan.rowFilter()));
-        }
-    }
 
     static void check(SplitColumns columns)
     {

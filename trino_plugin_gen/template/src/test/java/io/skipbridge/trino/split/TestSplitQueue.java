@@ -2,6 +2,7 @@ package io.skipbridge.trino.split;
 
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ReaderSpec;
+import io.trino.spi.predicate.TupleDomain;
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
@@ -85,7 +86,7 @@ class TestSplitQueue
 
     private static SplitColumns batch(int first)
     {
-        return new SplitColumns(new BatchBuilder().split(file(first)).split(file(first + 1)).build(), "");
+        return new SplitColumns(new BatchBuilder().split(file(first)).split(file(first + 1)).build(), TupleDomain.all());
     }
 
     private static PlannedFile file(int number)

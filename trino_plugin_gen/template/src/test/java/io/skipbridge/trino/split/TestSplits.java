@@ -4,11 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.MapperFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.datatype.jdk8.Jdk8Module;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
 import io.trino.spi.TrinoException;
+import io.trino.spi.predicate.TupleDomain;
 import org.junit.jupiter.api.Test;
 
 import java.io.IOException;
@@ -39,7 +41,7 @@ class TestSplits
     @Test
     void decodesABatch()
     {
-        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build(), "");
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build(), TupleDomain.all());
         assertEquals(2, columns.splits());
         assertEquals(List.of(A.path(), B.path(), C.path()), List.of(columns.pathText(0), columns.pathText(1), columns.pathText(2)));
         assertEquals(501, columns.weightThousandths(1));
@@ -49,14 +51,14 @@ class TestSplits
     void sendsASplitAndBack()
             throws IOException
     {
-        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B, C).split(B).build(), "{\"version\": 1}");
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B, C).split(B).build(), TupleDomain.none());
         // as the engine's own: annotated properties only
-        ObjectMapper mapper = JsonMapper.builder().disable(MapperFeature.AUTO_DETECT_GETTERS, MapperFeature.AUTO_DETECT_IS_GETTERS).build();
+        ObjectMapper mapper = JsonMapper.builder().addModule(new Jdk8Module()).disable(MapperFeature.AUTO_DETECT_GETTERS, MapperFeature.AUTO_DETECT_IS_GETTERS).build();
         for (int ordinal = 0; ordinal < 2; ordinal++) {
             BridgeSplit split = new BridgeSplit(columns, ordinal);
             BridgeSplit received = mapper.readValue(mapper.writeValueAsString(split), BridgeSplit.class);
             assertEquals(split.getSplitWeight(), received.getSplitWeight());
-            assertEquals("{\"version\": 1}", received.rowFilter());
+            assertEquals(TupleDomain.none(), received.rowFilter());
             List<PlannedFile> expected = ordinal == 0 ? List.of(A, B, C) : List.of(B);
             assertEquals(expected.size(), received.files().size());
             for (int i = 0; i < expected.size(); i++) {
@@ -92,7 +94,7 @@ class TestSplits
                         Optional.empty(),
                         readers,
                         batch.get("log_count").asInt()),
-                "");
+                TupleDomain.all());
         assertEquals(said.get("weight").size(), columns.splits());
         for (int split = 0; split < columns.splits(); split++) {
             assertEquals(said.get("weight").get(split).asInt(), columns.weightThousandths(split));
@@ -121,15 +123,15 @@ class TestSplits
     void refusesByNameWhatItCannotRead()
     {
         for (PlannedFile file : List.of(A, C)) {
-            TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(file).build(), "")));
+            TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(file).build(), TupleDomain.all())));
             assertEquals("SKIPBRIDGE_MERGE_ON_READ", refused.getErrorCode().getName());
             assertTrue(refused.getMessage().contains(file.path()) && refused.getMessage().contains(file.logs().getFirst().path()), refused.getMessage());
         }
-        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(B).build(), "")));
+        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(B).build(), TupleDomain.all())));
         assertEquals("SKIPBRIDGE_UNSUPPORTED_FORMAT", refused.getErrorCode().getName());
         assertTrue(refused.getMessage().contains(B.path()) && refused.getMessage().contains("csv"), refused.getMessage());
         PlannedFile plain = new PlannedFile(C.path(), 0, 1, 1, 0, NULL, ReaderSpec.PARQUET, List.of());
-        SupportedSlices.check(new SplitColumns(new BatchBuilder().split(plain).build(), ""));
+        SupportedSlices.check(new SplitColumns(new BatchBuilder().split(plain).build(), TupleDomain.all()));
     }
 
     @Test
@@ -139,16 +141,16 @@ class TestSplits
         for (int length = 0; length < whole.payload().limit(); length++) {
             ByteBuffer cut = whole.payload().duplicate().limit(length);
             SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty(), whole.readers(), whole.logCount());
-            assertThrows(ProtocolException.class, () -> new SplitColumns(broken, ""));
+            assertThrows(ProtocolException.class, () -> new SplitColumns(broken, TupleDomain.all()));
         }
         SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), whole.logCount());
-        assertThrows(ProtocolException.class, () -> new SplitColumns(more, ""));
+        assertThrows(ProtocolException.class, () -> new SplitColumns(more, TupleDomain.all()));
         for (int logs : new int[] {-1, 0, 2, 4, Integer.MAX_VALUE}) {
             SplitBatch other = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), logs);
-            assertThrows(ProtocolException.class, () -> new SplitColumns(other, ""));
+            assertThrows(ProtocolException.class, () -> new SplitColumns(other, TupleDomain.all()));
         }
         SplitBatch fewerReaders = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers().subList(0, 1), whole.logCount());
-        assertThrows(ProtocolException.class, () -> new SplitColumns(fewerReaders, ""));
+        assertThrows(ProtocolException.class, () -> new SplitColumns(fewerReaders, TupleDomain.all()));
     }
 
     @Test
@@ -164,7 +166,7 @@ class TestSplits
             SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), payload, Optional.empty(), whole.readers(), whole.logCount());
             SplitColumns columns;
             try {
-                columns = new SplitColumns(broken, "");
+                columns = new SplitColumns(broken, TupleDomain.all());
             }
             catch (ProtocolException e) {
                 continue;

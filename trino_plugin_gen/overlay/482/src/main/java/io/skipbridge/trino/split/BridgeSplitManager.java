@@ -46,7 +46,7 @@ public class BridgeSplitManager
         long waitMillis = dynamicFilterColumns.isEmpty() ? 0 : BridgeSession.dynamicFilterWaitMillis(session);
         DynamicFilterTracker dynamicFilter = new DynamicFilterTracker();
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
-        SplitLoader loader = new SplitLoader(planners, request, dynamicFilter, queue);
+        SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, dynamicFilter, queue);
         Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
         BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread, dynamicFilter, waitMillis);
         thread.start();

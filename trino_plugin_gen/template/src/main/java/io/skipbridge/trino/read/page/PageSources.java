@@ -17,8 +17,10 @@ import org.joda.time.DateTimeZone;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /** Makes the page sources of one scan, which share a schema cache. */
 final class PageSources
@@ -43,15 +45,20 @@ final class PageSources
             return AggregatePages.source(table.aggregateRows().get(), columns);
         }
         DateTimeZone timeZone = DateTimeZone.forID(table.timeZone());
-        List<BridgeColumnHandle> channels = columns.stream().map(BridgeColumnHandle.class::cast).toList();
+        TupleDomain<BridgeColumnHandle> rowFilter = split.rowFilter();
+        List<BridgeColumnHandle> channels = Stream.concat(
+                        columns.stream().map(BridgeColumnHandle.class::cast),
+                        rowFilter.getDomains().map(Map::keySet).orElse(Set.of()).stream().filter(column -> !columns.contains(column)))
+                .toList();
         Supplier<TupleDomain<BridgeColumnHandle>> predicate = new GrowingPredicate(table.predicate(), dynamicFilter);
-        if (predicate.get().isNone()) {
+        if (predicate.get().isNone() || rowFilter.isNone()) {
             return new EmptyPageSource();
         }
         ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone)), channels, predicate, options);
         List<PlannedFile> planned = split.files();
-        return channels.stream().anyMatch(BridgeColumnHandle::isData)
+        ConnectorPageSource source = channels.stream().anyMatch(BridgeColumnHandle::isData)
                 ? new BridgePageSource(scan, planned)
                 : new CountPageSource(scan, planned);
+        return rowFilter.isAll() ? source : new RowFilterPageSource(source, channels, columns.size(), rowFilter);
     }
 }

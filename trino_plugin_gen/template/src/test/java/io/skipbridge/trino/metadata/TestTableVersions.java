@@ -1,0 +1,82 @@
+package io.skipbridge.trino.metadata;
+
+import io.trino.spi.TrinoException;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.ConnectorTableVersion;
+import io.trino.spi.connector.PointerType;
+import io.trino.spi.connector.SchemaTableName;
+import io.trino.spi.type.LongTimestamp;
+import io.trino.spi.type.LongTimestampWithTimeZone;
+import io.trino.spi.type.TimeZoneKey;
+import io.trino.spi.type.Type;
+import org.junit.jupiter.api.Test;
+
+import java.lang.reflect.Proxy;
+import java.util.Optional;
+
+import static io.airlift.slice.Slices.utf8Slice;
+import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.type.DateTimeEncoding.packDateTimeWithZone;
+import static io.trino.spi.type.DateType.DATE;
+import static io.trino.spi.type.DoubleType.DOUBLE;
+import static io.trino.spi.type.TimestampType.createTimestampType;
+import static io.trino.spi.type.TimestampWithTimeZoneType.createTimestampWithTimeZoneType;
+import static io.trino.spi.type.TinyintType.TINYINT;
+import static io.trino.spi.type.VarcharType.VARCHAR;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+class TestTableVersions
+{
+    private static final SchemaTableName TABLE = new SchemaTableName("db", "t");
+    private static final TimeZoneKey ZONE = TimeZoneKey.getTimeZoneKey("Europe/Warsaw");
+
+    @Test
+    void namesVersions()
+    {
+        assertEquals("version:17", read(PointerType.TARGET_ID, BIGINT, 17L));
+        assertEquals("version:-1", read(PointerType.TARGET_ID, TINYINT, -1L));
+        assertEquals("version:é 1", read(PointerType.TARGET_ID, VARCHAR, utf8Slice("é 1")));
+        for (String text : new String[] {"", "1;segments=2"}) {
+            assertThrows(TrinoException.class, () -> read(PointerType.TARGET_ID, VARCHAR, utf8Slice(text)));
+        }
+        assertThrows(TrinoException.class, () -> read(PointerType.TARGET_ID, DOUBLE, 1.5));
+        assertThrows(TrinoException.class, () -> read(PointerType.TARGET_ID, DATE, 1L));
+    }
+
+    @Test
+    void readsTimesInTheSessionsZone()
+    {
+        long noon = 1_720_000_800_123L; // 2024-07-03 10:00:00.123 UTC, 12:00:00.123 in Warsaw
+        assertEquals("time:" + noon, read(PointerType.TEMPORAL, createTimestampType(3), (noon + 7_200_000) * 1_000));
+        assertEquals("time:" + noon, read(PointerType.TEMPORAL, createTimestampType(6), (noon + 7_200_000) * 1_000 + 999));
+        assertEquals("time:" + noon, read(PointerType.TEMPORAL, createTimestampType(9), new LongTimestamp((noon + 7_200_000) * 1_000 + 999, 999_000)));
+        assertEquals("time:" + noon, read(PointerType.TEMPORAL, createTimestampWithTimeZoneType(3), packDateTimeWithZone(noon, ZONE)));
+        assertEquals("time:" + noon, read(PointerType.TEMPORAL, createTimestampWithTimeZoneType(6), LongTimestampWithTimeZone.fromEpochMillisAndFraction(noon, 999_000_000, ZONE)));
+        assertEquals("time:-3600001", read(PointerType.TEMPORAL, createTimestampType(6), -1L)); // an hour before UTC, floored
+        assertEquals("time:-3600000", read(PointerType.TEMPORAL, DATE, 0L));
+        assertThrows(TrinoException.class, () -> read(PointerType.TEMPORAL, BIGINT, 1L));
+    }
+
+    @Test
+    void readsTheNewestWithoutAVersionAndRefusesRanges()
+    {
+        assertEquals(TableVersion.newest(TABLE), TableVersions.of(session(), TABLE, Optional.empty(), Optional.empty()));
+        Optional<ConnectorTableVersion> one = Optional.of(new ConnectorTableVersion(PointerType.TARGET_ID, BIGINT, 1L));
+        assertThrows(TrinoException.class, () -> TableVersions.of(session(), TABLE, one, one));
+    }
+
+    private static String read(PointerType pointer, Type type, Object value)
+    {
+        return TableVersions.of(session(), TABLE, Optional.empty(), Optional.of(new ConnectorTableVersion(pointer, type, value))).readVersion();
+    }
+
+    /** A session of which only the zone is known. */
+    private static ConnectorSession session()
+    {
+        return (ConnectorSession) Proxy.newProxyInstance(TestTableVersions.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, _) -> switch (method.getName()) {
+            case "getTimeZoneKey" -> ZONE;
+            default -> throw new UnsupportedOperationException(method.getName());
+        });
+    }
+}
