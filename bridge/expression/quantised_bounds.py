@@ -31,8 +31,7 @@ from bridge.types import Value
 Small = npt.NDArray[np.uint16]
 CELLS = 1 << 16
 _SAMPLE = 1 << 18
-_FEWEST = 16
-"""Edges; with fewer, too many files share a cell with any value."""
+FEWEST_EDGES = 16
 _WORD = 8
 _MANY, _SLOT_BITS = 50_000, 20
 _SLOTS = 1 << _SLOT_BITS
@@ -56,12 +55,15 @@ class QuantisedBounds:
     prefix: bytes | None = None
 
     @classmethod
-    def of(cls, lower: Bounds, upper: Bounds, most: int = CELLS) -> QuantisedBounds | None:
+    def of(
+        cls, lower: Bounds, upper: Bounds, most: int = CELLS, fewest: int = FEWEST_EDGES
+    ) -> QuantisedBounds | None:
         """Cuts cells and puts bounds into them; None where too few bounds differ, or none can be.
 
         Args:
             lower, upper: as in `ColumnStatistics`: int64, float64, or Arrow binary.
             most: cells.
+            fewest: edges; with fewer, too many files share a cell with any value.
         """
         prefix: bytes | None = None
         if not isinstance(lower, np.ndarray):
@@ -77,7 +79,7 @@ class QuantisedBounds:
         if not len(sample):
             return None
         edges = np.unique(sample[np.arange(1, most) * len(sample) // most])
-        if len(edges) < min(_FEWEST, most - 1):
+        if len(edges) < min(fewest, most - 1):
             return None
         return cls(_many_cells(edges, lower), _many_cells(edges, upper), edges, prefix)
 

@@ -31,7 +31,6 @@ from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn,
 from bridge.index.pack import Loaded
 from bridge.types import Field, Kind, Semantics, Type
 
-_TRY_AGAIN = 5.0
 _Key = tuple[tuple[str, ...], Type, bool, int | None]
 
 
@@ -90,7 +89,10 @@ class ColumnView:
                 self._cache.move_to_end(key)
                 return self._cache[key][0]
             problem = self.problems.get(".".join(key[0]))
-            if problem is not None and time.monotonic() - problem[0] < _TRY_AGAIN:
+            if (
+                problem is not None
+                and time.monotonic() - problem[0] < self.compiled.limits.retry_after
+            ):
                 return None
             busy = self._busy.setdefault(key, threading.Lock())
         with busy:  # only those who ask for the same column wait for it

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import IndexCorrupt, StorageFailure, StorageFull
 from bridge.expression.prune import MANY_FILES
-from bridge.expression.quantised_bounds import QuantisedBounds
+from bridge.expression.quantised_bounds import FEWEST_EDGES, QuantisedBounds
 from bridge.file_formats.physical_column import (
     INT_MAX,
     INT_MIN,
@@ -83,10 +83,16 @@ class CacheLimits:
     Attributes:
         disk: bytes of the local form, of all generations.
         memory: bytes of columns that one opened generation holds ready.
+        cells_from: files from which bounds are also kept as cells.
+        fewest_edges: of cells; with fewer, too many files share a cell with any value.
+        retry_after: seconds after which a column that could not be read is tried again.
     """
 
     disk: int = 8 * 1024**3
     memory: int = 1024**3
+    cells_from: int = MANY_FILES
+    fewest_edges: int = FEWEST_EDGES
+    retry_after: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +326,9 @@ class CachedIndex:
                     found = pa.concat_tables([t for _, t in rows])
                 arrays, every = _column(column.column.type, slot, found, count)
                 pack.add(column.key, arrays, every, count)
-                cells = _rounded(arrays) if count >= MANY_FILES else None
+                cells = None
+                if count >= self.limits.cells_from:
+                    cells = _rounded(arrays, self.limits.fewest_edges)
                 if cells is not None:
                     pack.add_cells(column.key, cells)
             return pack.finish()
@@ -513,14 +521,14 @@ def _column(
     return arrays, every
 
 
-def _rounded(arrays: Mapping[str, pa.Array]) -> QuantisedBounds | None:
+def _rounded(arrays: Mapping[str, pa.Array], fewest: int) -> QuantisedBounds | None:
     """Cells of bounds that are not searched: numbers that do not ascend, and text."""
     if "lower" not in arrays or ascend(arrays):
         return None
     lower, upper = arrays["lower"], arrays["upper"]
     if pa.types.is_integer(lower.type) or pa.types.is_floating(lower.type):
-        return QuantisedBounds.of(lower.to_numpy(), upper.to_numpy())
-    return QuantisedBounds.of(lower, upper)
+        lower, upper = lower.to_numpy(), upper.to_numpy()
+    return QuantisedBounds.of(lower, upper, fewest=fewest)
 
 
 def _greater(holds: str, left: Any, right: Any) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import ThreadCollector
+from bridge.index.local_cache import CacheLimits
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.planner.directory_lister import DirectoryLister
@@ -165,10 +166,10 @@ class Lake:
             metadata_ttl=0.0,
         )
 
-    def snapshot(self) -> IndexSnapshot:
+    def snapshot(self, limits: CacheLimits | None = None) -> IndexSnapshot:
         manifest = self.store().latest()
         assert manifest is not None
-        return IndexSnapshot.open(manifest, self.store(), self.root / "cache")
+        return IndexSnapshot.open(manifest, self.store(), self.root / "cache", limits)
 
     def column(
         self, name: str | tuple[str, ...], kind: Type, semantics: Semantics = TRINO

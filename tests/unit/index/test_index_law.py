@@ -9,12 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from bridge.expression import prune as prune_module
-from bridge.expression import quantised_bounds
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
 from bridge.expression.nodes import BoundReference
 from bridge.expression.prune import prune
-from bridge.index import local_cache
+from bridge.index.local_cache import CacheLimits
 from tests.support.arrow import arrow_table
 from tests.support.lake import Lake
 from tests.support.strategies import Case, cases, expression, table
@@ -66,12 +65,11 @@ def test_the_law_holds_of_footers_and_of_scans(
             asked[f"never {nan}"] += int(answers.never.sum())
             plain.append(answers.never.tolist())
     with pytest.MonkeyPatch.context() as patch:  # the local form that large tables have
-        patch.setattr(local_cache, "MANY_FILES", 0)
-        patch.setattr(quantised_bounds, "_FEWEST", 1)
         patch.setattr(prune_module, "MANY_FILES", 0)
         patch.setattr(prune_module, "_FEW", 0)
         shutil.rmtree(lake.root / "cache")
-        statistics = lake.snapshot().statistics(data.columns, case.semantics)
+        limits = CacheLimits(cells_from=0, fewest_edges=1)
+        statistics = lake.snapshot(limits).statistics(data.columns, case.semantics)
         for (bound, _, node), never in zip(asks, plain[-len(asks) :], strict=True):
             answers = prune(bound, statistics, case.semantics)
             assert answers.never.tolist() == never, (node, data.files)
