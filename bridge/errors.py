@@ -90,6 +90,19 @@ class GenerationNotFound(UserError):
     code = "GENERATION_NOT_FOUND"
 
 
+class ReadVersionNotFound(UserError):
+    """The table has no such version, or it was cleaned."""
+
+    code = "READ_VERSION_NOT_FOUND"
+
+
+class SnapshotExpired(ExternalError):
+    """The query outlived the file set that its earlier scans saw; it never mixes two."""
+
+    code = "SNAPSHOT_EXPIRED"
+    retryable = True
+
+
 class UnsupportedTable(UserError):
     """The table is of a kind whose raw files would give wrong rows (ACID, Iceberg, Delta, Hudi,
     views).

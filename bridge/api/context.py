@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge.config import Config
 from bridge.jobs.compose import hive_catalog_of, is_location, planner_of, resolve, storage_of
-from bridge.planner.freshness import FRESH, parse_freshness
+from bridge.table.freshness import FRESH, Indexed, max_age, parse_freshness
 
 if TYPE_CHECKING:
     from bridge.metastore.catalog import HiveCatalog
@@ -71,7 +71,7 @@ class SessionContext:
         now = time.monotonic()
         with self._lock:
             looked = self._looked.get(table)
-            if looked is not None and (mode.mode == "snapshot" or now - looked < mode.ttl):
+            if looked is not None and (isinstance(mode, Indexed) or now - looked < max_age(mode)):
                 return asked
             self._looked[table] = now
         return asked if looked is None else FRESH

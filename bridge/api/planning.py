@@ -7,24 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 
 from bridge.jobs.explain import explain
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.splits.coalesce import SplitSettings
-from bridge.table.model import FileList, Partition, Table
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFiles:
-    """Files to read, as the planner has them; ``files.partition`` is the place in
-    ``partitions``.
-    """
-
-    files: FileList
-    partitions: tuple[Partition, ...]
+from bridge.table.model import Table
+from bridge.table.slices import SliceBatch
 
 
 class OpenScan:
@@ -38,15 +28,14 @@ class OpenScan:
         self._plan = planner.plan(request)
         self.table: Table = self._plan.table
 
-    def batches(self) -> Iterator[PlannedFiles]:
+    def batches(self) -> Iterator[SliceBatch]:
         """The files that may hold a row, batch by batch; closing the iterator ends the plan.
 
         Errors:
             as `ScanPlan.batches` has them.
         """
         with closing(self._plan):
-            for batch in self._plan.batches():
-                yield PlannedFiles(batch.files, batch.partitions)
+            yield from self._plan.batches()
 
 
 def explained(planner: Planner, request: ScanRequest, settings: SplitSettings) -> PruneReport:

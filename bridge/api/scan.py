@@ -13,7 +13,7 @@ from bridge.api.arrow_types import arrow_scalar, arrow_type
 from bridge.api.file_reader import DataFile, read_file
 from bridge.api.html import page
 from bridge.api.parallel import in_order
-from bridge.api.planning import OpenScan, PlannedFiles, explained
+from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_request import Asked
 from bridge.errors import EnvironmentMissing, FileCorrupt, InvalidRequest, UnsupportedType
@@ -22,13 +22,14 @@ from bridge.expression.format import format
 from bridge.expression.nodes import Reference
 from bridge.file_formats.rows import BATCH_ROWS
 from bridge.jobs.compose import split_settings
-from bridge.planner.files import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
+from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
 from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, Partition
 from bridge.table.model import Table as Definition
 from bridge.table.partition import UnparsableValue, typed_values
+from bridge.table.slices import SliceBatch
 from bridge.types import Field
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Scan:
                 values = [self._key_values(scan.table, p) for p in batch.partitions]
                 rows = [{k.name: v[k.name] for k in keys} for v in values]
                 known = pa.array(rows, schema.field("partition").type)
-                columns.append(known.take(pa.array(batch.files.partition)))
+                columns.append(known.take(pa.array(batch.partition)))
             parts.append(pa.table(columns, schema=schema))
         return pa.concat_tables([schema.empty_table(), *parts])
 
@@ -233,7 +234,7 @@ class Scan:
         yield from in_order(tasks(), read, _THREADS)
 
     def _tasks(
-        self, definition: Definition, batch: PlannedFiles
+        self, definition: Definition, batch: SliceBatch
     ) -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
         files = batch.files
         constants: dict[int, dict[str, Any]] = {}
@@ -241,7 +242,7 @@ class Scan:
             files.paths.to_pylist(),
             files.sizes.tolist(),
             files.modified.tolist(),
-            files.partition.tolist(),
+            batch.partition.tolist(),
             strict=True,
         ):
             if owner not in constants:

@@ -102,7 +102,7 @@ class Session(SessionContext):
             catalog, self._catalog = self._catalog, None
             self._planners, self._outdated = {}, []
         for planner in planners:
-            planner.listings.close()
+            planner.lister.close()
         if catalog is not None:
             catalog.close()
 

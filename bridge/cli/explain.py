@@ -13,6 +13,7 @@ from bridge.api.session import Session
 from bridge.cli.output import DIALECTS, emit, settings, write
 from bridge.config import Config
 from bridge.engines.trino.translate import translate as translate_trino
+from bridge.report.document import report_document
 from bridge.report.html import page
 from bridge.report.text import funnel
 
@@ -90,7 +91,7 @@ def explain(
     if output == "html":
         text = page(report)
     elif output == "json":
-        text = json.dumps(report.to_dict(files=files), indent=2)
+        text = json.dumps(report_document(report, files=files), indent=2)
     else:
         text = funnel(report)
         if files and report.paths is not None:

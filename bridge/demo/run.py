@@ -260,7 +260,7 @@ def explain_where(config: Config, where: str, *, pruning: bool = True) -> PruneR
             )
             return explain(planner, request, split_settings(config))
         finally:
-            planner.listings.close()
+            planner.lister.close()
 
 
 def _run(cursor: Any, sql: str) -> tuple[list[Any], float, int]:

@@ -9,7 +9,7 @@ the file changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from bridge.index.entries import (
 )
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
-from bridge.index.listed import Listed, list_files
+from bridge.index.listed import Listed, ListFiles
 from bridge.index.manifest import READER, VERSION, Manifest, Shard
 from bridge.index.shard import (
     FILES,
@@ -41,8 +41,7 @@ from bridge.index.shard import (
 )
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
 from bridge.index.work import Work, alike, lasting
-from bridge.storage.port import Storage
-from bridge.table.model import Partition, Table
+from bridge.table.model import Table
 
 Progress = Callable[[int, int], None]
 Change = Callable[[IndexSettings], IndexSettings]
@@ -87,14 +86,12 @@ def unchanged(settings: IndexSettings) -> IndexSettings:
 
 def build_index(
     table: Table,
-    partitions: Sequence[Partition],
+    list_files: ListFiles,
     store: IndexStore,
-    storage: Storage,
     *,
     collector: Collector,
     nan: Nan = "footer",
     progress: Progress | None = None,
-    recursive: bool = False,
     full: bool = False,
     settings: Change = unchanged,
     files_per_commit: int = 0,
@@ -103,6 +100,7 @@ def build_index(
     """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
 
     Args:
+        list_files: see `bridge.index.listed`.
         collector: who reads files.
         nan: ``scan`` reads float columns to count NaN; entries without counts are read again.
         progress: called with files read and files to read.
@@ -117,14 +115,10 @@ def build_index(
         IndexConflict: other builders won several times running.
         StorageFailure, StorageFull, InvalidUri: nothing was committed since the last commit.
     """
-
-    def look() -> Listed:
-        return list_files(partitions, storage, recursive=recursive)
-
-    listed = look()
+    listed = list_files()
     work = Work.over(len(listed.files))
     build = _Build(table, store, listed, work, nan, shard_entries)
-    return _bring_up(build, look, collector, progress, full, settings, files_per_commit)
+    return _bring_up(build, list_files, collector, progress, full, settings, files_per_commit)
 
 
 def add_files(
@@ -159,7 +153,7 @@ def add_files(
 
 def _bring_up(
     build: _Build,
-    look: Callable[[], Listed],
+    list_files: ListFiles,
     collector: Collector,
     progress: Progress | None,
     full: bool,
@@ -195,7 +189,7 @@ def _bring_up(
             # The winner may have seen later files: look again, so that none of its entries is
             # taken for vanished. What it read, or this build already has, is not read again.
             full = False
-            build.relist(look())
+            build.relist(list_files())
             continue
         gone += removed
         if complete:
@@ -394,8 +388,16 @@ class _Build:
         _settle(files.modified[missing])
         started = now_micros()
         etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
+        format = self._table.format
         tasks = [
-            FileTask(i, uri, size, modified, etags[n] if etags else None, self._table.format)
+            FileTask(
+                i,
+                uri,
+                size,
+                modified,
+                etags[n] if etags else None,
+                self._listed.format_of(i, format),
+            )
             for n, (i, uri, size, modified) in enumerate(
                 zip(
                     missing.tolist(),

@@ -7,16 +7,17 @@ NUL, which no partition name contains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.storage.port import FileListing, Storage, concatenate, data_files
-from bridge.table.model import Partition
+from bridge.storage.port import EMPTY, FileTable
+from bridge.table.slices import join_files
+from bridge.table.snapshot import Snapshot
 
 _BETWEEN = "\0"
 
@@ -27,10 +28,58 @@ class Listed:
 
     Attributes:
         owners: of each file, as `owners_text` spells them.
+        formats: names of file formats; None: all files are of the table's.
+        format: of each file, an index into ``formats``.
     """
 
-    files: FileListing
+    files: FileTable
     owners: pa.Array
+    formats: tuple[str, ...] | None = None
+    format: npt.NDArray[np.int32] | None = None
+
+    def format_of(self, number: int, default: str) -> str:
+        """The format of one file."""
+        if self.formats is None or self.format is None:
+            return default
+        return self.formats[int(self.format[number])]
+
+
+ListFiles = Callable[[], Listed]
+"""Tells a table's files as they are now; asked again when another builder was first."""
+
+
+def list_snapshot(snapshot: Snapshot) -> Listed:
+    """The base files of a snapshot, each once, with all its owners.
+
+    Errors: as the snapshot's methods have them.
+    """
+    parts: list[FileTable] = []
+    owners: list[npt.NDArray[np.int64]] = []
+    formats: list[npt.NDArray[np.int32]] = []
+    names: list[str] = []
+    numbers: dict[str, int] = {}
+    for batch in snapshot.partitions(snapshot.partition_names()):
+        for slices in snapshot.slices(batch, None):
+            files = slices.filter(slices.has_base)
+            kinds = [numbers.setdefault(r.format, len(numbers)) for r in files.readers]
+            reader = np.zeros(len(files), np.int32) if files.reader is None else files.reader
+            parts += (piece.files for piece in files.pieces())
+            owners.append(files.partition.astype(np.int64) + len(names))
+            formats.append(np.array(kinds, np.int32)[reader])
+            names += (p.name for p in files.partitions)
+    if not parts:
+        return Listed(EMPTY, pa.nulls(0, pa.large_string()))
+    whole, owner, format = join_files(parts), np.concatenate(owners), np.concatenate(formats)
+    order = pc.sort_indices(whole.paths).to_numpy()
+    merged, owner, texts, first = merge_owners(
+        whole.take(order), owner[order], [owners_text([name]) for name in names]
+    )
+    return Listed(
+        merged,
+        pa.array(texts, pa.large_string()).take(pa.array(owner)),
+        tuple(numbers),
+        format[order][first],
+    )
 
 
 def owners_text(names: Iterable[str]) -> str:
@@ -51,42 +100,19 @@ def owners_of(text: str) -> tuple[str, ...]:
     return tuple(text.split(_BETWEEN))
 
 
-def list_files(partitions: Sequence[Partition], storage: Storage, *, recursive: bool) -> Listed:
-    """Lists every location once.
+def merge_owners(
+    files: FileTable, owner: np.ndarray, texts: list[str]
+) -> tuple[FileTable, np.ndarray, list[str], np.ndarray]:
+    """Locations may lie in one another: a file that several list has the owners of all of them.
 
-    Errors:
-        StorageFailure, FileUnreadable: a location that cannot be listed is not taken as empty.
+    Returns:
+        The files, each once, the owner of each as an index into the texts, and which of the given
+        files were kept.
     """
-    names: dict[str, list[str]] = {}
-    for partition in partitions:
-        names.setdefault(partition.location, []).append(partition.name)
-
-    def one(location: str) -> FileListing:
-        return data_files(storage.list_all(location, recursive=recursive), location)
-
-    if len(names) > 1:
-        with ThreadPoolExecutor(16) as pool:
-            parts = list(pool.map(one, names))
-    else:
-        parts = [one(location) for location in names]
-    texts = [owners_text(found) for found in names.values()]
-    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    whole = concatenate(parts)
-    if sum(len(part) > 0 for part in parts) > 1:
-        unsorted = pa.concat_arrays([part.paths for part in parts])
-        owner = owner[pc.sort_indices(unsorted).to_numpy()]
-        whole, owner, texts = _once(whole, owner, texts)
-    return Listed(whole, pa.array(texts, pa.large_string()).take(pa.array(owner)))
-
-
-def _once(
-    files: FileListing, owner: np.ndarray, texts: list[str]
-) -> tuple[FileListing, np.ndarray, list[str]]:
-    """Locations may lie in one another: a file that several list has the owners of all of them."""
     first = np.ones(len(files), np.bool_)
     first[1:] = pc.not_equal(files.paths[1:], files.paths[:-1]).to_numpy(zero_copy_only=False)
     if first.all():
-        return files, owner, texts
+        return files, owner, texts, first
     starts = np.flatnonzero(first)
     ends = np.append(starts[1:], len(files))
     merged = owner[starts].copy()
@@ -98,4 +124,4 @@ def _once(
             numbers[together] = len(texts)
             texts = [*texts, owners_text(names)]
         merged[i] = numbers[together]
-    return files.filter(first), merged, texts
+    return files.filter(first), merged, texts, first

@@ -6,6 +6,7 @@ for are used in place, without a copy. No object is made per file.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from bridge.index.listed import owners_of
 from bridge.index.local_cache import CachedIndex, CacheLimits, cache_index
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
-from bridge.table.model import FileList
+from bridge.storage.port import FileTable
 from bridge.types import TRINO, Field, Semantics
 
 Int64 = npt.NDArray[np.int64]
@@ -37,7 +38,10 @@ class IndexSnapshot:
         sizes, modified, rows: by ordinal; rows -1 where not known.
         partition: index into ``owners``.
         owners: names of the partitions that own a file together, mostly of one.
-        trusted: files whose entry tells of the file as listed.
+        trusted: files whose entry tells of the file as listed; ``all_trusted``: all are.
+        all_ordinals: of all files; recognised by identity, so that whole-table answers are not
+            copied.
+        shared: some file belongs to several partitions: it is read for each of them.
         num_failed: files that could not be read when they were indexed.
         local: the arrays as they lie on this machine.
         kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
@@ -61,10 +65,15 @@ class IndexSnapshot:
         self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
         self.num_failed = int(np.count_nonzero(self._failed)) if not compiled.all_trusted else 0
         self._row_groups: pa.Array = files.column("row_groups")
-        self._all_trusted = compiled.all_trusted
+        self.all_trusted = compiled.all_trusted
         self.local = compiled
         self._columns = ColumnView(compiled)
         self.kinds: tuple[OpenedKind, ...] = ()
+        self.all_ordinals: Int64 = np.arange(self.num_files, dtype=np.int64)
+        self.total_bytes = int(self.sizes.sum())
+        self.shared = any(len(names) > 1 for names in self.owners)
+        self._ranges: dict[str, Int64] | None = None
+        self._lock = threading.Lock()
 
     @classmethod
     def open(
@@ -81,9 +90,47 @@ class IndexSnapshot:
             StorageFailure, StorageFull.
         """
         compiled = cache_index(manifest, store, Path(cache_dir), limits)
-        serving = cls(manifest, compiled)
-        serving.kinds = open_kinds(manifest, compiled, store)
-        return serving
+        opened = cls(manifest, compiled)
+        opened.kinds = open_kinds(manifest, compiled, store)
+        return opened
+
+    @property
+    def location(self) -> str:
+        """Of the table when the index was built."""
+        return self.manifest.location
+
+    @property
+    def complete(self) -> bool:
+        """Whether the generation names every file; a build under way has not come to all."""
+        return self.manifest.complete
+
+    @property
+    def knows_owners(self) -> bool:
+        """Whether it names every partition that owns a file; old generations name one."""
+        return self.manifest.knows_owners
+
+    def ordinals_of(self, partition: str) -> Int64:
+        """Ordinals of the files of one partition, ascending."""
+        if self.owners == ((partition,),):
+            return self.all_ordinals
+        return self._by_owner().get(partition, np.empty(0, np.int64))
+
+    def owned(self) -> tuple[Int64, npt.NDArray[np.int32], list[str]]:
+        """Every file as often as partitions own it: its ordinal, its owner as an index into the
+        names of all partitions, and these names.
+        """
+        if not self.shared:
+            return self.all_ordinals, self.partition, [name for (name,) in self.owners]
+        ranges = self._by_owner()
+        counts = [len(ordinals) for ordinals in ranges.values()]
+        owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
+        return np.concatenate(list(ranges.values())), owner, list(ranges)
+
+    def _by_owner(self) -> dict[str, Int64]:
+        with self._lock:
+            if self._ranges is None:
+                self._ranges = _by_partition(self)
+            return self._ranges
 
     @property
     def problems(self) -> dict[str, BridgeError]:
@@ -134,7 +181,7 @@ class IndexSnapshot:
                 return found
         return None
 
-    def match(self, files: FileList) -> Int64:
+    def match(self, files: FileTable) -> Int64:
         """The ordinal of each listed file; -1 if it is new, changed, or not trusted."""
         ordinals = identity.find(self.paths, files.paths)
         whole = (
@@ -149,7 +196,7 @@ class IndexSnapshot:
             if not self.num_files:
                 return ordinals
             same = (self.sizes[at] == files.sizes) & (self.modified[at] == files.modified)
-        if not self._all_trusted:
+        if not self.all_trusted:
             same &= self.trusted if whole else self.trusted[at]
         if files.etags is not None and self.etags.null_count < len(self.etags):
             mine = self.etags if whole else self.etags.take(pa.array(at))
@@ -158,7 +205,7 @@ class IndexSnapshot:
                 same &= agree
         return ordinals if same.all() else np.where(same, ordinals, -1)
 
-    def count_failed(self, files: FileList, positions: Int64) -> int:
+    def count_failed(self, files: FileTable, positions: Int64) -> int:
         """How many of some listed files are just those that could not be read for the index."""
         if not self.num_failed:
             return 0
@@ -168,3 +215,16 @@ class IndexSnapshot:
         same &= self.sizes[at] == files.sizes[positions]
         same &= self.modified[at] == files.modified[positions]
         return int(np.count_nonzero(same))
+
+
+def _by_partition(index: IndexSnapshot) -> dict[str, Int64]:
+    order = np.argsort(index.partition, kind="stable").astype(np.int64)
+    edges = np.searchsorted(index.partition[order], np.arange(len(index.owners) + 1)).tolist()
+    held: dict[str, list[Int64]] = {}
+    for i, names in enumerate(index.owners):
+        for name in names:
+            held.setdefault(name, []).append(order[edges[i] : edges[i + 1]])
+    return {
+        name: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        for name, parts in held.items()
+    }

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bridge.index import identity
 from bridge.index.manifest import Shard
 from bridge.index.store import new_id
-from bridge.storage.port import FileListing
+from bridge.storage.port import FileTable
 
 _TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
 """Problems that may end though the file stays as it is: rights are given, a writer is done."""
@@ -89,7 +89,7 @@ class Work:
         for held in (self.shards, self.lost, self.failed):
             held.clear()
 
-    def move(self, old: FileListing, new: FileListing) -> None:
+    def move(self, old: FileTable, new: FileTable) -> None:
         """Follows a new listing: what was read of files that are gone or changed is lost."""
         held = np.flatnonzero((self.ordinal >= 0) | self.seen)
         place = identity.find(new.paths, old.paths.take(pa.array(held)))

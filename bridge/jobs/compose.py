@@ -16,8 +16,6 @@ from bridge.metastore.calls import MetastoreSettings
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.security import Security
-from bridge.planner.directory_lister import DirectoryLister
-from bridge.planner.freshness import parse_freshness
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.predicate_log import PredicateLog
@@ -25,7 +23,9 @@ from bridge.splits.coalesce import SplitSettings
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory_lister import DirectoryLister
+from bridge.table.freshness import parse_freshness
 from bridge.table.model import Catalog, Table, TableName
 
 INDEX_ROOT_PROPERTY = "skipbridge.index_root"
@@ -206,7 +206,7 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         config.seconds("index.check_interval"),
         index_limits(config),
     )
-    listings = DirectoryLister(
+    lister = DirectoryLister(
         storage,
         config.integer("planner.listing_threads"),
         recursive=config.flag("planner.recursive"),
@@ -215,7 +215,7 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
     return Planner(
         catalog,
         views,
-        listings,
+        lister,
         freshness=parse_freshness(config.text("planner.freshness")),
         predicate_log=predicate_log_of(config),
     )

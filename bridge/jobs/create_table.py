@@ -28,7 +28,7 @@ from bridge.jobs.file_systems import require_file_system
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.table.partition import NULL_MARKER, partition_name
 from bridge.types import UNKNOWN

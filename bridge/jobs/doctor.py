@@ -27,6 +27,7 @@ from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.explain import explain
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
+from bridge.report.remedies import spelled
 from bridge.servers.java import find_jdk
 from bridge.service.client import PlannerClient
 
@@ -156,10 +157,10 @@ def _index(config: Config, table: str) -> Diagnostic:
             planner, ScanRequest(name, AlwaysTrue(), freshness="live"), split_settings(config)
         )
     finally:
-        planner.listings.close()
+        planner.lister.close()
     if report.not_used:
         first = report.not_used[0]
-        return Diagnostic(f"index of {table}", "warning", first.detail, first.remedy)
+        return Diagnostic(f"index of {table}", "warning", first.detail, spelled(first.remedy))
     return Diagnostic(
         f"index of {table}",
         "ok",

@@ -13,12 +13,12 @@ from bridge.expression.nodes import BoundReference
 from bridge.file_formats.physical_column import parse_key
 from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
-from bridge.index.listed import list_files
 from bridge.index.manifest import Manifest
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_limits, local_index_cache
 from bridge.jobs.index_table import newest, opened
+from bridge.jobs.table_snapshot import table_files
 from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
 from bridge.report.effectiveness import (
@@ -28,7 +28,6 @@ from bridge.report.effectiveness import (
     column_effect,
     index_effect,
 )
-from bridge.table.model import FileList, Partition
 from bridge.types import TRINO, Field
 
 
@@ -48,15 +47,10 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
         manifest = newest(store, found, table)
         cache = local_index_cache(config)
         serving = IndexSnapshot.open(manifest, store, cache, index_limits(config))
-        recursive = config.flag("planner.recursive")
-        partitions: list[Partition] = []
-        for batch in catalog.partitions(found, catalog.partition_names(found)):
-            partitions.extend(batch.partitions)
-        listed = list_files(partitions, storage, recursive=recursive).files
-        whose = np.zeros(len(listed), np.int32)
-        files = FileList(listed.paths, listed.sizes, listed.modified, whose, listed.etags)
-        unknown = np.flatnonzero(serving.match(files) < 0)
-        failed = serving.count_failed(files, unknown)
+        with table_files(config, storage, catalog, found) as list_files:
+            listed = list_files().files
+        unknown = np.flatnonzero(serving.match(listed) < 0)
+        failed = serving.count_failed(listed, unknown)
         scans = read_log(path, str(found.name)) if path is not None else []
         sizes = column_sizes(manifest, store)
         fields = tuple(Field(c.name, c.type) for c in found.columns)

@@ -25,8 +25,9 @@ from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
 from bridge.jobs.spark_log_filter import filter_spark_log
+from bridge.jobs.table_snapshot import table_files
 from bridge.storage.port import Storage
-from bridge.table.model import Catalog, Partition, Table
+from bridge.table.model import Catalog, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,22 +83,20 @@ def index_table(
         wanted, useless = by_properties(found.properties).sifted(found)
         for reason in useless:
             say(f"a property of {found.name} asks for what cannot be built: {reason}")
-        partitions: list[Partition] = []
-        for batch in catalog.partitions(found, catalog.partition_names(found)):
-            partitions.extend(batch.partitions)
         broken = None if full or not check else _damage(store)
         if broken is not None:
             say(f"the index is damaged and is built anew: {broken}")
-        with collector_of(config, storage, local, spark) as collector:
+        with (
+            table_files(config, storage, catalog, found) as list_files,
+            collector_of(config, storage, local, spark) as collector,
+        ):
             report = build_index(
                 found,
-                partitions,
+                list_files,
                 store,
-                storage,
                 collector=collector,
                 nan=nan,
                 progress=progress,
-                recursive=config.flag("planner.recursive"),
                 full=full or broken is not None,
                 settings=lambda held: asked.change(wanted.change(held)),
                 files_per_commit=config.integer("index.files_per_commit"),

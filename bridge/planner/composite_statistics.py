@@ -1,4 +1,4 @@
-"""Statistics of listed files, whatever knows them: the index, the partition's values, the listing.
+"""Statistics of slices, whatever knows them: the index, the partition's values, the listing.
 
 What `FilePruner` answers over all indexed files, this answers over the files of one batch, data
 columns, partition keys and hidden columns alike; so ALWAYS can be asked of a whole predicate. A
@@ -17,77 +17,61 @@ import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
-from bridge.planner.disabled_indexes import uses_minmax
-from bridge.planner.files import HIDDEN_COLUMNS, FileAttributes, take
-from bridge.planner.index_view import IndexView
+from bridge.planner.attributes import HIDDEN_COLUMNS, FileAttributes
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
-from bridge.table.model import Column, FileList, Table
-from bridge.types import Field, Semantics
+from bridge.table.model import Column
+from bridge.table.slices import SliceBatch
 
 _HIDDEN = frozenset(c.name for c in HIDDEN_COLUMNS)
 _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def exact_statistics(
-    table: Table, view: IndexView, semantics: Semantics
-) -> PruningStatistics | None:
-    """Bounds and counts over all indexed files: the kind that can say ALWAYS."""
-    if view.serving is None or not uses_minmax(view):
-        return None
-    fields = tuple(Field(c.name, c.type) for c in table.columns)
-    return view.serving.statistics(fields, semantics)
-
-
 class CompositePruningStatistics:
-    """Implements `PruningStatistics` over listed files.
+    """Implements `PruningStatistics` over the slices of a batch.
+
+    Slices with logs are unknown in every data column, and are not counted: merging may change any
+    value, and take any row away.
 
     Args:
-        files: the batch; `FileList.partition` indexes ``names`` and ``values``.
-        ordinals: of each file in the index, -1 where the index does not know it.
-        index: statistics over all indexed files; None without an index.
-        indexed_rows: rows by ordinal, -1 unknown.
-        whole: the batch is all indexed files in their order, so that nothing need be copied.
-        keys, names, values: of the batch's partitions.
+        index: statistics over all files of the batch's index; None: no bounds are to be had.
+        indexed_rows: rows by ordinal, -1 unknown; None: there is no index.
+        keys: the table's partition keys.
+        values: of each of the batch's partitions.
     """
 
     def __init__(
         self,
-        files: FileList,
-        ordinals: npt.NDArray[np.int64],
+        batch: SliceBatch,
         index: PruningStatistics | None,
         indexed_rows: Counts | None,
-        partitions: tuple[Sequence[Column], Sequence[str], Sequence[Typed]],
-        *,
-        whole: bool = False,
+        keys: Sequence[Column],
+        values: Sequence[Typed],
     ) -> None:
-        self.files = files
-        self._ordinals = ordinals
+        self.batch = batch
         self._index = index
         self._indexed_rows = indexed_rows
-        self._whole = whole
-        self._keys, self.names, self.values = partitions
+        self._keys, self._values = keys, values
+        self._whole = batch.is_whole_index and batch.logs is None
+        merged = batch.merged
+        self._ordinals = batch.ordinals if merged is None else np.where(merged, -1, batch.ordinals)
         self._cache: dict[BoundReference, ColumnStatistics | None] = {}
         if indexed_rows is None or not len(indexed_rows):
-            self.rows: Counts = np.full(len(files), -1, np.int64)
-        elif whole:
+            self.rows: Counts = np.full(len(batch), -1, np.int64)
+        elif self._whole:
             self.rows = indexed_rows
         else:
-            self.rows = np.where(ordinals < 0, -1, indexed_rows[ordinals])
+            self.rows = np.where(self._ordinals < 0, -1, indexed_rows[self._ordinals])
 
     @property
     def num_files(self) -> int:
-        return len(self.files)
+        return len(self.batch)
 
     def chosen(self, positions: npt.NDArray[np.int64]) -> CompositePruningStatistics:
-        """Of some of the files."""
-        if len(positions) == len(self.files):
+        """Of some of the slices."""
+        if len(positions) == len(self.batch):
             return self
         return CompositePruningStatistics(
-            take(self.files, positions),
-            self._ordinals[positions],
-            self._index,
-            self._indexed_rows,
-            (self._keys, self.names, self.values),
+            self.batch.take(positions), self._index, self._indexed_rows, self._keys, self._values
         )
 
     def column(self, reference: BoundReference) -> ColumnStatistics | None:
@@ -98,13 +82,16 @@ class CompositePruningStatistics:
     def _column(self, reference: BoundReference) -> ColumnStatistics | None:
         name = reference.path[0]
         if name == PARTITION_COLUMN or reference.partition:
-            columns = [[values[i] for values in self.values] for i in range(len(self._keys))]
-            found = PartitionStatistics(self.names, self._keys, columns).column(reference)
+            names = [p.name for p in self.batch.partitions]
+            columns = [[values[i] for values in self._values] for i in range(len(self._keys))]
+            found = PartitionStatistics(names, self._keys, columns).column(reference)
             if found is None:
                 return None
-            return self._constant(select(found, self.files.partition.astype(np.int64)))
+            return self._constant(select(found, self.batch.partition.astype(np.int64)))
         if name in _HIDDEN:
-            found = FileAttributes(self.files).column(reference)
+            if self.batch.logs is not None:
+                return None  # a merged row's path may be a log's
+            found = FileAttributes(self.batch.files).column(reference)
             return None if found is None else self._constant(found)
         if self._index is None:
             return None

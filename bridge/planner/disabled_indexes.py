@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-
 from bridge.index.kinds.definition import MINMAX
 from bridge.planner.index_view import IndexView
-from bridge.planner.report import IndexNotUsed
-
-
-def uses_minmax(view: IndexView) -> bool:
-    """Whether there is a generation whose min/max planners may ask."""
-    return view.serving is not None and view.serving.manifest.settings.minmax_visible
+from bridge.planner.report import IndexNotUsed, Remedy
 
 
 def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
@@ -20,9 +13,9 @@ def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
     Args:
         table: as commands name it.
     """
-    if view.serving is None:
+    if view.index is None:
         return []
-    manifest = view.serving.manifest
+    manifest = view.index.manifest
     hidden = [d.name for d in manifest.settings.definitions if not d.visible]
     if not manifest.settings.minmax_visible:
         hidden.insert(0, MINMAX)
@@ -31,7 +24,7 @@ def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
             name,
             "INVISIBLE",
             "it is switched off",
-            f"skipbridge index reveal {table} {shlex.quote(name)}",
+            Remedy("reveal", table, (name,)),
         )
         for name in hidden
     ]
@@ -42,7 +35,7 @@ def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
                 "PARTIAL",
                 f"generation {manifest.generation} knows {manifest.num_files} files, a build has "
                 "not come to its end",
-                f"skipbridge index refresh {table}",
+                Remedy("refresh", table),
             )
         )
     return found

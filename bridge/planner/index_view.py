@@ -7,7 +7,6 @@ fatal: the view says why and files are read.
 from __future__ import annotations
 
 import contextlib
-import shlex
 import threading
 import time
 from collections import OrderedDict
@@ -15,82 +14,34 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from bridge import telemetry
 from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
 from bridge.index.local_cache import CacheLimits
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
-from bridge.planner.report import IndexNotUsed
-from bridge.table.directory import SCHEMA as DIRECTORY
+from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.table.directory_catalog import SCHEMA as DIRECTORY
 from bridge.table.model import Table
 
 _MOST_TABLES = 1000
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class IndexView:
-    """One opened generation and what is derived from it once."""
+    """One opened generation, or why there is none.
 
-    def __init__(self, serving: IndexSnapshot | None, not_used: tuple[IndexNotUsed, ...]) -> None:
-        self.serving = serving
-        self.not_used = not_used
-        # Ordinals of all files; recognised by identity, so that whole-table answers are not copied.
-        self.everything = np.arange(serving.num_files if serving is not None else 0, dtype=np.int64)
-        self.total_bytes = int(serving.sizes.sum()) if serving is not None else 0
-        self.all_trusted = serving is None or bool(serving.trusted.all())
-        # The partition of each file where there is but one.
-        self.one_owner = np.broadcast_to(np.int32(0), len(self.everything))
-        # Whether a file belongs to several partitions: it is read for each of them.
-        self.shared = serving is not None and any(len(names) > 1 for names in serving.owners)
-        self._ranges: dict[str, npt.NDArray[np.int64]] | None = None
-        self._lock = threading.Lock()
+    Attributes:
+        index: None: no index can be used.
+        not_used: why not.
+    """
+
+    index: IndexSnapshot | None
+    not_used: tuple[IndexNotUsed, ...] = ()
 
     @property
     def generation(self) -> int:
-        return self.serving.generation if self.serving is not None else -1
-
-    def ordinals_of(self, partition: str) -> npt.NDArray[np.int64]:
-        """Ordinals of the indexed files of one partition, ascending."""
-        serving = self.serving
-        if serving is None:
-            return np.empty(0, np.int64)
-        if serving.owners == ((partition,),):
-            return self.everything
-        return self._by_owner(serving).get(partition, np.empty(0, np.int64))
-
-    def owned(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], list[str]]:
-        """Every file as often as partitions own it: its ordinal, its owner as an index into the
-        names of all partitions, and these names.
-        """
-        serving = self.serving
-        assert serving is not None
-        if not self.shared:
-            return self.everything, serving.partition, [name for (name,) in serving.owners]
-        ranges = self._by_owner(serving)
-        counts = [len(ordinals) for ordinals in ranges.values()]
-        owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
-        return np.concatenate(list(ranges.values())), owner, list(ranges)
-
-    def _by_owner(self, serving: IndexSnapshot) -> dict[str, npt.NDArray[np.int64]]:
-        with self._lock:
-            if self._ranges is None:
-                self._ranges = _by_partition(serving)
-            return self._ranges
-
-
-def _by_partition(serving: IndexSnapshot) -> dict[str, npt.NDArray[np.int64]]:
-    order = np.argsort(serving.partition, kind="stable").astype(np.int64)
-    edges = np.searchsorted(serving.partition[order], np.arange(len(serving.owners) + 1)).tolist()
-    held: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for i, names in enumerate(serving.owners):
-        for name in names:
-            held.setdefault(name, []).append(order[edges[i] : edges[i + 1]])
-    return {
-        name: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-        for name, parts in held.items()
-    }
+        """-1: there is no index."""
+        return self.index.generation if self.index is not None else -1
 
 
 @dataclass(slots=True)
@@ -129,12 +80,8 @@ class IndexViews:
         """
         if generation is not None:
             store = self._open_store(table)
-            return IndexView(
-                IndexSnapshot.open(
-                    store.manifest(generation), store, self._cache_dir, self._limits
-                ),
-                (),
-            )
+            manifest = store.manifest(generation)
+            return IndexView(IndexSnapshot.open(manifest, store, self._cache_dir, self._limits))
         with self._lock:
             key = f"{table.name}@{table.location}"
             entry = self._entries.setdefault(key, _Entry())
@@ -156,36 +103,36 @@ class IndexViews:
             entry.lock.release()
 
     def _refresh(self, table: Table, held: IndexView | None) -> IndexView:
-        command = f"skipbridge index build {argument(table)}"
+        build = Remedy("build", argument(table))
         try:
             store = self._open_store(table)
             manifest = store.latest()
             if manifest is None:
-                return _absent("NO_INDEX", "the table has no index", command)
-            if held is not None and held.serving is not None and held.serving.manifest == manifest:
+                return _absent("NO_INDEX", "the table has no index", build)
+            if held is not None and held.index is not None and held.index.manifest == manifest:
                 return held
-            serving = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
-            if held is not None and held.serving is not None:
+            opened = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
+            if held is not None and held.index is not None:
                 # The others go on with the old generation while its columns are brought over.
                 with contextlib.suppress(BridgeError):  # a plan that asks will be told
-                    serving.prefetch(held.serving.used_columns())
-            return IndexView(serving, ())
+                    opened.prefetch(held.index.used_columns())
+            return IndexView(opened)
         except GenerationNotFound:
-            return _absent("NO_INDEX", "the table has no index", command)
+            return _absent("NO_INDEX", "the table has no index", build)
         except (BridgeError, OSError) as e:
             if not isinstance(e, BridgeError):
-                return _absent("STORAGE_ERROR", str(e), command)
+                return _absent("STORAGE_ERROR", str(e), build)
             rebuild = e.code == IndexCorrupt.code or not e.hint
-            return _absent(e.code, e.message, command if rebuild else e.hint)
+            return _absent(e.code, e.message, build if rebuild else Remedy(text=e.hint))
 
 
 def argument(table: Table) -> str:
-    """What names the table on the command line: ``schema.table``, or its directory."""
+    """What names the table in commands: ``schema.table``, or its directory."""
     if table.name.schema != DIRECTORY:
         return str(table.name)
-    return shlex.quote(table.location.removeprefix("file://"))
+    return table.location.removeprefix("file://")
 
 
-def _absent(reason: str, detail: str, remedy: str) -> IndexView:
+def _absent(reason: str, detail: str, remedy: Remedy) -> IndexView:
     telemetry.INDEX_IGNORED.labels(reason).inc()
     return IndexView(None, (IndexNotUsed("minmax", reason, detail, remedy),))

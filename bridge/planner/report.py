@@ -5,11 +5,13 @@ A report is provisional until the plan's last batch was made; after that it is a
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import pyarrow as pa
+
+from bridge.table.slices import SliceBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,33 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """What would let an index prune; `bridge.report.remedies` spells the command.
+
+    Attributes:
+        action: a verb of ``skipbridge index``; empty where no command helps.
+        table: as commands name it.
+        options: what follows the table.
+        text: a sentence, where there is no command.
+    """
+
+    action: str = ""
+    table: str = ""
+    options: tuple[str, ...] = ()
+    text: str = ""
+
+
+NO_REMEDY = Remedy()
+
+
+@dataclass(frozen=True, slots=True)
 class IndexNotUsed:
     """Why an index (or a part of the predicate) did not prune; ``reason`` is a code."""
 
     index: str
     reason: str
     detail: str
-    remedy: str = ""
+    remedy: Remedy = NO_REMEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,43 +112,6 @@ class PruneReport:
             f"{''.join(f'<tr>{row}</tr>' for row in cells)}</table>{''.join(notes)}"
         )
 
-    def to_dict(self, *, files: bool = False) -> dict[str, Any]:
-        """The report as JSON-ready values; ``files`` adds the kept files' canonical URIs."""
-        kept: dict[str, Any] = {"total": self.files_total, "kept": self.files_kept}
-        if files:
-            kept["paths"] = self.paths.to_pylist() if self.paths is not None else []
-        return {
-            "table": self.table,
-            "engine": self.engine,
-            "generation": self.generation if self.generation >= 0 else None,
-            "freshness": self.freshness,
-            "predicate": self.predicate,
-            "dropped": list(self.dropped),
-            "stages": [
-                {
-                    "name": s.name,
-                    "index": s.index,
-                    "columns": list(s.columns),
-                    "total": s.total,
-                    "kept": s.kept,
-                    "bytes": s.bytes if s.bytes >= 0 else None,
-                    "millis": round(s.millis, 3),
-                }
-                for s in self.stages
-            ],
-            "files": kept,
-            "splits": {
-                "count": self.splits.count,
-                "weight": round(self.splits.weight, 3),
-                "bytes": self.splits.bytes,
-            },
-            "not_used": [
-                {"index": n.index, "reason": n.reason, "detail": n.detail, "remedy": n.remedy}
-                for n in self.not_used
-            ],
-            "complete": self.complete,
-        }
-
 
 class StageCounter:
     """Sums one stage over the batches of a plan; used by one thread at a time."""
@@ -147,6 +132,11 @@ class StageCounter:
         self.kept += kept
         self.bytes += size
         self.millis += seconds * 1000.0
+
+    def count(self, before: SliceBatch, after: SliceBatch, started: float) -> None:
+        """Adds one batch: what came in, what stayed, and the time since ``started``."""
+        seconds = time.perf_counter() - started
+        self.add(len(before), len(after), int(after.files.sizes.sum()), seconds)
 
     def freeze(self) -> Stage:
         return Stage(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.table.model import TableName
+from bridge.table.read_version import NEWEST, ReadVersion
 from bridge.types import TRINO, Semantics
 
 
@@ -30,10 +31,12 @@ class ScanRequest:
         engine: who asks, for reports and metrics.
         query_id: all scans of one (query, table) see one file set; empty: not shared.
         pruning: False keeps every file, for comparison.
-        freshness: overrides the table's and the planner's; see `bridge.planner.freshness`.
-        strict: the predicate is text that a person typed: a value that does not parse is an error
-            and
+        freshness: overrides the table's and the planner's; see `bridge.table.freshness`.
+        strict: the predicate is text that a person typed: a value that does not parse is an error,
             not merely unknown.
+        read: which version of the table.
+        snapshot_id: of the snapshot that the query saw before; empty: none.
+        columns: names of the columns that the engine reads, in lower case; None: all.
         generation: an index generation other than the newest; None is the newest.
         limit: so many rows that satisfy the predicate are wanted, any if there is no order; the
             engine must apply no other filter before its own limit.
@@ -53,6 +56,9 @@ class ScanRequest:
     freshness: str | None = None
     strict: bool = False
     generation: int | None = None
+    read: ReadVersion = NEWEST
+    snapshot_id: str = ""
+    columns: frozenset[str] | None = None
     limit: int | None = None
     order: tuple[SortKey, ...] = ()
     enforced: bool = False

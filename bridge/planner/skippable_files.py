@@ -26,7 +26,7 @@ from bridge.expression.nodes import (
     BoundOr,
     BoundPredicate,
 )
-from bridge.planner.files import FilePruner
+from bridge.planner.file_pruner import FilePruner
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import select_partitions
 from bridge.planner.report import IndexNotUsed
@@ -74,28 +74,29 @@ def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) ->
     predicate = bind(request.predicate, columns, keys, request.semantics)
     if isinstance(predicate, BoundFalse):
         return SkippableFiles(view.generation, none=True)
-    serving = view.serving
-    if serving is None:
+    index = view.index
+    if index is None:
         return SkippableFiles(not_used=view.not_used)
-    listed = np.ones(serving.num_files, np.bool_)
+    listed = np.ones(index.num_files, np.bool_)
     if keys:
-        names = list(dict.fromkeys(name for owners in serving.owners for name in owners))
+        names = list(dict.fromkeys(name for owners in index.owners for name in owners))
         kept = select_partitions(names, table.partition_keys, predicate, request.semantics)
         if len(kept.names) < len(names):
             wanted = set(kept.names)
-            held = [not wanted.isdisjoint(owners) for owners in serving.owners]
-            listed = np.array(held, np.bool_)[serving.partition]
+            held = [not wanted.isdisjoint(owners) for owners in index.owners]
+            listed = np.array(held, np.bool_)[index.partition]
     known = int(np.count_nonzero(listed))
-    never = FilePruner(table, view, request.semantics).never(_of_data(predicate))
+    minmax = FilePruner(table, index, request.semantics).minmax
+    never = None if minmax is None else minmax.over_all(_of_data(predicate))
     if never is None:
         return SkippableFiles(view.generation, known=known, not_used=view.not_used)
-    ordinals = np.flatnonzero(never & listed & serving.trusted)
+    ordinals = np.flatnonzero(never & listed & index.trusted)
     return SkippableFiles(
         view.generation,
         known=known,
-        paths=serving.paths_at(ordinals),
-        sizes=serving.sizes[ordinals],
-        modified=serving.modified[ordinals],
+        paths=index.paths_at(ordinals),
+        sizes=index.sizes[ordinals],
+        modified=index.modified[ordinals],
         not_used=view.not_used,
     )
 

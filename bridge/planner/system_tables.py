@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,9 @@ from bridge.errors import InvalidRequest
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
-from bridge.planner.composite_statistics import exact_statistics
-from bridge.planner.files import take
+from bridge.planner.scan_plan import ScanPlan
+from bridge.table.slices import SliceBatch
 from bridge.types import Type
-
-if TYPE_CHECKING:
-    from bridge.planner.listed import FileBatch
-    from bridge.planner.planner import ScanPlan
 
 _PIECE = 10_000
 _MAX_BOUNDS = 200
@@ -45,7 +41,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def inventory(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Rows]:
+def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Rows]:
     """Rows of a system table in pieces, one list for each of its `COLUMNS`.
 
     Args:
@@ -64,21 +60,16 @@ def inventory(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Ro
 
 def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
     for whole in plan.batches():
-        for begin in range(0, len(whole.files), _PIECE):
-            yield _file_rows(plan, _piece(whole, begin), wanted)
+        for begin in range(0, len(whole), _PIECE):
+            yield _file_rows(plan, whole.slice(begin, min(begin + _PIECE, len(whole))), wanted)
 
 
-def _piece(batch: FileBatch, begin: int) -> FileBatch:
-    positions = np.arange(begin, min(begin + _PIECE, len(batch.files)), dtype=np.int64)
-    return type(batch)(take(batch.files, positions), batch.ordinals[positions], batch.partitions)
-
-
-def _file_rows(plan: ScanPlan, batch: FileBatch, wanted: frozenset[str]) -> Rows:
-    files, known = batch.files, plan.known(batch)
+def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Rows:
+    files, known = batch.files, plan.context.statistics(batch)
     names = [p.name for p in batch.partitions]
     return [
         files.paths.to_pylist(),
-        [names[i] for i in files.partition.tolist()],
+        [names[i] for i in batch.partition.tolist()],
         files.sizes.tolist(),
         (files.modified // 1000).tolist(),
         [None if n < 0 else n for n in known.rows.tolist()],
@@ -87,10 +78,10 @@ def _file_rows(plan: ScanPlan, batch: FileBatch, wanted: frozenset[str]) -> Rows
     ]
 
 
-def _bounds(plan: ScanPlan, batch: FileBatch) -> list[str | None]:
+def _bounds(plan: ScanPlan, batch: SliceBatch) -> list[str | None]:
     """Of each file a JSON object: by column its min, max and number of NULLs, as far as known."""
-    found: list[dict[str, dict[str, Any]]] = [{} for _ in range(len(batch.files))]
-    known = plan.known(batch)
+    found: list[dict[str, dict[str, Any]]] = [{} for _ in range(len(batch))]
+    known = plan.context.statistics(batch)
     for column in plan.table.columns[:_MAX_BOUNDS]:
         if column.type.is_nested:
             continue
@@ -135,8 +126,8 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
     """A directory that comes in several batches is one partition still."""
     held: list[Any] | None = None
     for batch in plan.batches():
-        known = plan.known(batch)
-        owner, count = batch.files.partition, len(batch.partitions)
+        known = plan.context.statistics(batch)
+        owner, count = batch.partition, len(batch.partitions)
         rows = np.bincount(owner, np.maximum(known.rows, 0), count)
         doubt = np.bincount(owner, known.rows < 0, count)
         files = np.bincount(owner, minlength=count)
@@ -178,17 +169,17 @@ def _merged(one: list[Any], other: list[Any]) -> list[Any]:
 def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
     """Min/max by column, then every other kind that can be opened, then what cannot be used."""
     rows: list[list[Any]] = []
-    serving = plan.view.serving
-    if serving is not None:
-        whole = exact_statistics(plan.table, plan.view, plan.request.semantics)
-        head = [serving.generation, serving.manifest.created // 1000, serving.num_files]
+    index = plan.view.index
+    if index is not None:
+        whole = plan.context.pruner_of(index).statistics
+        head = [index.generation, index.manifest.created // 1000, index.num_files]
         for column in plan.table.columns:
             if whole is None:
                 break
             found = whole.column(BoundReference((column.name,), column.type))
             if found is not None:
                 rows.append(["minmax", "minmax", column.name, *head, *_coverage(found), None])
-        for opened in serving.kinds:
+        for opened in index.kinds:
             definition = opened.definition
             problem = None if opened.problem is None else str(opened.problem)
             rows.append([definition.kind, opened.name, definition.on, *head, None, None, problem])

@@ -7,8 +7,7 @@ Neither storage nor the catalogue is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +15,14 @@ import numpy.typing as npt
 from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Mask
-from bridge.planner.composite_statistics import CompositePruningStatistics, exact_statistics, select
-from bridge.planner.files import take
+from bridge.planner.composite_statistics import CompositePruningStatistics, select
 from bridge.planner.index_view import IndexView
-from bridge.table.model import FileList, Table
+from bridge.planner.scan_context import ScanContext
+from bridge.storage.port import FileTable
+from bridge.table.model import Partition, Table
 from bridge.table.partition import typed_values
-from bridge.types import Kind, Semantics, Type
-
-if TYPE_CHECKING:
-    from bridge.planner.planner import ScanPlan
+from bridge.table.slices import ReaderSpec, SliceBatch
+from bridge.types import Kind, Type
 
 _MAX_COLUMNS = 500
 
@@ -53,62 +51,58 @@ class Estimate:
 
 def row_estimate(view: IndexView) -> float | None:
     """Rows of the whole table; nothing but the index's list of files is looked at."""
-    serving = view.serving
-    if serving is None:
+    index = view.index
+    if index is None:
         return None
-    return _rows(serving.rows[view.owned()[0]] if view.shared else serving.rows)
+    return _rows(index.rows[index.owned()[0]] if index.shared else index.rows)
 
 
-def estimate(plan: ScanPlan) -> Estimate:
-    """Statistics of the rows in files that the plan's predicate leaves."""
-    serving = plan.view.serving
-    if serving is None:
+def estimate(context: ScanContext) -> Estimate:
+    """Statistics of the rows in files that the scan's predicate leaves."""
+    index = context.view.index
+    if index is None:
         return Estimate()
-    known = indexed(plan.table, plan.view, plan.request.semantics)
+    known = all_indexed(context)
     left: npt.NDArray[np.int64] | None = None
-    if not isinstance(plan.predicate, BoundTrue):
-        kept = ~prune(plan.predicate, known, plan.request.semantics).never
+    if not isinstance(context.predicate, BoundTrue):
+        kept = ~prune(context.predicate, known, context.request.semantics).never
         left = None if kept.all() else np.flatnonzero(kept)
     rows = _rows(known.rows if left is None else known.rows[left])
     if rows is None:
         return Estimate()
     columns: dict[str, ColumnEstimate] = {}
-    for name, type, is_key in _columns(plan.table):
+    for name, type, is_key in _columns(context.table):
         reference = BoundReference((name,), type, is_key)
         found = known.column(reference)
         if found is None:
             continue
         if left is not None:
             found = select(found, left)
-        distinct = _distinct_keys(found) if is_key else serving.distinct_values(name)
+        distinct = _distinct_keys(found) if is_key else index.distinct_values(name)
         columns[name] = _column(found, rows, distinct)
     return Estimate(rows, columns)
 
 
-def indexed(table: Table, view: IndexView, semantics: Semantics) -> CompositePruningStatistics:
+def all_indexed(context: ScanContext) -> CompositePruningStatistics:
     """What is known of all indexed files; partitions as the index names them.
 
-    A file is there once for each partition that owns it.
+    A file is there once for each partition that owns it. Errors: there must be an index.
     """
-    serving = view.serving
-    assert serving is not None
-    ordinals, owner, names = view.owned()
-    values = [()] * len(names)
-    if table.partition_keys:
-        values = list(zip(*typed_values(names, table.partition_keys), strict=True))
-    files = FileList(
-        serving.paths, serving.sizes, serving.modified, serving.partition, serving.etags
-    )
-    if view.shared:
-        files = replace(take(files, ordinals), partition=owner)
-    return CompositePruningStatistics(
-        files,
+    index, keys = context.view.index, context.table.partition_keys
+    assert index is not None
+    ordinals, owner, names = index.owned()
+    values = list(zip(*typed_values(names, keys), strict=True)) if keys else [()] * len(names)
+    files = FileTable(index.paths, index.sizes, index.modified, index.etags)
+    batch = SliceBatch(
+        files.take(ordinals) if index.shared else files,
         ordinals,
-        exact_statistics(table, view, semantics),
-        serving.rows,
-        (table.partition_keys, names, values),
-        whole=not view.shared,
+        owner,
+        tuple(Partition(name, (), "") for name in names),
+        (ReaderSpec(context.table.format),),
+        index,
     )
+    pruner = context.pruner_of(index)
+    return CompositePruningStatistics(batch, pruner.statistics, index.rows, keys, values)
 
 
 def _columns(table: Table) -> Sequence[tuple[str, Type, bool]]:

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader
 
 from bridge.planner.report import PruneReport
 from bridge.report.comparison import Way, saving
+from bridge.report.remedies import spelled
 from bridge.report.text import human_bytes, human_millis
 
 
@@ -18,5 +19,10 @@ def page(*reports: PruneReport, ways: Sequence[Sequence[Way]] = ()) -> str:
         ways: for each report, in the same order, how the query did when read in several ways.
     """
     environment = Environment(autoescape=True, loader=PackageLoader("bridge.report", "."))
-    environment.filters |= {"size": human_bytes, "millis": human_millis, "saving": saving}
+    environment.filters |= {
+        "size": human_bytes,
+        "millis": human_millis,
+        "saving": saving,
+        "spelled": spelled,
+    }
     return environment.get_template("explain.html.j2").render(reports=reports, ways=ways)

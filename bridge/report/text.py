@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 from bridge.planner.report import PruneReport, Stage
+from bridge.report.remedies import spelled
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -58,7 +59,7 @@ def funnel(report: PruneReport) -> str:
             f"{size:>{widths[3]}}  {time:>{widths[4]}}  {note}".rstrip()
         )
     for missing in report.not_used:
-        remedy = f" -> {missing.remedy}" if missing.remedy else ""
+        remedy = f" -> {command}" if (command := spelled(missing.remedy)) else ""
         lines.append(f"not used: {missing.index}  {missing.reason}, {missing.detail}{remedy}")
     if not report.complete:
         lines.append("provisional: the plan was not drawn to its end")

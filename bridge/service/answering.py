@@ -14,10 +14,10 @@ from bridge.engines.engine import Engine
 from bridge.engines.translation import NotTranslatable
 from bridge.errors import InvalidRequest
 from bridge.expression.nodes import BoundReference
-from bridge.planner.answers import Aggregate, Question
-from bridge.planner.planner import ScanPlan
-from bridge.planner.survey import Answer
-from bridge.planner.survey import answer as survey
+from bridge.planner.aggregate_pushdown import AggregateResult
+from bridge.planner.aggregate_pushdown import aggregate as aggregate_of
+from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.planner.scan_plan import ScanPlan
 from bridge.service._gen import ttypes
 from bridge.types import BIGINT, Type
 
@@ -35,20 +35,20 @@ def aggregate(
         ColumnNotFound; and whatever makes planning fail.
     """
     question = _question(plan, asked)
-    future = pool.submit(survey, plan, question)
+    future = pool.submit(aggregate_of, plan, question)
     try:
         found = future.result(min(max(0, asked.max_wait_ms), MAX_WAIT_MS) / 1000.0)
     except Late:
-        return _reply(endpoint, Answer(False, None, "TOO_LATE"), "")
+        return _reply(endpoint, AggregateResult(False, None, "TOO_LATE"), "")
     if found.rows is None:
         return _reply(endpoint, found, "")
     try:
         return _reply(endpoint, found, _rows(question, found.rows, engine))
     except NotTranslatable:
-        return _reply(endpoint, Answer(True, None, "VALUE", found.files), "")
+        return _reply(endpoint, AggregateResult(True, None, "VALUE", found.files), "")
 
 
-def _question(plan: ScanPlan, asked: ttypes.AggregateRequest) -> Question:
+def _question(plan: ScanPlan, asked: ttypes.AggregateRequest) -> AggregateRequest:
     aggregates: list[Aggregate] = []
     for each in asked.aggregates or []:
         if each.function not in _FUNCTIONS or (each.function != "count" and not each.column):
@@ -56,12 +56,14 @@ def _question(plan: ScanPlan, asked: ttypes.AggregateRequest) -> Question:
                 f"no aggregate {each.function!r} of {each.column!r}",
                 f"there are {', '.join(sorted(_FUNCTIONS))}",
             )
-        column = plan.resolve(each.column) if each.column else None
+        column = plan.context.resolve(each.column) if each.column else None
         aggregates.append(Aggregate(each.function, column))
-    return Question(tuple(aggregates), tuple(plan.resolve(c) for c in asked.group_by or []))
+    return AggregateRequest(
+        tuple(aggregates), tuple(plan.context.resolve(c) for c in asked.group_by or [])
+    )
 
 
-def _rows(question: Question, rows: tuple[tuple[object, ...], ...], engine: Engine) -> str:
+def _rows(question: AggregateRequest, rows: tuple[tuple[object, ...], ...], engine: Engine) -> str:
     types: list[Type] = [reference.type for reference in question.group_by]
     types += [_type(a.function, a.column) for a in question.aggregates]
     encoded = [
@@ -74,7 +76,7 @@ def _type(function: str, column: BoundReference | None) -> Type:
     return BIGINT if function == "count" or column is None else column.type
 
 
-def _reply(endpoint: str, found: Answer, rows: str) -> ttypes.AggregateResult:
+def _reply(endpoint: str, found: AggregateResult, rows: str) -> ttypes.AggregateResult:
     return ttypes.AggregateResult(
         endpoint=endpoint,
         enforced=found.enforced,

@@ -12,11 +12,12 @@ from bridge import __version__
 from bridge.engines.engine import Engine
 from bridge.errors import BridgeError, Category, ProtocolMismatch, all_errors
 from bridge.service._gen import ttypes
-from bridge.service.slices import Logs, ReaderSpec, Slices
 from bridge.service.tables import describe_column
 from bridge.splits.source import SourceBatch
 from bridge.splits.split import SplitBatch
+from bridge.storage.port import FileTable
 from bridge.table.model import Column, Partition
+from bridge.table.slices import Logs, ReaderSpec
 from bridge.types import parse_hive_type
 
 PROTOCOL = 2
@@ -67,13 +68,10 @@ def error_of(failure: ttypes.BridgeFailure) -> BridgeError:
     return cls(failure.message, failure.hint)
 
 
-def encode_batch(
-    batch: SourceBatch, slices: Slices, engine: Engine, report: str | None
-) -> ttypes.SplitBatch:
+def encode_batch(batch: SourceBatch, engine: Engine, report: str | None) -> ttypes.SplitBatch:
     """Packs splits as bridge.thrift describes.
 
     Args:
-        slices: of the batch's files, in their order.
         engine: who reads them.
     """
     splits = batch.splits
@@ -82,11 +80,11 @@ def encode_batch(
     readers: tuple[ReaderSpec, ...] = ()
     logs = 0
     if splits is not None:
-        payload = _payload(splits, slices)
+        payload = _payload(splits)
         partitions = splits.partitions
         count, files = splits.num_splits, splits.num_files
-        readers = slices.readers
-        logs = len(slices.logs.paths) if slices.logs is not None else 0
+        readers = splits.readers
+        logs = len(splits.logs.files) if splits.logs is not None else 0
     return ttypes.SplitBatch(
         next_token=batch.next_token,
         finished=batch.finished,
@@ -116,10 +114,10 @@ def _reader(spec: ReaderSpec, engine: Engine) -> ttypes.ReaderSpec:
     return ttypes.ReaderSpec(spec.format, dict(spec.properties), columns)
 
 
-def _payload(splits: SplitBatch, slices: Slices) -> bytes:
+def _payload(splits: SplitBatch) -> bytes:
     reader = bytes(4 * splits.num_files)
-    if slices.reader is not None:
-        reader = slices.reader.astype("<i4").tobytes()
+    if splits.reader is not None:
+        reader = splits.reader.astype("<i4").tobytes()
     return b"".join(
         (
             splits.first.astype("<i4").tobytes(),
@@ -131,19 +129,19 @@ def _payload(splits: SplitBatch, slices: Slices) -> bytes:
             splits.partition.astype("<i4").tobytes(),
             reader,
             *_strings(splits.paths),
-            *_logs(slices.logs),
+            *_logs(splits.logs),
         )
     )
 
 
 def _logs(logs: Logs | None) -> tuple[bytes | memoryview, ...]:
-    if logs is None or not len(logs.paths):
+    if logs is None or not len(logs.files):
         return ()
     return (
-        logs.first.astype("<i4").tobytes(),
-        logs.sizes.astype("<i8").tobytes(),
-        logs.modified.astype("<i8").tobytes(),
-        *_strings(logs.paths),
+        logs.offsets.astype("<i4").tobytes(),
+        logs.files.sizes.astype("<i8").tobytes(),
+        (logs.files.modified // 1000).astype("<i8").tobytes(),
+        *_strings(logs.files.paths),
     )
 
 
@@ -158,14 +156,9 @@ def _strings(paths: pa.Array) -> tuple[bytes, memoryview]:
 
 
 def decode_batch(token: int, batch: ttypes.SplitBatch) -> SourceBatch:
-    """Unpacks a batch; with `decode_slices` the inverse of `encode_batch`, for Python clients."""
-    splits = _unpack(batch)[0] if batch.split_count else None
+    """Unpacks a batch; the inverse of `encode_batch`, for Python clients."""
+    splits = _unpack(batch) if batch.split_count else None
     return SourceBatch(token, batch.next_token, splits, batch.finished)
-
-
-def decode_slices(batch: ttypes.SplitBatch) -> Slices:
-    """Readers and logs of a batch's files."""
-    return _unpack(batch)[1]
 
 
 class _Columns:
@@ -187,7 +180,7 @@ class _Columns:
         return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
-def _unpack(batch: ttypes.SplitBatch) -> tuple[SplitBatch, Slices]:
+def _unpack(batch: ttypes.SplitBatch) -> SplitBatch:
     s, f, count = batch.split_count, batch.file_count, batch.log_count
     columns = _Columns(batch.payload)
     first, weight = columns.next("<i4", s + 1), columns.next("<i4", s)
@@ -196,10 +189,11 @@ def _unpack(batch: ttypes.SplitBatch) -> tuple[SplitBatch, Slices]:
     paths = columns.strings(f)
     logs = None
     if count:
-        first_log = columns.next("<i4", f + 1).astype(np.int32)
+        offsets = columns.next("<i4", f + 1).astype(np.int64)
         sizes, times = columns.next("<i8", count), columns.next("<i8", count)
-        logs = Logs(first_log, columns.strings(count), sizes, times)
-    splits = SplitBatch(
+        found = FileTable(columns.strings(count), sizes, times * 1000)
+        logs = Logs(offsets, found, np.full(count, -1, np.int64))
+    return SplitBatch(
         first.astype(np.int32),
         weight.astype(np.int32),
         paths,
@@ -214,9 +208,10 @@ def _unpack(batch: ttypes.SplitBatch) -> tuple[SplitBatch, Slices]:
             )
             for p in batch.partitions
         ),
+        tuple(_spec(r) for r in batch.readers),
+        reader.astype(np.int32),
+        logs,
     )
-    readers = tuple(_spec(r) for r in batch.readers)
-    return splits, Slices(readers, reader.astype(np.int32), logs)
 
 
 def _spec(reader: ttypes.ReaderSpec) -> ReaderSpec:

@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,26 +17,29 @@ from typing import Any, TypeVar
 from bridge import __version__, telemetry
 from bridge.engines.registry import engine, refuse_unreadable
 from bridge.engines.translation import Translation
-from bridge.errors import BridgeError, InvalidRequest, ReadVersionUnsupported, UnsupportedTable
+from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
-from bridge.planner.planner import Planner, ScanPlan
+from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
+from bridge.planner.scan_plan import ScanPlan
 from bridge.planner.skippable_files import list_skippable_files
 from bridge.planner.table_statistics import Estimate, row_estimate
+from bridge.report.document import report_document
 from bridge.service._gen import ttypes
 from bridge.service.answering import aggregate
 from bridge.service.codec import PROTOCOL, check_protocol, encode_batch, failure_of
 from bridge.service.fair_lock import FairLock
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
 from bridge.service.plans import OpenPlans
+from bridge.service.row_filter import encode_row_filter
 from bridge.service.skippable_files import encode_skippable_files
-from bridge.service.slices import ReaderSpec, Slices
 from bridge.service.statistics import Estimates
 from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
 from bridge.table.model import TableName
+from bridge.table.read_version import parse_read_version
 from bridge.types import Semantics
 
 log = logging.getLogger(__name__)
@@ -149,11 +152,11 @@ class PlannerHandler:
             if view is None:
                 raise
             return describe_view(view)
-        _check_version(name, read_version)
-        if query_id:
-            self._planner.look_ahead(query_id, name)
-        rows = row_estimate(self._planner.views.view(table))
-        return describe_table(table, Estimate(rows), asking)
+        read = parse_read_version(read_version)
+        opened = self._planner.look_ahead(query_id, name, read)
+        rows = row_estimate(opened.view)
+        table = opened.snapshot.table
+        return describe_table(table, Estimate(rows), asking, opened.snapshot.id, read)
 
     @_answers_failures
     def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:
@@ -189,10 +192,10 @@ class PlannerHandler:
             handle=handle,
             endpoint=self._endpoint,
             generation=plan.view.generation,
-            freshness=str(plan.freshness),
+            freshness=plan.snapshot.freshness,
             dropped=list(plan.request.dropped),
-            snapshot_id="",
-            row_filter="",
+            snapshot_id=plan.snapshot.id,
+            row_filter=encode_row_filter(plan.snapshot.row_filter),
         )
 
     @_answers_failures
@@ -223,7 +226,7 @@ class PlannerHandler:
             while not finished:
                 batch = source.next(token, _MAX_SPLITS, _MAX_WAIT_MS / 1000.0)
                 token, finished = batch.next_token, batch.finished
-            return json.dumps(source.report().to_dict(files=True))
+            return json.dumps(report_document(source.report(), files=True))
         finally:
             source.close()
 
@@ -238,7 +241,7 @@ class PlannerHandler:
         self.plans.close_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._answers.shutdown(wait=False, cancel_futures=True)
-        self._planner.listings.close()
+        self._planner.lister.close()
 
     @_answers_failures
     def list_skippable_files(self, request: ttypes.PlanRequest) -> ttypes.SkippableFiles:
@@ -254,10 +257,10 @@ class PlannerHandler:
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))
         scan = self._scan(request)
-        pin = self._planner.pin(scan)
-        refuse_unreadable(pin.table, engine(request.engine))
+        opened = self._planner.snapshot(scan)
+        refuse_unreadable(opened.snapshot.table, engine(request.engine))
         with self._turns.turn():
-            plan = self._planner.open(scan, pin)
+            plan = self._planner.open(scan, opened)
             return SplitSource(plan, self._pool, settings, keep_paths=keep_paths)
 
     def _plan(self, request: ttypes.PlanRequest) -> ScanPlan:
@@ -274,15 +277,16 @@ class PlannerHandler:
                 f"unknown plan option {unknown[0]!r}", f"known: {sorted(_OPTIONS)}"
             )
         translation = _translate(request.engine, request.predicate or "")
-        name = _name(request.schema_name, request.table_name)
-        _check_version(name, request.read_version)
         return ScanRequest(
-            table=name,
+            table=_name(request.schema_name, request.table_name),
             predicate=translation.expression,
             dropped=translation.dropped,
             semantics=_semantics(request.engine, options),
             engine=request.engine,
             query_id=request.query_id or "",
+            read=parse_read_version(request.read_version or ""),
+            snapshot_id=request.snapshot_id or "",
+            columns=_columns(request.projected_columns),
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
             limit=request.limit,
@@ -313,9 +317,8 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
     batch = source.next(token, most, wait)
     report = None
     if batch.finished:
-        report = json.dumps(plan_ended(source, "done").to_dict())
-    slices = Slices((ReaderSpec(source.plan.table.format),))
-    return encode_batch(batch, slices, engine(source.plan.request.engine), report)
+        report = json.dumps(report_document(plan_ended(source, "done")))
+    return encode_batch(batch, engine(source.plan.request.engine), report)
 
 
 def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
@@ -348,12 +351,8 @@ def _name(schema: str | None, table: str | None) -> TableName:
     return TableName(schema.lower(), table.lower())
 
 
-def _check_version(table: TableName, version: str | None) -> None:
-    if version:
-        raise ReadVersionUnsupported(
-            f"{table} keeps no older versions, {version!r} was asked for",
-            "query the table without a version",
-        )
+def _columns(names: Sequence[str] | None) -> frozenset[str] | None:
+    return frozenset(name.lower() for name in names) if names else None
 
 
 def _translate(name: str, predicate: str) -> Translation:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from bridge.planner.report import IndexNotUsed
 from bridge.planner.skippable_files import SkippableFiles
+from bridge.report.remedies import spelled
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 
@@ -57,4 +58,4 @@ def _common_directory(paths: list[bytes]) -> bytes:
 
 
 def _note(reason: IndexNotUsed) -> str:
-    return f"{reason.index} {reason.reason}: {reason.detail} -> {reason.remedy}"
+    return f"{reason.index} {reason.reason}: {reason.detail} -> {spelled(reason.remedy)}"

@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as Late
 
 from bridge.expression.nodes import BoundExpression
 from bridge.planner.index_view import IndexView
-from bridge.planner.planner import ScanPlan
+from bridge.planner.scan_plan import ScanPlan
 from bridge.planner.table_statistics import Estimate, estimate, row_estimate
 from bridge.table.model import TableName
 
@@ -33,11 +33,11 @@ class Estimates:
 
     def of(self, plan: ScanPlan) -> Estimate:
         """Of the rows that the plan's predicate leaves; after a second, rows of the whole table."""
-        key = (plan.table.name, plan.predicate, plan.view)
+        key = (plan.table.name, plan.context.predicate, plan.view)
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
-                future = self._pool.submit(estimate, plan)
+                future = self._pool.submit(estimate, plan.context)
                 self._kept[key] = future
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:

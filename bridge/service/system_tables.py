@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 
 from bridge.errors import InvalidRequest
-from bridge.planner.planner import ScanPlan
-from bridge.planner.system_tables import COLUMNS, Rows, inventory
+from bridge.planner.scan_plan import ScanPlan
+from bridge.planner.system_tables import COLUMNS, Rows, system_table_rows
 from bridge.service._gen import ttypes
 
 _MAX_ROWS = 10_000
@@ -24,7 +24,7 @@ class SystemRows:
     def __init__(self, plan: ScanPlan, kind: str, wanted: list[str]) -> None:
         self.plan = plan
         self._width = len(COLUMNS.get(kind, ()))
-        self._rows: Iterator[Rows] = inventory(plan, kind, wanted)
+        self._rows: Iterator[Rows] = system_table_rows(plan, kind, wanted)
         self._lock = threading.Lock()
         self._token = 0
         self._last: ttypes.SystemPage | None = None

@@ -6,12 +6,23 @@ from bridge.engines.engine import Engine
 from bridge.planner.table_statistics import ColumnEstimate, Estimate
 from bridge.service._gen import ttypes
 from bridge.table.model import Column, Table, View
+from bridge.table.read_version import NEWEST, ReadVersion
 
 _UNKNOWN = ColumnEstimate()
 
 
-def describe_table(table: Table, estimate: Estimate, engine: Engine) -> ttypes.Table:
-    """The table for one engine; columns of types that the engine lacks are left out."""
+def describe_table(
+    table: Table,
+    estimate: Estimate,
+    engine: Engine,
+    snapshot_id: str = "",
+    read: ReadVersion = NEWEST,
+) -> ttypes.Table:
+    """The table for one engine; columns of types that the engine lacks are left out.
+
+    Args:
+        snapshot_id, read: the version that is described.
+    """
     columns: list[ttypes.Column] = []
     for column, is_key in [(c, False) for c in table.columns] + [
         (c, True) for c in table.partition_keys
@@ -33,8 +44,8 @@ def describe_table(table: Table, estimate: Estimate, engine: Engine) -> ttypes.T
         location=table.location,
         format=table.format,
         comment=table.properties.get("comment"),
-        snapshot_id="",
-        read_version="",
+        snapshot_id=snapshot_id,
+        read_version=str(read),
     )
 
 

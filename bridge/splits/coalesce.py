@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.file_formats.registry import file_format
 from bridge.splits.split import FULL_WEIGHT, MIN_WEIGHT, SplitBatch
-from bridge.table.model import FileList, Partition
+from bridge.table.slices import Logs, Mask, SliceBatch
 
 RowGroupStarts = Callable[[int], npt.NDArray[np.int64] | None]
 
@@ -56,21 +57,22 @@ class _Ranges:
 
 
 def coalesce(
-    files: FileList,
-    partitions: tuple[Partition, ...],
+    batch: SliceBatch,
     settings: SplitSettings,
     row_groups: RowGroupStarts | None = None,
 ) -> SplitBatch:
-    """Makes splits of one batch of files.
+    """Makes splits of one batch of slices.
 
     Args:
         row_groups: start offsets of the row groups of the i-th file, ascending, None where not
-            known;
-            a file that is cut is cut there, so that no split finds nothing to read.
+            known; a file that is cut is cut there, so that no split finds nothing to read.
     """
-    ranges = _cut(files, settings, row_groups)
+    files, logs = batch.files, batch.logs
+    ranges = _cut(files.sizes, _splittable(batch), settings, row_groups)
     n = len(ranges.file)
     cost = ranges.length + settings.open_cost
+    if logs is not None:
+        cost = cost + _log_cost(logs, settings)[ranges.file]
     first = _boundaries(cost, settings)
     sums = np.concatenate(([0], np.cumsum(cost)))
     per_split = sums[first[1:]] - sums[first[:-1]]
@@ -85,14 +87,39 @@ def coalesce(
         length=ranges.length,
         size=files.sizes if whole else files.sizes[ranges.file],
         modified=(files.modified if whole else files.modified[ranges.file]) // 1000,
-        partition=files.partition if whole else files.partition[ranges.file],
-        partitions=partitions,
+        partition=batch.partition if whole else batch.partition[ranges.file],
+        partitions=batch.partitions,
+        readers=batch.readers,
+        reader=batch.reader if whole or batch.reader is None else batch.reader[ranges.file],
+        logs=logs if whole or logs is None else logs.take(ranges.file),
     )
 
 
-def _cut(files: FileList, settings: SplitSettings, row_groups: RowGroupStarts | None) -> _Ranges:
-    sizes = files.sizes
-    large = np.flatnonzero(sizes > settings.cut_above)
+def _splittable(batch: SliceBatch) -> Mask | None:
+    """Files that may be cut; None: all may. One that is merged with logs is read as a whole."""
+    cut = np.array([file_format(reader.format).splittable for reader in batch.readers], np.bool_)
+    merged = batch.merged
+    if cut.all() and merged is None:
+        return None
+    mine = cut[0] if batch.reader is None else cut[batch.reader]
+    found = np.broadcast_to(mine, len(batch))
+    return found if merged is None else found & ~merged
+
+
+def _log_cost(logs: Logs, settings: SplitSettings) -> npt.NDArray[np.int64]:
+    """What reading the logs of each slice costs beside its base file."""
+    sums = np.concatenate(([0], np.cumsum(logs.files.sizes + settings.open_cost)))
+    return sums[logs.offsets[1:]] - sums[logs.offsets[:-1]]
+
+
+def _cut(
+    sizes: npt.NDArray[np.int64],
+    splittable: Mask | None,
+    settings: SplitSettings,
+    row_groups: RowGroupStarts | None,
+) -> _Ranges:
+    above = sizes > settings.cut_above
+    large = np.flatnonzero(above if splittable is None else above & splittable)
     if not len(large):
         return _Ranges(np.arange(len(sizes), dtype=np.int64), np.zeros(len(sizes), np.int64), sizes)
     starts: list[npt.NDArray[np.int64]] = []

@@ -18,8 +18,8 @@ from concurrent.futures import Executor
 from enum import Enum
 
 from bridge.errors import PlanClosed
-from bridge.planner.listed import FileBatch
-from bridge.planner.planner import ScanPlan
+from bridge.planner.scan_plan import ScanPlan
+from bridge.table.slices import SliceBatch
 
 
 class LoaderState(Enum):
@@ -46,8 +46,8 @@ class SplitLoader:
         self._pool = pool
         self._max_batches = max_batches
         self._max_files = max_files
-        self._source: Iterator[FileBatch] = plan.batches()
-        self._queue: deque[FileBatch] = deque()
+        self._source: Iterator[SliceBatch] = plan.batches()
+        self._queue: deque[SliceBatch] = deque()
         self._files = 0
         self._state = LoaderState.INITIAL
         self._failure: BaseException | None = None
@@ -66,7 +66,7 @@ class SplitLoader:
         with self._changed:
             return self._state
 
-    def take(self, timeout: float) -> FileBatch | None:
+    def take(self, timeout: float) -> SliceBatch | None:
         """The next batch; None where none came in time or none will come (see `finished`).
 
         Errors:
@@ -88,7 +88,7 @@ class SplitLoader:
             if not self._queue:
                 return None
             batch = self._queue.popleft()
-            self._files -= len(batch.files)
+            self._files -= len(batch)
             self._schedule()
             return batch
 
@@ -154,7 +154,7 @@ class SplitLoader:
                         self._state = LoaderState.NO_MORE_SPLITS
                     else:
                         self._queue.append(batch)
-                        self._files += len(batch.files)
+                        self._files += len(batch)
                     self._changed.notify_all()
                     if batch is None:
                         return

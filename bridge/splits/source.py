@@ -19,12 +19,12 @@ import pyarrow as pa
 from bridge.errors import InvalidRequest
 from bridge.file_formats.registry import file_format
 from bridge.index.snapshot import IndexSnapshot
-from bridge.planner.listed import FileBatch, slice_batch
-from bridge.planner.planner import ScanPlan
 from bridge.planner.report import PruneReport, SplitTotals
+from bridge.planner.scan_plan import ScanPlan
 from bridge.splits.coalesce import SplitSettings, coalesce
 from bridge.splits.loader import SplitLoader
 from bridge.splits.split import SplitBatch
+from bridge.table.slices import SliceBatch
 
 MAX_BATCH_BYTES = 4 << 20
 _CHUNK = 1 << 16
@@ -64,7 +64,7 @@ class SplitSource:
         self._token = 0
         self._last: SourceBatch | None = None
         self._pending: SplitBatch | None = None
-        self._rest: FileBatch | None = None
+        self._rest: SliceBatch | None = None
         self._offset = 0
         self._totals = SplitTotals()
         self._paths: list[pa.Array] | None = [] if keep_paths else None
@@ -138,20 +138,20 @@ class SplitSource:
             self._pending = None
         return piece
 
-    def _cut(self, batch: FileBatch) -> None:
-        if len(batch.files) > _CHUNK:
+    def _cut(self, batch: SliceBatch) -> None:
+        if len(batch) > _CHUNK:
             # The first splits of a huge directory must not wait for the cutting of the last.
-            self._rest = slice_batch(batch, _CHUNK, len(batch.files))
-            batch = slice_batch(batch, 0, _CHUNK)
-        if not len(batch.files):
+            self._rest = batch.slice(_CHUNK, len(batch))
+            batch = batch.slice(0, _CHUNK)
+        if not len(batch):
             return
         started = time.perf_counter()
-        splits = coalesce(batch.files, batch.partitions, self._settings, self._row_groups(batch))
+        splits = coalesce(batch, self._settings, _row_groups(batch))
         totals = self._totals
         self._totals = replace(
             totals,
             count=totals.count + splits.num_splits,
-            files=totals.files + len(batch.files),
+            files=totals.files + len(batch),
             weight=totals.weight + float(splits.weight.sum()) / 1000.0,
             bytes=totals.bytes + int(splits.length.sum()),
             millis=totals.millis + (time.perf_counter() - started) * 1000.0,
@@ -161,21 +161,22 @@ class SplitSource:
         self._pending = splits
         self._offset = 0
 
-    def _row_groups(self, batch: FileBatch) -> _RowGroups | None:
-        serving = self.plan.view.serving
-        return _RowGroups(serving, batch.ordinals) if serving is not None else None
+
+def _row_groups(batch: SliceBatch) -> _RowGroups | None:
+    index = batch.index
+    return _RowGroups(index, batch.ordinals) if isinstance(index, IndexSnapshot) else None
 
 
 class _RowGroups:
     """Row-group offsets of a batch's files, from the index."""
 
-    def __init__(self, serving: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> None:
-        self._serving = serving
+    def __init__(self, index: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> None:
+        self._index = index
         self._ordinals = ordinals
 
     def __call__(self, position: int) -> npt.NDArray[np.int64] | None:
         ordinal = int(self._ordinals[position])
-        return self._serving.row_groups(ordinal) if ordinal >= 0 else None
+        return self._index.row_groups(ordinal) if ordinal >= 0 else None
 
 
 def _fit(splits: SplitBatch, begin: int, end: int) -> int:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.table.model import Partition
+from bridge.table.slices import Logs, ReaderSpec
 
 MIN_WEIGHT = 50
 FULL_WEIGHT = 1000
@@ -25,6 +26,8 @@ class SplitBatch:
         start, length, size: int64[F], bytes.
         modified: int64[F], milliseconds since the epoch.
         partition: int32[F], index into `partitions`.
+        readers, reader: how each range is read, as in `SliceBatch`.
+        logs: of each range's slice, in merge order; None: there is nothing to merge.
     """
 
     first: npt.NDArray[np.int32]
@@ -36,6 +39,9 @@ class SplitBatch:
     modified: npt.NDArray[np.int64]
     partition: npt.NDArray[np.int32]
     partitions: tuple[Partition, ...]
+    readers: tuple[ReaderSpec, ...] = ()
+    reader: npt.NDArray[np.int32] | None = None
+    logs: Logs | None = None
 
     @property
     def num_splits(self) -> int:
@@ -63,4 +69,7 @@ class SplitBatch:
             modified=self.modified[low:high],
             partition=self.partition[low:high],
             partitions=self.partitions,
+            readers=self.readers,
+            reader=None if self.reader is None else self.reader[low:high],
+            logs=None if self.logs is None else self.logs.slice(low, high),
         )

@@ -26,7 +26,7 @@ from bridge.errors import (
     StorageFailure,
     StorageFull,
 )
-from bridge.storage.port import EMPTY, FileListing, FileStat, Range, sort
+from bridge.storage.port import EMPTY, FileStat, FileTable, Range, sort
 from bridge.storage.uri import Location, parse
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class HdfsStorage:
         start_after: str | None = None,
         recursive: bool = True,
         hints: pa.Array | None = None,
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         listing = self.list_all(prefix, recursive=recursive)
         if start_after is not None:
             keys = listing.paths.to_numpy(zero_copy_only=False)
@@ -81,13 +81,13 @@ class HdfsStorage:
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
-    ) -> FileListing:
+    ) -> FileTable:
         files = [entry for entry in self._entries(prefix, recursive) if not entry.isdir]
         if not files:
             return EMPTY
         count = len(files)
         return sort(
-            FileListing(
+            FileTable(
                 pa.array([self._base + entry.path for entry in files], pa.large_string()),
                 np.fromiter((entry.length for entry in files), np.int64, count),
                 np.fromiter((entry.modification_time for entry in files), np.int64, count)

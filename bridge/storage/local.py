@@ -19,7 +19,7 @@ import pyarrow as pa
 from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage import local_listing
 from bridge.storage.local_errors import failure, unreadable
-from bridge.storage.port import FileListing, FileStat, Range
+from bridge.storage.port import FileStat, FileTable, Range
 from bridge.storage.uri import parse
 
 _ROOT = "file://"
@@ -36,13 +36,13 @@ class LocalStorage:
         start_after: str | None = None,
         recursive: bool = True,
         hints: pa.Array | None = None,
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         after = None if start_after is None else _path(start_after)
         return local_listing.list_pages(_path(prefix), recursive, after)
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
-    ) -> FileListing:
+    ) -> FileTable:
         return local_listing.list_files(_path(prefix), recursive)
 
     def list_directories(self, prefix: str) -> list[str]:

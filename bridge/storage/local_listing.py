@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from bridge.errors import InvalidUri
 from bridge.storage.local_errors import failure
-from bridge.storage.port import EMPTY, FileListing, Int64
+from bridge.storage.port import EMPTY, FileTable, Int64
 
 _ROOT = "file://"
 _THREADS = 2
@@ -32,12 +32,12 @@ _PAGE = 1 << 16
 _Looked = tuple[Int64, Int64]
 
 
-def list_files(root: str, recursive: bool) -> FileListing:
+def list_files(root: str, recursive: bool) -> FileTable:
     """All files below a directory, sorted. Errors: StorageFailure, InvalidUri."""
     return _looked_at(_chunks(root, recursive), root)
 
 
-def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[FileListing]:
+def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[FileTable]:
     """The same in pages: of a large directory the first ones are there before the rest is asked.
 
     Args:
@@ -66,7 +66,7 @@ def list_pages(root: str, recursive: bool, start_after: str | None) -> Iterator[
         size = _PAGE
 
 
-def _looked_at(chunks: Iterable[list[str]], root: str) -> FileListing:
+def _looked_at(chunks: Iterable[list[str]], root: str) -> FileTable:
     """The files of all chunks, sorted; each is asked about while the next is read."""
     paths: list[str] = []
     with _Lookers() as lookers:
@@ -76,7 +76,7 @@ def _looked_at(chunks: Iterable[list[str]], root: str) -> FileListing:
         return _sorted(paths, lookers, root)
 
 
-def _small(paths: list[str], chunks: Iterator[list[str]], root: str) -> FileListing | None:
+def _small(paths: list[str], chunks: Iterator[list[str]], root: str) -> FileTable | None:
     """All files of a directory of one page; None of a larger one, some of whose names are read."""
     with _Lookers() as lookers:
         for chunk in chunks:
@@ -137,7 +137,7 @@ class _Lookers:
         return np.fromiter(sizes, np.int64, count), np.fromiter(times, np.int64, count) // 1000
 
 
-def _sorted(paths: list[str], lookers: _Lookers, root: str) -> FileListing:
+def _sorted(paths: list[str], lookers: _Lookers, root: str) -> FileTable:
     if not paths:
         return EMPTY
     text = pa.large_string()
@@ -149,7 +149,7 @@ def _sorted(paths: list[str], lookers: _Lookers, root: str) -> FileListing:
     order = pc.sort_indices(uris)
     sizes, modified = lookers.result()
     at = order.to_numpy()
-    return FileListing(uris.take(order), sizes[at], modified[at]).filter(sizes[at] >= 0)
+    return FileTable(uris.take(order), sizes[at], modified[at]).filter(sizes[at] >= 0)
 
 
 def _chunks(root: str, recursive: bool) -> Iterator[list[str]]:

@@ -28,7 +28,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import BridgeError, FileUnreadable, InvalidUri, StorageFailure
-from bridge.storage.port import EMPTY, FileListing, FileStat, Range, concatenate, sort
+from bridge.storage.port import EMPTY, FileStat, FileTable, Range, concatenate, sort
 from bridge.storage.uri import Location, parse
 
 Store = S3Store | GCSStore | AzureStore
@@ -124,7 +124,7 @@ class ObjectStorage:
         start_after: str | None = None,
         recursive: bool = True,
         hints: pa.Array | None = None,
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         splits = self._splits(prefix, hints) if start_after is None else []
         if splits:
             yield from self._ranges(prefix, [None, *splits, None], recursive)
@@ -143,12 +143,12 @@ class ObjectStorage:
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
-    ) -> FileListing:
+    ) -> FileTable:
         return concatenate(self.pages(prefix, recursive=recursive, hints=hints))
 
     def _ranges(
         self, prefix: str, bounds: list[str | None], recursive: bool
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         # start-after and a delimiter do not go together in obstore: drop what lies deeper
         depth = prefix.removesuffix("/").count("/") + 1
         pool = ThreadPoolExecutor(_PARALLEL)
@@ -172,7 +172,7 @@ class ObjectStorage:
         inside = prefix.removesuffix("/") + "/"
         return sorted({uri for uri in chosen if uri.startswith(inside)})
 
-    def _between(self, prefix: str, after: str | None, until: str | None) -> FileListing:
+    def _between(self, prefix: str, after: str | None, until: str | None) -> FileTable:
         parts = []
         for page in self._pages(prefix, after):
             if until is None or page.paths[-1].as_py() <= until:
@@ -182,7 +182,7 @@ class ObjectStorage:
             break
         return concatenate(parts)
 
-    def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileListing]:
+    def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileTable]:
         offset = None if start_after is None else self._key(start_after)
         try:
             stream = obstore.list(
@@ -199,7 +199,7 @@ class ObjectStorage:
         except BaseError as error:
             raise self._failure(error, prefix) from error
 
-    def _flat(self, prefix: str) -> FileListing:
+    def _flat(self, prefix: str) -> FileTable:
         try:
             found = obstore.list_with_delimiter(self._store, self._key(prefix), return_arrow=True)
         except BaseError as error:
@@ -207,7 +207,7 @@ class ObjectStorage:
         batches = pa.table(found["objects"]).to_batches()
         return concatenate(self._listing(batch) for batch in batches)
 
-    def _listing(self, batch: pa.RecordBatch) -> FileListing:
+    def _listing(self, batch: pa.RecordBatch) -> FileTable:
         if not batch.num_rows:
             return EMPTY
         keys = batch.column("path").cast(pa.large_string())
@@ -216,7 +216,7 @@ class ObjectStorage:
         )
         modified = batch.column("last_modified").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         return sort(
-            FileListing(
+            FileTable(
                 paths,
                 batch.column("size").to_numpy().astype(np.int64),
                 modified.to_numpy(),

@@ -38,11 +38,11 @@ class FileStat:
 
 
 @dataclass(frozen=True, slots=True)
-class FileListing:
-    """Files as columns, sorted by path.
+class FileTable:
+    """Files as columns: no object per file. Listings are sorted by path.
 
     Attributes:
-        paths: Arrow large_string, canonical URIs.
+        paths: Arrow large_string, canonical URIs; in a `SliceBatch` perhaps lazy.
         sizes: bytes.
         modified: microseconds since the epoch.
         etags: Arrow large_string, or None where the store has none.
@@ -56,27 +56,40 @@ class FileListing:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def filter(self, keep: npt.NDArray[np.bool_]) -> FileListing:
+    def filter(self, keep: npt.NDArray[np.bool_]) -> FileTable:
         """The files whose slot is True; the same object if all are."""
         if keep.all():
             return self
         mask = pa.array(keep)
         etags = None if self.etags is None else self.etags.filter(mask)
-        return FileListing(self.paths.filter(mask), self.sizes[keep], self.modified[keep], etags)
+        return FileTable(self.paths.filter(mask), self.sizes[keep], self.modified[keep], etags)
 
-    def slice(self, start: int, stop: int) -> FileListing:
-        etags = None if self.etags is None else self.etags[start:stop]
-        return FileListing(
-            self.paths[start:stop], self.sizes[start:stop], self.modified[start:stop], etags
+    def take(self, positions: Int64) -> FileTable:
+        """The files at the given positions, in that order."""
+        index = pa.array(positions)
+        etags = None if self.etags is None else self.etags.take(index)
+        return FileTable(
+            self.paths.take(index), self.sizes[positions], self.modified[positions], etags
+        )
+
+    def slice(self, start: int, stop: int) -> FileTable:
+        """Files start to stop, without copying."""
+        length = stop - start
+        etags = None if self.etags is None else self.etags.slice(start, length)
+        return FileTable(
+            self.paths.slice(start, length),
+            self.sizes[start:stop],
+            self.modified[start:stop],
+            etags,
         )
 
 
-EMPTY = FileListing(
+EMPTY = FileTable(
     pa.nulls(0, pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64), None
 )
 
 
-def concatenate(listings: Iterable[FileListing]) -> FileListing:
+def concatenate(listings: Iterable[FileTable]) -> FileTable:
     """All files of the listings, sorted by path.
 
     Sorting is skipped where the parts follow one another, as the ranges of one prefix do.
@@ -89,7 +102,7 @@ def concatenate(listings: Iterable[FileListing]) -> FileListing:
     etags = None
     if all(part.etags is not None for part in parts):
         etags = pa.concat_arrays([part.etags for part in parts])
-    whole = FileListing(
+    whole = FileTable(
         pa.concat_arrays([part.paths for part in parts]),
         np.concatenate([part.sizes for part in parts]),
         np.concatenate([part.modified for part in parts]),
@@ -101,13 +114,11 @@ def concatenate(listings: Iterable[FileListing]) -> FileListing:
     return sort(whole)
 
 
-def sort(listing: FileListing) -> FileListing:
+def sort(listing: FileTable) -> FileTable:
     order = pc.sort_indices(listing.paths)
     take = order.to_numpy()
     etags = None if listing.etags is None else listing.etags.take(order)
-    return FileListing(
-        listing.paths.take(order), listing.sizes[take], listing.modified[take], etags
-    )
+    return FileTable(listing.paths.take(order), listing.sizes[take], listing.modified[take], etags)
 
 
 def _hidden_names(paths: pa.Array) -> Int64:
@@ -135,7 +146,7 @@ class Storage(Protocol):
         start_after: str | None = None,
         recursive: bool = True,
         hints: pa.Array | None = None,
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         """Files below a directory, page by page in path order; none if there is no directory.
 
         Args:
@@ -146,7 +157,7 @@ class Storage(Protocol):
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
-    ) -> FileListing:
+    ) -> FileTable:
         """All pages as one listing."""
         ...
 
@@ -192,7 +203,7 @@ class Storage(Protocol):
         ...
 
 
-def data_files(listing: FileListing, root: str) -> FileListing:
+def data_files(listing: FileTable, root: str) -> FileTable:
     """The files that engines read as data: not empty, and no ``_`` or ``.`` name below the root.
 
     ``root`` itself may lie in such a directory, and a partition key may begin with ``_``: pass the

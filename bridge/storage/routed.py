@@ -10,7 +10,7 @@ import pyarrow as pa
 from bridge.storage.hdfs import HdfsStorage
 from bridge.storage.local import LocalStorage
 from bridge.storage.objectstore import ObjectStorage
-from bridge.storage.port import FileListing, FileStat, Range, Storage
+from bridge.storage.port import FileStat, FileTable, Range, Storage
 from bridge.storage.uri import Location, parse
 
 
@@ -58,14 +58,14 @@ class RoutedStorage:
         start_after: str | None = None,
         recursive: bool = True,
         hints: pa.Array | None = None,
-    ) -> Iterator[FileListing]:
+    ) -> Iterator[FileTable]:
         return self.store(prefix).pages(
             prefix, start_after=start_after, recursive=recursive, hints=hints
         )
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
-    ) -> FileListing:
+    ) -> FileTable:
         return self.store(prefix).list_all(prefix, recursive=recursive, hints=hints)
 
     def list_directories(self, prefix: str) -> list[str]:

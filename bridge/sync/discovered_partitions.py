@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
 from bridge.sync.listing import SCHEMA, Directories
-from bridge.table.directory import key_type
+from bridge.table.directory_catalog import key_type
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
 from bridge.types import UNKNOWN, Kind

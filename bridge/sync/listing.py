@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.storage.port import FileListing, Storage
+from bridge.storage.port import FileTable, Storage
 
 Int64 = npt.NDArray[np.int64]
 SCHEMA = pa.schema(
@@ -95,7 +95,7 @@ def is_visible(directory: str) -> bool:
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
-def summarise(listing: FileListing, root: str) -> pa.Table:
+def summarise(listing: FileTable, root: str) -> pa.Table:
     """A row for each directory of a listing; a directory may have further rows of other pages."""
     if not len(listing):
         return SCHEMA.empty_table()

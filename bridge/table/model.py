@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from bridge.types import Field, Type
 
 
@@ -42,6 +38,7 @@ class Table:
         location: canonical URI of its root.
         format: ``parquet`` or the reason for refusal has been raised before.
         properties: the catalogue's table properties.
+        table_format: a name in `bridge.table.registry`.
     """
 
     name: TableName
@@ -50,6 +47,7 @@ class Table:
     location: str
     format: str = "parquet"
     properties: dict[str, str] = field(default_factory=dict)
+    table_format: str = "directory"
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -96,28 +94,6 @@ class PartitionBatch:
 
     partitions: tuple[Partition, ...]
     missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FileList:
-    """Files as columns: no object per file.
-
-    Attributes:
-        paths: Arrow string array (large_string) of canonical URIs.
-        sizes: bytes.
-        modified: microseconds since the epoch.
-        partition: index into the partitions of the batch.
-        etags: Arrow string array, or None where the storage has none.
-    """
-
-    paths: pa.Array
-    sizes: npt.NDArray[np.int64]
-    modified: npt.NDArray[np.int64]
-    partition: npt.NDArray[np.int32]
-    etags: pa.Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.paths)
 
 
 class Catalog(Protocol):

@@ -74,7 +74,7 @@ def test_28_owners_are_the_partitions_whose_location_it_is(tmp_path: Path) -> No
     assert {u.rsplit("/", 1)[1] for u in kept(planner, eq("v", 3))} == {"unknown"}
     assert kept(planner, eq("v", 4)) == set()
     assert table.build().read == 0  # the names are those that a build would give
-    planner.listings.close()
+    planner.lister.close()
 
 
 def test_places_that_no_partition_has_are_refused(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_table_without_partitions(tmp_path: Path) -> None:
     planner = table.planner()
     assert len(kept(planner, eq("v", 2), freshness="snapshot")) == 1
     assert len(everything(planner, freshness="snapshot")) == 2
-    planner.listings.close()
+    planner.lister.close()
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -160,4 +160,4 @@ def test_no_row_is_lost_while_files_come_change_and_go(tmp_path: Path, seed: int
                 found <= must | {f"file://{p}" for p in unknown} or table.store().latest() is None
             )
         assert everything(planner) == {f"file://{p}" for p in held}
-    planner.listings.close()
+    planner.lister.close()

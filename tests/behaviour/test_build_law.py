@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.directories import in_directories
 from bridge.errors import IndexCorrupt
 from bridge.expression.text import parse_where
 from bridge.index.build import build_index
@@ -144,9 +145,8 @@ class History:
         fetched = self.lake.partitions(table, [""])
         return build_index(
             table,
-            [p for batch in fetched for p in batch.partitions],
+            in_directories([p for batch in fetched for p in batch.partitions], used),
             store,
-            used,
             collector=Beside(collector, event) if event is not None else collector,
             nan="footer",
             full=full,
@@ -200,9 +200,8 @@ class History:
         fetched = self.lake.partitions(table, [""])
         return build_index(
             table,
-            [p for batch in fetched for p in batch.partitions],
+            in_directories([p for batch in fetched for p in batch.partitions], self.lake.storage),
             self.lake.store(),
-            self.lake.storage,
             collector=ThreadCollector(self.lake.storage),
         )
 
@@ -296,7 +295,7 @@ def test_27_no_history_skips_a_matching_file_or_leaks(seed: int, tmp_path: Path)
         step()
         history.check()
         history.check()
-    history.planner.listings.close()
+    history.planner.lister.close()
 
 
 def test_the_histories_were_full_and_pruning_did_happen() -> None:

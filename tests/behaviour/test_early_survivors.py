@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.expression.text import parse_where
-from bridge.planner.directory_lister import DirectoryLister
-from bridge.planner.freshness import parse_freshness
-from bridge.planner.planner import Planner, ScanPlan
+from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.storage.port import FileListing
+from bridge.planner.scan_plan import ScanPlan
+from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
+from bridge.table.directory_lister import DirectoryLister
+from bridge.table.freshness import parse_freshness
 from bridge.table.model import Column
 from bridge.types import INTEGER
 from tests.support.lake import NAME, Lake, age
@@ -33,7 +34,7 @@ class Storage:
         self._storage = open_storage()
         self.go = threading.Event()
 
-    def pages(self, prefix: str, **options: Any) -> Iterator[FileListing]:
+    def pages(self, prefix: str, **options: Any) -> Iterator[FileTable]:
         assert self.go.wait(20)
         yield from self._storage.pages(prefix, **options)
 
@@ -43,8 +44,8 @@ class Storage:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.planner.early_survivors._FILES", 10)
-    monkeypatch.setattr("bridge.planner.early_survivors._MOST", 8)
+    monkeypatch.setattr("bridge.planner.stages.early_survivors.MIN_FILES", 10)
+    monkeypatch.setattr("bridge.planner.stages.early_survivors.MAX_LOOKS", 8)
 
 
 def lake_at(root: Path) -> Lake:

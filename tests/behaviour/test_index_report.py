@@ -24,7 +24,7 @@ from bridge.planner.predicate_log import PredicateLog, read_log
 from bridge.planner.request import ScanRequest
 from bridge.report.effectiveness import ColumnEffect, Effectiveness
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Column
 from bridge.types import BIGINT
 from tests.support.lake import NAME, Lake, age, drained

@@ -29,6 +29,7 @@ from bridge.jobs.index_watch import watch
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
+from bridge.report.remedies import spelled
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column
 from bridge.types import BIGINT
@@ -261,8 +262,8 @@ def test_an_invisible_index_is_kept_and_not_asked(lake: Lake) -> None:
     assert len(asked(lake, 54)) == 30
     told = {n.index: n for n in report(lake).not_used}
     assert {n.reason for n in told.values()} == {"INVISIBLE"}
-    assert told["minmax"].remedy == "skipbridge index reveal db.t minmax"
-    assert told["values(x)"].remedy == "skipbridge index reveal db.t 'values(x)'"
+    assert spelled(told["minmax"].remedy) == "skipbridge index reveal db.t minmax"
+    assert spelled(told["values(x)"].remedy) == "skipbridge index reveal db.t 'values(x)'"
     fill(lake, 2, start=30)
     lake.build()  # kept up to date, and as invisible as before
     assert len(asked(lake, 54)) == 32

@@ -13,11 +13,11 @@ import pytest
 from bridge.errors import StorageFailure
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.text import parse_where
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.storage.port import FileListing
+from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column
 from bridge.types import INTEGER
 from tests.support.lake import NAME, Lake, age, drained, kept
@@ -33,7 +33,7 @@ class Storage:
         self.listed = 0
         self.fails_at = -1
 
-    def pages(self, prefix: str, **options: Any) -> Iterator[FileListing]:
+    def pages(self, prefix: str, **options: Any) -> Iterator[FileTable]:
         for page in self._storage.pages(prefix, **options):
             if self.listed == self.fails_at:
                 raise StorageFailure("the store is gone", "try again")
@@ -49,9 +49,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("storage.local_listing._FIRST_PAGE", 9),
         ("storage.local_listing._PAGE", 20),
-        ("planner.directory_lister._FIRST_CHUNK", 4),
-        ("planner.directory_lister._CHUNK", 7),
-        ("planner.listed._PIECE", 5),
+        ("table.directory_lister._FIRST_CHUNK", 4),
+        ("table.directory_lister._CHUNK", 7),
+        ("table.slices._PIECE", 5),
     ):
         monkeypatch.setattr(f"bridge.{name}", value)
 
@@ -151,12 +151,12 @@ def test_what_is_listed_ahead_is_what_the_scan_reads(lake: Lake) -> None:
     planner = planner_over(lake, storage)
     planner.look_ahead("q", NAME)
     ended = threading.Event()
-    planner.listings.background(ended.set)
+    planner.lister.background(ended.set)
     assert ended.wait(10)
     planner.look_ahead("q", NAME)
     assert len(drained(planner.plan(ScanRequest(NAME, AlwaysTrue(), query_id="q")))) == FILES
     assert storage.listed == 3
-    planner.listings.close()
+    planner.lister.close()
     planner.look_ahead("q2", NAME)
 
 

@@ -30,7 +30,7 @@ def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case
         for mode in MODES:
             world.check(planner, node, None, mode)
             world.check(planner, node, world.predicate(), mode)
-    planner.listings.close()
+    planner.lister.close()
 
 
 @LAW
@@ -67,7 +67,7 @@ def test_live_loses_nothing_while_files_change(
             lake.build()
             for _ in range(2):
                 world.check(planner, world.predicate(), None, "live")
-    planner.listings.close()
+    planner.lister.close()
 
 
 def test_the_law_was_asked_and_pruning_did_happen() -> None:

@@ -16,13 +16,12 @@ from bridge.index.alter_index import change_settings
 from bridge.index.listed import owners_of
 from bridge.index.shard import FILES, read_files, write_files
 from bridge.index.store import new_id, next_generation
-from bridge.planner.answers import Aggregate, Question
-from bridge.planner.freshness import LIVE, SNAPSHOT
-from bridge.planner.planner import ScanPlan
+from bridge.planner.aggregate_pushdown import aggregate
+from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.request import ScanRequest, SortKey
+from bridge.planner.scan_plan import ScanPlan
 from bridge.planner.skippable_files import list_skippable_files
-from bridge.planner.survey import answer
-from bridge.planner.system_tables import inventory
+from bridge.planner.system_tables import system_table_rows
 from bridge.planner.table_statistics import estimate, row_estimate
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
@@ -75,13 +74,13 @@ def test_28_a_shared_location_belongs_to_all(
 @pytest.mark.parametrize("mode", MODES)
 def test_28_statistics_count_a_file_for_each_owner(lake: Lake, mode: str) -> None:
     x, p = BoundReference(("x",), BIGINT), BoundReference(("p",), STRING, True)
-    counts = Question((Aggregate("count"), Aggregate("max", x)), (p,))
-    found = answer(scan(lake, freshness=mode), counts)
+    counts = AggregateRequest((Aggregate("count"), Aggregate("max", x)), (p,))
+    found = aggregate(scan(lake, freshness=mode), counts)
     assert found.rows is not None
     assert sorted(found.rows) == [(b"a", 3, 10), (b"b", 3, 10), (b"c", 1, 20)]
-    whole = answer(scan(lake, freshness=mode), Question((Aggregate("count"),)))
+    whole = aggregate(scan(lake, freshness=mode), AggregateRequest((Aggregate("count"),)))
     assert whole.rows == ((7,),)
-    some = answer(scan(lake, "p = 'b'", freshness=mode), Question((Aggregate("count"),)))
+    some = aggregate(scan(lake, "p = 'b'", freshness=mode), AggregateRequest((Aggregate("count"),)))
     assert some.rows == ((3,),)
 
 
@@ -96,7 +95,7 @@ def test_28_limit_and_first_rows(lake: Lake, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_28_system_tables_and_estimates(lake: Lake, mode: str) -> None:
     def rows(kind: str) -> list[tuple[Any, ...]]:
-        pages = inventory(scan(lake, freshness=mode), kind, ())
+        pages = system_table_rows(scan(lake, freshness=mode), kind, ())
         return [row for page in pages for row in zip(*page, strict=True)]
 
     files = sorted((partition, path[-1], rows) for path, partition, _, _, rows, *_ in rows("files"))
@@ -109,9 +108,9 @@ def test_28_system_tables_and_estimates(lake: Lake, mode: str) -> None:
     assert minmax[5:8] == (3, 3, 3)
     plan = scan(lake, freshness=mode)
     assert row_estimate(plan.view) == 7
-    assert estimate(plan).rows == 7
-    assert estimate(scan(lake, "p = 'b'", freshness=mode)).rows == 3
-    assert estimate(plan).columns["p"].distinct == 3
+    assert estimate(plan.context).rows == 7
+    assert estimate(scan(lake, "p = 'b'", freshness=mode).context).rows == 3
+    assert estimate(plan.context).columns["p"].distinct == 3
 
 
 def test_28_files_left_out_by_partition(lake: Lake) -> None:
@@ -152,7 +151,7 @@ def test_28_an_index_of_the_release_before(lake: Lake) -> None:
     assert names(scan(lake, freshness="snapshot")) == everything
     report = lake.build()  # what has several owners is read again, the rest is taken over
     assert (report.committed, report.read) == (True, 2)
-    assert scan(lake, freshness="snapshot").freshness == SNAPSHOT
+    assert scan(lake, freshness="snapshot").snapshot.freshness == "snapshot"
     assert names(scan(lake, freshness="snapshot")) == everything
     assert not lake.build().committed
 
@@ -161,10 +160,10 @@ def test_28_an_index_of_the_release_before_is_brought_up_by_a_refresh(lake: Lake
     del lake.locations["p=b"]
     assert lake.build().committed
     as_of_version_2(lake)
-    assert scan(lake, freshness="snapshot").freshness == LIVE
+    assert scan(lake, freshness="snapshot").snapshot.freshness == "live"
     report = lake.build()
     assert (report.committed, report.read) == (True, 0)
-    assert scan(lake, freshness="snapshot").freshness == SNAPSHOT
+    assert scan(lake, freshness="snapshot").snapshot.freshness == "snapshot"
 
 
 def nested(lake: Lake) -> None:

@@ -18,10 +18,11 @@ from bridge.index.store import IndexStore
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Partition
 from tests.benchmark.data import small_files
 from tests.benchmark.figures import Figure
+from tests.support.directories import in_directories
 
 
 def run() -> list[Figure]:
@@ -37,7 +38,9 @@ def run() -> list[Figure]:
             partitions = [Partition("", (), table.location)]
             store = IndexStore(storage, f"file://{scratch}/{nan}")
             started = time.perf_counter()
-            report = build_index(table, partitions, store, storage, collector=collector, nan=nan)  # type: ignore[arg-type]
+            report = build_index(
+                table, in_directories(partitions, storage), store, collector=collector, nan=nan
+            )  # type: ignore[arg-type]
             seconds = time.perf_counter() - started
             figures.append(
                 Figure(
@@ -77,7 +80,9 @@ def _refresh(
     try:
         store = IndexStore(storage, f"file://{index}")
         started = time.perf_counter()
-        report = build_index(table, partitions, store, storage, collector=ThreadCollector(storage))  # type: ignore[arg-type]
+        report = build_index(
+            table, in_directories(partitions, storage), store, collector=ThreadCollector(storage)
+        )  # type: ignore[arg-type]
         seconds = time.perf_counter() - started
     finally:
         for file in new:

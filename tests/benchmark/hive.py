@@ -32,7 +32,7 @@ from bridge.servers.hiveserver2 import (
 )
 from bridge.servers.planner import start_planner
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import TableName
 from tests.benchmark.data import SMALL_FILES, small_files
 from tests.benchmark.figures import Figure, interleaved, timed

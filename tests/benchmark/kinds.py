@@ -23,10 +23,11 @@ from bridge.index.store import IndexStore
 from bridge.spark.build_index import SparkCollector
 from bridge.spark.session import open_session
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Partition
 from bridge.types import BIGINT, TRINO
 from tests.benchmark.figures import Figure, median, timed
+from tests.support.directories import in_directories
 
 _KEY = PhysicalColumn(("id",), PhysicalType("INT64", "int", 64)).key()
 _X = BoundReference(("id",), BIGINT)
@@ -147,9 +148,8 @@ def _build(files: int, size: int) -> list[Figure]:
                 store = IndexStore(storage, f"file://{scratch}/{time.monotonic_ns()}")
                 report = build_index(
                     table,
-                    partitions,
+                    in_directories(partitions, storage),
                     store,
-                    storage,
                     collector=collector,
                     settings=lambda held: held.adding(wanted),
                 )

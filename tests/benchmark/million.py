@@ -13,17 +13,18 @@ from bridge.index.build import build_index
 from bridge.index.collect import FileTask, Reading
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.store import IndexStore
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.planning import OneTable
 from tests.benchmark.synthetic import Listed
+from tests.support.directories import in_directories
 
 COUNT = 1_000_000
 
@@ -59,9 +60,8 @@ def run() -> list[Figure]:
     if store.latest() is None:
         build_index(
             table,
-            [Partition("", (), location)],
+            in_directories([Partition("", (), location)], storage),  # type: ignore[arg-type]
             store,
-            storage,  # type: ignore[arg-type]
             collector=_Synthetic(),
         )
     views = IndexViews(lambda t: store, root() / "cache", 60.0)

@@ -15,16 +15,17 @@ from bridge.expression.text import parse_where
 from bridge.index.build import build_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.store import IndexStore
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table, TableName
 from tests.benchmark.data import root, small_files
 from tests.benchmark.figures import Figure, median, timed
+from tests.support.directories import in_directories
 
 DAY = "l_shipdate >= DATE '1995-06-17' AND l_shipdate < DATE '1995-06-18'"
 
@@ -74,9 +75,8 @@ def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexVi
     if store.latest() is None:
         build_index(
             table,
-            [Partition("", (), table.location)],
+            in_directories([Partition("", (), table.location)], storage),
             store,
-            storage,
             collector=ThreadCollector(storage),
         )
     cache = root() / "cache"

@@ -37,6 +37,7 @@ from tests.benchmark.cold import drop, median_cold
 from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.synthetic import Listed
+from tests.support.directories import in_directories
 
 FILES, WIDTH, SEED = 1288, 2078, 27
 _BIGINT, _INT = PhysicalType("INT64", "int", 64), PhysicalType("INT32", "int", 32)
@@ -139,9 +140,8 @@ class Ours:
             location = "file:///synthetic/rfc27"
             build_index(
                 Table(TableName("bench", "rfc27"), (), (), location),
-                [Partition("", (), location)],
+                in_directories([Partition("", (), location)], Listed(location, FILES)),  # type: ignore[arg-type]
                 self._store,
-                Listed(location, FILES),  # type: ignore[arg-type]
                 collector=_Builder(),
             )
         self.paths = [(f"column_{n:04d}",) for n in range(WIDTH)]

@@ -33,11 +33,11 @@ from bridge.index.local_cache import CacheLimits
 from bridge.index.manifest import Shard
 from bridge.index.shard import COLUMNS, FILES
 from bridge.index.store import IndexStore, new_id, next_generation
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
 from bridge.storage.routed import open_storage
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, STRING
 from tests.benchmark.cold import disk_rate, drop, median_cold

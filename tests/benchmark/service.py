@@ -20,7 +20,6 @@ from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
@@ -29,9 +28,10 @@ from bridge.service.client import PlannerClient
 from bridge.service.handler import PlannerHandler
 from bridge.service.server import PlannerServer
 from bridge.splits.coalesce import SplitSettings
-from bridge.storage.port import FileListing
+from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT
 from tests.benchmark.data import root, small_files
@@ -137,13 +137,13 @@ class _Synthetic:
         numbers = np.arange(count)
         prefix = "file:///warehouse/" + "a-rather-long-directory-name/" * 3
         names = [f"{prefix}part-{n:012d}.parquet" for n in numbers.tolist()]
-        self._listing = FileListing(
+        self._listing = FileTable(
             pa.array(names, pa.large_string()),
             np.full(count, 4096, np.int64),
             np.full(count, 1_700_000_000_000_000, np.int64),
         )
 
-    def pages(self, prefix: str, **_: object) -> Iterator[FileListing]:
+    def pages(self, prefix: str, **_: object) -> Iterator[FileTable]:
         yield self._listing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from bridge.storage.port import FileListing
+from bridge.storage.port import FileTable
 from bridge.storage.routed import open_storage
 
 
@@ -16,13 +16,13 @@ class Listed:
         names = [f"{location}/part-{n:08d}.parquet" for n in range(count)]
         self._location = location
         self._storage = open_storage()
-        self._listing = FileListing(
+        self._listing = FileTable(
             pa.array(names, pa.large_string()),
             np.full(count, 4096, np.int64),
             np.full(count, 1_600_000_000_000_000, np.int64),
         )
 
-    def list_all(self, prefix: str, **options: object) -> FileListing:
+    def list_all(self, prefix: str, **options: object) -> FileTable:
         if prefix == self._location:
             return self._listing
         return self._storage.list_all(prefix, **options)  # type: ignore[arg-type]

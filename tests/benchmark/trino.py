@@ -20,7 +20,7 @@ from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_meta
 from bridge.servers.planner import start_planner
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import TableName
 from tests.benchmark.data import large_files, random_ids, small_files
 from tests.benchmark.figures import Figure, interleaved, median

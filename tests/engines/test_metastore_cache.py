@@ -249,7 +249,7 @@ def test_a_request_for_fresh_answers_bypasses_what_is_remembered(
             client.add_partitions(shop.name, "t", [shop.partition("t", ["2"])])
             assert (partitions(), partitions("fresh"), partitions()) == (0, 2, 2)
         finally:
-            planner.listings.close()
+            planner.lister.close()
 
 
 def test_a_sync_that_listens(recording: str, tmp_path: Path) -> None:

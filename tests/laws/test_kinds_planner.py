@@ -56,7 +56,7 @@ def test_no_matching_file_is_lost(tmp_path_factory: pytest.TempPathFactory, case
             lake = world.lake
             values = next(v for v in lake.owners(path) if lake.directory(v) == path.parent)
             world.write(path.name, world.data.files[-1], values)
-    planner.listings.close()
+    planner.lister.close()
 
 
 def test_kinds_did_prune() -> None:

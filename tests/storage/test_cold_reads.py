@@ -21,12 +21,13 @@ from bridge.index.local_cache import CacheLimits
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
-from bridge.storage.port import FileListing
+from bridge.storage.port import FileTable
 from bridge.storage.uri import join
 from bridge.table.model import Partition, Table, TableName
 from bridge.types import BIGINT, TRINO
 from tests.storage.conftest import Place
 from tests.storage.counting import Counting
+from tests.support.directories import in_directories
 
 COLUMNS = 60
 
@@ -54,7 +55,7 @@ class Lister:
 
     def __init__(self, counting: Counting, location: str, count: int) -> None:
         self._counting, self._location = counting, location
-        self._listing = FileListing(
+        self._listing = FileTable(
             pa.array([f"{location}/f{n:06d}" for n in range(count)], pa.large_string()),
             np.full(count, 100, np.int64),
             np.full(count, 1_600_000_000_000_000, np.int64),
@@ -63,7 +64,7 @@ class Lister:
     def __getattr__(self, name: str) -> object:
         return getattr(self._counting, name)
 
-    def list_all(self, prefix: str, **options: object) -> FileListing:
+    def list_all(self, prefix: str, **options: object) -> FileTable:
         if prefix == self._location:
             return self._listing
         return self._counting.list_all(prefix, **options)  # type: ignore[no-any-return]
@@ -75,9 +76,8 @@ def build(place: Place, count: int) -> tuple[IndexStore, Counting]:
     store = IndexStore(counting, join(place.root, ".skipbridge"))  # type: ignore[arg-type]
     build_index(
         Table(TableName("d", "t"), (), (), location),
-        [Partition("", (), location)],
+        in_directories([Partition("", (), location)], Lister(counting, location, count)),  # type: ignore[arg-type]
         store,
-        Lister(counting, location, count),  # type: ignore[arg-type]
         collector=Made(),
     )
     counting.reads.clear()

@@ -6,7 +6,6 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,8 +15,9 @@ from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.storage.port import data_files
 from bridge.storage.uri import join
-from bridge.table.model import FileList, Partition, Table, TableName
+from bridge.table.model import Partition, Table, TableName
 from tests.storage.conftest import Place
+from tests.support.directories import in_directories
 
 
 def write(place: Place, name: str, *values: int) -> None:
@@ -34,17 +34,16 @@ def build(place: Place) -> BuildReport:
     table = Table(TableName("d", "t"), (), (), place.root)
     parts = [Partition(f"m={m}", (str(m),), join(place.root, f"m={m}")) for m in (1, 2)]
     collector = ThreadCollector(place.storage)
-    return build_index(table, parts, store(place), place.storage, collector=collector)
+    return build_index(
+        table, in_directories(parts, place.storage), store(place), collector=collector
+    )
 
 
 def match(place: Place, cache: Path) -> list[bool]:
     manifest = store(place).latest()
     assert manifest is not None
     serving = IndexSnapshot.open(manifest, store(place), cache)
-    found = data_files(place.storage.list_all(place.root), place.root)
-    files = FileList(
-        found.paths, found.sizes, found.modified, np.zeros(len(found), np.int32), found.etags
-    )
+    files = data_files(place.storage.list_all(place.root), place.root)
     return (serving.match(files) >= 0).tolist()
 
 

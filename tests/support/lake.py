@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.directories import in_directories
 from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import BuildReport, build_index
@@ -19,14 +20,13 @@ from bridge.index.collect import ThreadCollector
 from bridge.index.local_cache import CacheLimits
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
-from bridge.planner.directory_lister import DirectoryLister
 from bridge.planner.index_view import IndexViews
-from bridge.planner.planner import Planner, ScanPlan
+from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.storage.port import Storage, data_files
+from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.model import Column, FileList, Partition, PartitionBatch, Table, TableName, View
+from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName, View
 from bridge.table.partition import partition_name
 from bridge.types import TRINO, Semantics, Type
 
@@ -129,11 +129,8 @@ class Lake:
         age(path)
         return path
 
-    def listed(self) -> FileList:
-        found = data_files(self.storage.list_all(self.location), self.location)
-        return FileList(
-            found.paths, found.sizes, found.modified, np.zeros(len(found), np.int32), found.etags
-        )
+    def listed(self) -> FileTable:
+        return data_files(self.storage.list_all(self.location), self.location)
 
     # the index and planners over it
 
@@ -149,11 +146,9 @@ class Lake:
         used = storage or self.storage
         return build_index(
             self.table(),
-            self.all_partitions(),
+            in_directories(self.all_partitions(), used, recursive=self.recursive),
             self.store(used) if storage is not None else self.store(),
-            used,
             collector=options.pop("collector", None) or ThreadCollector(used),
-            recursive=self.recursive,
             **options,
         )
 
@@ -238,7 +233,7 @@ def owned(plan: ScanPlan, narrow: Expression | None = None) -> set[tuple[str, st
             plan.apply_dynamic_filter(narrow)
             narrow = None
         left = plan.refine(batch)
-        names = [left.partitions[i].name for i in left.files.partition.tolist()]
+        names = [left.partitions[i].name for i in left.partition.tolist()]
         found += zip(names, left.files.paths.to_pylist(), strict=True)
     assert len(found) == len(set(found)), "a file came out twice"
     report = plan.report()

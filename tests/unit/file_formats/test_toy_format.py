@@ -30,7 +30,7 @@ from bridge.service.codec import PROTOCOL
 from bridge.service.handler import PlannerHandler
 from bridge.splits.coalesce import SplitSettings
 from bridge.storage.routed import open_storage
-from bridge.table.directory import SCHEMA, DirectoryCatalog
+from bridge.table.directory_catalog import SCHEMA, DirectoryCatalog
 from tests.support.wheels import install, wheel_of
 
 PROJECT = Path(__file__).parents[2] / "plugins" / "toy_formats"
@@ -143,7 +143,7 @@ def test_a_large_file_is_not_cut(table: Path) -> None:
     settings = SplitSettings(target_bytes=1 << 16, parallelism=1)
     assert len(big) > settings.cut_above
     report = explain(planner, request, settings)
-    planner.listings.close()
+    planner.lister.close()
     assert report.files_kept == FILES + 1
     assert report.splits.count <= FILES + 1
 

@@ -19,10 +19,10 @@ from bridge.index import compact
 from bridge.index.collect import FileTask, Reading, ThreadCollector
 from bridge.index.shard import Collected
 from bridge.index.snapshot import IndexSnapshot
-from bridge.storage.port import Storage
+from bridge.storage.port import FileTable, Storage
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.model import FileList, Partition
+from bridge.table.model import Partition
 from bridge.types import BIGINT
 from tests.support.index_builds import Dying, Killed, fill, kept
 from tests.support.lake import Lake, age
@@ -80,7 +80,7 @@ def test_pruning_happens_for_every_spelling(lake: Lake, spelling: str) -> None:
     lake.build()
     location = canonical(spelling.format(lake.location.removeprefix("file:///")))
     listed = lake.storage.list_all(location, recursive=False)
-    files = FileList(listed.paths, listed.sizes, listed.modified, np.zeros(4, np.int32))
+    files = FileTable(listed.paths, listed.sizes, listed.modified)
     assert lake.snapshot().match(files).tolist() == [0, 1, 2, 3]
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.directories import in_directories
 from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
@@ -289,11 +290,9 @@ def test_a_builder_that_always_loses_gives_up_and_clean_takes_its_files(lake: La
     with pytest.raises(IndexConflict):
         build_index(
             lake.table(),
-            lake.all_partitions(),
+            in_directories(lake.all_partitions(), lake.storage, recursive=True),
             Losing(lake.storage, lake.store().root),
-            lake.storage,
             collector=ThreadCollector(lake.storage),
-            recursive=True,
         )
     assert files_of(lake) > held
     lake.store().clean(keep=1, older_than=-10)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.directories import in_directories
 from bridge.errors import ColumnNotFound, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
 from bridge.index.build import build_index
@@ -189,9 +190,8 @@ def test_two_builders_who_add_different_indexes_both_get_theirs(lake: Lake) -> N
 
     build_index(
         lake.table(),
-        lake.all_partitions(),
+        in_directories(lake.all_partitions(), lake.storage),
         Late(lake.storage, store.root),
-        lake.storage,
         collector=ThreadCollector(lake.storage),
         settings=lambda held: held.adding([kind("bloom").define("x")]),
     )

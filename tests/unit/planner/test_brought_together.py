@@ -7,8 +7,7 @@ from pathlib import Path
 
 from bridge.expression.bind import bind
 from bridge.expression.text import parse_where
-from bridge.planner.files import FilePruner
-from bridge.planner.index_view import IndexView
+from bridge.planner.file_pruner import FilePruner
 from bridge.table.model import Column
 from bridge.types import BIGINT, TRINO, Field
 from tests.support.lake import Lake
@@ -25,9 +24,10 @@ def test_columns_of_a_predicate_are_one_pack(tmp_path: Path) -> None:
     table = replace(lake.table(), columns=tuple(Column(name, BIGINT) for name in NAMES))
     fields = tuple(Field(name, BIGINT) for name in NAMES)
     predicate = bind(parse_where("a > 1 AND b > 1 AND c < 4")[0], fields, (), TRINO)
-    pruner = FilePruner(table, IndexView(serving, ()), TRINO)
-    assert pruner.columns(predicate) == NAMES
-    never = pruner.never(predicate)
+    pruner = FilePruner(table, serving, TRINO)
+    assert pruner.minmax is not None
+    assert pruner.minmax.columns(predicate) == NAMES
+    never = pruner.minmax.over_all(predicate)
     assert never is not None and never.tolist() == [True, False, False, False]
     packs = [p for p in serving.local.directory.glob("*.json") if p.name != "meta.json"]
     assert len(packs) == 1

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from bridge.cli.main import cli
-from bridge.planner.report import IndexNotUsed, PruneReport, SplitTotals, Stage
+from bridge.planner.report import IndexNotUsed, PruneReport, Remedy, SplitTotals, Stage
 from bridge.report.comparison import Way, comparison, saving
 from bridge.report.html import page
 from bridge.report.text import funnel, human_bytes, human_millis
@@ -37,7 +37,7 @@ def report(text: str = "x > 5", paths: pa.Array | None = None) -> PruneReport:
         files_total=9214,
         files_kept=1102,
         splits=SplitTotals(64, 1102, 61.2, 49 << 30, 1.0),
-        not_used=(IndexNotUsed(text, "STALE", text, text),),
+        not_used=(IndexNotUsed(text, "STALE", text, Remedy(text=text)),),
         complete=True,
         paths=paths,
     )

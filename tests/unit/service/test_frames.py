@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 
 from bridge.engines.registry import engine
 from bridge.service._gen import ttypes
-from bridge.service.codec import PROTOCOL, decode_batch, decode_slices, encode_batch
-from bridge.service.slices import Slices
+from bridge.service.codec import PROTOCOL, decode_batch, encode_batch
+from bridge.splits.split import SplitBatch
 from tests.support.bridge_thrift import METHODS, STRUCTS
 from tests.support.frames import FOLDER, _body, _fill, frames, to_bytes, to_json
 
@@ -64,23 +65,27 @@ def reply(name: str) -> Any:
 @pytest.mark.parametrize("name", ["next_splits", "next_splits_last"])
 def test_a_batch_of_splits(name: str) -> None:
     said, batch = FRAMES[f"{name}.reply.bin"]["splits"], reply(name)
-    found, slices = decode_batch(0, batch), decode_slices(batch)
+    found = decode_batch(0, batch)
     if found.splits is not None:
         splits = found.splits
         assert (splits.first.tolist(), splits.weight.tolist()) == (said["first"], said["weight"])
-        assert [_file(splits, slices, i) for i in range(splits.num_files)] == said["files"]
-    assert encode_batch(found, slices, engine("trino"), batch.report) == batch
+        assert [_file(splits, i) for i in range(splits.num_files)] == said["files"]
+    assert encode_batch(found, engine("trino"), batch.report) == batch
 
 
-def _file(splits: Any, slices: Slices, i: int) -> dict[str, Any]:
+def _file(splits: SplitBatch, i: int) -> dict[str, Any]:
     logs: list[dict[str, Any]] = []
-    if slices.logs is not None:
-        of = slices.logs
+    if splits.logs is not None:
+        of = splits.logs
         logs = [
-            {"path": of.paths[n].as_py(), "size": int(of.sizes[n]), "modified": int(of.modified[n])}
-            for n in range(of.first[i], of.first[i + 1])
+            {
+                "path": of.files.paths[n].as_py(),
+                "size": int(of.files.sizes[n]),
+                "modified": int(of.files.modified[n]) // 1000,
+            }
+            for n in range(of.offsets[i], of.offsets[i + 1])
         ]
-    assert slices.reader is not None
+    assert splits.reader is not None
     return {
         "path": splits.paths[i].as_py(),
         "start": int(splits.start[i]),
@@ -88,17 +93,18 @@ def _file(splits: Any, slices: Slices, i: int) -> dict[str, Any]:
         "size": int(splits.size[i]),
         "modified": int(splits.modified[i]),
         "partition": int(splits.partition[i]),
-        "reader": int(slices.reader[i]),
+        "reader": int(splits.reader[i]),
         "logs": logs,
     }
 
 
 def test_readers_that_all_files_share_need_no_array() -> None:
-    batch = reply("next_splits")
-    found, slices = decode_batch(0, batch), decode_slices(batch)
-    alike = Slices(slices.readers, np.zeros(3, np.int32))
-    assert encode_batch(found, Slices(slices.readers), engine("trino"), None) == encode_batch(
-        found, alike, engine("trino"), None
+    found = decode_batch(0, reply("next_splits"))
+    assert found.splits is not None
+    one = replace(found.splits, reader=None)
+    alike = replace(found.splits, reader=np.zeros(3, np.int32))
+    assert encode_batch(replace(found, splits=one), engine("trino"), None) == encode_batch(
+        replace(found, splits=alike), engine("trino"), None
     )
 
 

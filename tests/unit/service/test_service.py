@@ -78,7 +78,11 @@ def test_health_names_protocol_and_open_plans(client: PlannerClient, service: Se
 
 def test_a_plan_from_start_to_close(client: PlannerClient, service: Service) -> None:
     plan = client.plan("db", "t")
-    assert (plan.generation, plan.freshness, plan.endpoint) == (1, "live", service.endpoint)
+    assert (plan.generation, plan.snapshot.freshness, plan.endpoint) == (
+        1,
+        "live",
+        service.endpoint,
+    )
     assert len(set(paths(client, plan.handle))) == 12
     client.close_plan(plan.handle)
     client.close_plan(plan.handle)  # twice is once

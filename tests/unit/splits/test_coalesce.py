@@ -11,16 +11,20 @@ from hypothesis import strategies as st
 
 from bridge.splits.coalesce import SplitSettings, coalesce
 from bridge.splits.split import SplitBatch
-from bridge.table.model import FileList, Partition
+from bridge.storage.port import FileTable
+from bridge.table.model import Partition
+from bridge.table.slices import ReaderSpec, SliceBatch
 
 
-def files_of(sizes: list[int]) -> FileList:
-    return FileList(
-        pa.array([f"file:///t/{i}" for i in range(len(sizes))], pa.large_string()),
+def files_of(sizes: list[int]) -> SliceBatch:
+    n = len(sizes)
+    files = FileTable(
+        pa.array([f"file:///t/{i}" for i in range(n)], pa.large_string()),
         np.array(sizes, np.int64),
-        np.full(len(sizes), 1_700_000_000_000_000, np.int64),
-        np.zeros(len(sizes), np.int32),
+        np.full(n, 1_700_000_000_000_000, np.int64),
     )
+    readers = (ReaderSpec("parquet"),)
+    return SliceBatch(files, np.full(n, -1), np.zeros(n, np.int32), PARTITION, readers)
 
 
 PARTITION = (Partition("", (), "file:///t"),)
@@ -47,7 +51,7 @@ def test_every_byte_once(
 ) -> None:
     settings = SplitSettings(target, open_cost, max_files, parallelism)
     files = files_of(sizes)
-    batch = coalesce(files, PARTITION, settings)
+    batch = coalesce(files, settings)
     ranges = covered(batch)
     for i, size in enumerate(sizes):
         parts = sorted(ranges[f"file:///t/{i}"])
@@ -62,12 +66,12 @@ def test_every_byte_once(
 
 
 def test_small_files_share_splits() -> None:
-    batch = coalesce(files_of([4_000] * 39_000), PARTITION, SplitSettings())
+    batch = coalesce(files_of([4_000] * 39_000), SplitSettings())
     assert batch.num_splits <= 39_000 / 256 + 10
 
 
 def test_early_splits_are_small() -> None:
-    batch = coalesce(files_of([4_000] * 39_000), PARTITION, SplitSettings())
+    batch = coalesce(files_of([4_000] * 39_000), SplitSettings())
     counts = np.diff(batch.first)
     assert counts[0] < counts[10]
 
@@ -75,19 +79,19 @@ def test_early_splits_are_small() -> None:
 def test_large_file_is_cut_at_row_groups() -> None:
     groups = np.array([4, 100_000, 200_000, 300_000, 400_000], np.int64)
     settings = SplitSettings(target_bytes=150_000)
-    batch = coalesce(files_of([500_000]), PARTITION, settings, lambda i: groups)
+    batch = coalesce(files_of([500_000]), settings, lambda i: groups)
     assert set(batch.start.tolist()) <= {0, *groups.tolist()}
     assert batch.num_splits == 4
     assert batch.length.sum() == 500_000
 
 
 def test_one_file_per_split_when_joining_is_off() -> None:
-    batch = coalesce(files_of([10] * 100), PARTITION, SplitSettings(max_files=1))
+    batch = coalesce(files_of([10] * 100), SplitSettings(max_files=1))
     assert batch.num_splits == 100
 
 
 def test_slice_keeps_ranges_apart() -> None:
-    batch = coalesce(files_of([10] * 100), PARTITION, SplitSettings(max_files=7, parallelism=2))
+    batch = coalesce(files_of([10] * 100), SplitSettings(max_files=7, parallelism=2))
     pieces = [batch.slice(i, i + 1) for i in range(batch.num_splits)]
     assert [p for piece in pieces for p in piece.paths.to_pylist()] == batch.paths.to_pylist()
     assert all(piece.first[0] == 0 for piece in pieces)

@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidRequest, PlanClosed, StorageFailure
-from bridge.planner.listed import FileBatch
 from bridge.splits.coalesce import SplitSettings
 from bridge.splits.loader import LoaderState, SplitLoader
 from bridge.splits.source import SplitSource
-from bridge.table.model import FileList, Partition
+from bridge.storage.port import FileTable
+from bridge.table.model import Partition
+from bridge.table.slices import ReaderSpec, SliceBatch
 
 PARTITION = (Partition("", (), "file:///t"),)
 
@@ -32,14 +33,15 @@ def plans_without_io(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     return bool(request.param)
 
 
-def batch_of(first: int, count: int) -> FileBatch:
-    files = FileList(
+def batch_of(first: int, count: int) -> SliceBatch:
+    files = FileTable(
         pa.array([f"file:///t/{i}" for i in range(first, first + count)], pa.large_string()),
         np.full(count, 10, np.int64),
         np.zeros(count, np.int64),
-        np.zeros(count, np.int32),
     )
-    return FileBatch(files, np.full(count, -1, np.int64), PARTITION)
+    unknown = np.full(count, -1, np.int64)
+    owner = np.zeros(count, np.int32)
+    return SliceBatch(files, unknown, owner, PARTITION, (ReaderSpec("parquet"),))
 
 
 def no_pause() -> None:
@@ -66,7 +68,7 @@ class Plan:
         self.table = SimpleNamespace(format="parquet")
         self.running: set[int] = set()
 
-    def batches(self) -> Iterator[FileBatch]:
+    def batches(self) -> Iterator[SliceBatch]:
         first = 0
         for count in self._counts:
             self.running.add(threading.get_ident())
@@ -78,7 +80,7 @@ class Plan:
         if self._failure is not None:
             raise self._failure
 
-    def refine(self, batch: FileBatch) -> FileBatch:
+    def refine(self, batch: SliceBatch) -> SliceBatch:
         return batch
 
     def close(self) -> None:

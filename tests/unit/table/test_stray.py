@@ -13,7 +13,7 @@ from pyarrow import orc
 from bridge.errors import FileCorrupt, SchemaConflict
 from bridge.storage.routed import open_storage
 from bridge.sync.schema import read_schemas
-from bridge.table.directory import DirectoryCatalog
+from bridge.table.directory_catalog import DirectoryCatalog
 
 
 def catalog(root: Path) -> DirectoryCatalog:

@@ -1,14 +1,11 @@
-"""LIMIT and top-N: the files that suffice.
+"""The first n rows in an order: the files that may hold one of them.
 
-The laws, over the rows that satisfy the predicate:
+The law, over the rows that satisfy the predicate: every row that may be among the first n, ties
+included, is in a file that stays. With T the greatest value such that n counted rows are known to
+come no later than T, a file whose best possible row comes after T is left out. The engine sorts.
 
-- *limit n*: if files are left out, those that stay hold at least n such rows. Only files of which
-  ALL rows satisfy it (ALWAYS) and whose rows are counted are counted on.
-- *first n in an order*: every row that may be among the first n, ties included, is in a file that
-  stays. With T the greatest value such that n counted rows are known to come no later than T, a
-  file whose best possible row comes after T is left out. The engine still sorts.
-
-NULLs come first or last as asked. Where NaN comes is not relied on: NaN counts for nothing and
+Only files of which ALL rows satisfy the predicate (ALWAYS) and whose rows are counted are counted
+on. NULLs come first or last as asked. Where NaN comes is not relied on: NaN counts for nothing and
 keeps its file.
 """
 
@@ -26,29 +23,8 @@ import pyarrow.compute as pc
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask
 from bridge.planner.request import SortKey
 
-Positions = npt.NDArray[np.int64]
 _BEST = 2**62
 _WORST = -(2**62)
-
-
-def enough(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Positions | None:
-    """Positions of few files that hold ``limit`` matching rows for certain; None: not enough.
-
-    Args:
-        always: files of which every row satisfies the predicate.
-        rows: -1 where unknown.
-        sizes: bytes; among files that suffice alone the smallest is taken.
-    """
-    counted = np.flatnonzero(always & (rows > 0))
-    held = rows[counted]
-    if int(held.sum()) < limit:
-        return None
-    alone = counted[held >= limit]
-    if len(alone):
-        return alone[[int(np.argmin(sizes[alone]))]]
-    largest = counted[np.argsort(-held, kind="stable")]
-    needed = int(np.searchsorted(np.cumsum(rows[largest]), limit)) + 1
-    return np.sort(largest[:needed])
 
 
 @dataclass(frozen=True, slots=True)

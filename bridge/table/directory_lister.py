@@ -11,15 +11,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from bridge.errors import PartitionAbsent
-from bridge.planner.freshness import Freshness
-from bridge.storage.port import FileListing, FileStat, Storage, data_files
-from bridge.table.model import FileList, Partition
+from bridge.storage.port import EMPTY, FileStat, FileTable, Storage, data_files
+from bridge.table.freshness import Cached, Freshness
+from bridge.table.model import Partition
+from bridge.table.slices import join_files
 
 _MAX_REMEMBERED_FILES = 4_000_000
 _FIRST_CHUNK = 1 << 13
@@ -33,15 +32,18 @@ class SharedListing:
     that failed fails for all of them.
     """
 
-    def __init__(self, chunks: Iterator[FileList]) -> None:
-        self._source: Iterator[FileList] | None = chunks
-        self._chunks: list[FileList] = []
+    def __init__(self, chunks: Iterator[FileTable]) -> None:
+        self._source: Iterator[FileTable] | None = chunks
+        self._chunks: list[FileTable] = []
+        self._mapped: set[int] = set()
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Files listed so far."""
-        return sum(map(len, list(self._chunks)))
+        """Files held so far, beside those whose columns are the index's."""
+        return sum(
+            len(chunk) for i, chunk in enumerate(list(self._chunks)) if i not in self._mapped
+        )
 
     @property
     def failed(self) -> bool:
@@ -52,7 +54,7 @@ class SharedListing:
         """Nothing is left to be listed."""
         return self._source is None and self._failure is None
 
-    def chunk(self, number: int) -> FileList | None:
+    def chunk(self, number: int) -> FileTable | None:
         """The chunk of a number from 0 on; None behind the last. Errors: see `DirectoryLister`."""
         with self._lock:
             while number >= len(self._chunks):
@@ -71,17 +73,18 @@ class SharedListing:
                     self._chunks.append(found)
             return self._chunks[number]
 
-    def replace(self, number: int, files: FileList) -> None:
-        """Keeps the same files in a form that takes less memory."""
+    def replace(self, number: int, files: FileTable) -> None:
+        """Keeps the same files as columns that the index maps: they take no memory."""
         with self._lock:
             self._chunks[number] = files
+            self._mapped.add(number)
 
-    def whole(self) -> FileList:
+    def whole(self) -> FileTable:
         """All files. Errors: see `DirectoryLister`."""
         number = 0
         while self.chunk(number) is not None:
             number += 1
-        return successive(self._chunks)
+        return join_files(self._chunks) if self._chunks else EMPTY
 
 
 class DirectoryLister:
@@ -98,11 +101,11 @@ class DirectoryLister:
         recursive: bool = False,
         ignore_absent: bool = False,
     ) -> None:
-        self._storage = storage
+        self.storage = storage
         self._ignore_absent = ignore_absent
         self._recursive = recursive
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-list")
-        self._cache: OrderedDict[str, tuple[float, FileList]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, FileTable]] = OrderedDict()
         self._remembered = 0
         self._lock = threading.Lock()
 
@@ -127,7 +130,7 @@ class DirectoryLister:
             PartitionAbsent: it does not exist, where that can be told: object stores have none.
         """
         check = not (absent_is_empty or self._ignore_absent)
-        if len(partitions) == 1 and freshness.mode != "cached":
+        if len(partitions) == 1 and not isinstance(freshness, Cached):
             return [SharedListing(self._stream(partitions[0], hints, check))]
         futures = [self._pool.submit(self._one, p, freshness, check) for p in partitions]
         try:
@@ -140,8 +143,8 @@ class DirectoryLister:
     def look_at(self, uris: Sequence[str]) -> list[FileStat | None]:
         """Single files as they are now, None where there is none. Errors: StorageFailure."""
         if len(uris) < 2 or uris[0].startswith("file:"):  # no wait that threads could share
-            return [self._storage.stat(uri) for uri in uris]
-        return list(self._pool.map(self._storage.stat, uris))
+            return [self.storage.stat(uri) for uri in uris]
+        return list(self._pool.map(self.storage.stat, uris))
 
     def background(self, work: Callable[[], None]) -> None:
         """Does something ahead of need; its errors are left to whoever needs it."""
@@ -153,18 +156,18 @@ class DirectoryLister:
 
     def _stream(
         self, partition: Partition, hints: pa.Array | None, check: bool
-    ) -> Iterator[FileList]:
+    ) -> Iterator[FileTable]:
         location = partition.location
         size = _FIRST_CHUNK
         empty = True
-        pages = self._storage.pages(location, recursive=self._recursive, hints=hints)
+        pages = self.storage.pages(location, recursive=self._recursive, hints=hints)
         for page in pages:
             begin, n = 0, len(page)
             if n <= _CHUNK:
                 size = _CHUNK
             empty = empty and n == 0
             while begin < n:
-                yield _files(page.slice(begin, begin + size), location)
+                yield data_files(page.slice(begin, begin + size), location)
                 begin += size
                 size = _CHUNK
         if empty and check:
@@ -172,7 +175,7 @@ class DirectoryLister:
 
     def _require(self, partition: Partition) -> None:
         """Told only of a directory without any file: no other is looked at."""
-        if self._storage.directory_exists(partition.location):
+        if self.storage.directory_exists(partition.location):
             return
         whose = f"partition {partition.name}" if partition.name else "the table"
         raise PartitionAbsent(
@@ -181,24 +184,24 @@ class DirectoryLister:
             "tables); planner.ignore_absent_partitions takes such partitions as empty",
         )
 
-    def _one(self, partition: Partition, freshness: Freshness, check: bool) -> FileList:
+    def _one(self, partition: Partition, freshness: Freshness, check: bool) -> FileTable:
         location = partition.location
-        if freshness.mode == "cached":
+        if isinstance(freshness, Cached):
             with self._lock:
                 held = self._cache.get(location)
                 if held is not None and time.monotonic() - held[0] <= freshness.ttl:
                     self._cache.move_to_end(location)
                     return held[1]
         started = time.monotonic()
-        found = self._storage.list_all(location, recursive=self._recursive)
+        found = self.storage.list_all(location, recursive=self._recursive)
         if check and not len(found):
             self._require(partition)
-        files = _files(found, location)
-        if freshness.mode == "cached" and (check or len(found)):
+        files = data_files(found, location)
+        if isinstance(freshness, Cached) and (check or len(found)):
             self._remember(location, started, files)
         return files
 
-    def _remember(self, location: str, started: float, files: FileList) -> None:
+    def _remember(self, location: str, started: float, files: FileTable) -> None:
         with self._lock:
             old = self._cache.pop(location, None)
             self._remembered += len(files) - (len(old[1]) if old else 0)
@@ -206,42 +209,3 @@ class DirectoryLister:
             while self._remembered > _MAX_REMEMBERED_FILES and len(self._cache) > 1:
                 _, (_, dropped) = self._cache.popitem(last=False)
                 self._remembered -= len(dropped)
-
-
-def _files(listing: FileListing, location: str) -> FileList:
-    found = data_files(listing, location)
-    owner = np.zeros(len(found), np.int32)
-    return FileList(found.paths, found.sizes, found.modified, owner, found.etags)
-
-
-def successive(lists: Sequence[FileList]) -> FileList:
-    """Joins the lists of one partition."""
-    whole = concat(lists)
-    return whole if len(lists) < 2 else replace(whole, partition=np.zeros(len(whole), np.int32))
-
-
-def concat(lists: Sequence[FileList]) -> FileList:
-    """Joins the lists; the i-th list's files belong to partition i."""
-    if not lists:
-        return empty_files()
-    if len(lists) == 1:
-        return lists[0]
-    etags = None
-    if all(f.etags is not None for f in lists):
-        etags = pa.concat_arrays([f.etags for f in lists])
-    return FileList(
-        paths=pa.concat_arrays([f.paths for f in lists]),
-        sizes=np.concatenate([f.sizes for f in lists]),
-        modified=np.concatenate([f.modified for f in lists]),
-        partition=np.repeat(np.arange(len(lists), dtype=np.int32), [len(f) for f in lists]),
-        etags=etags,
-    )
-
-
-def empty_files() -> FileList:
-    return FileList(
-        pa.array([], pa.large_string()),
-        np.empty(0, np.int64),
-        np.empty(0, np.int64),
-        np.empty(0, np.int32),
-    )

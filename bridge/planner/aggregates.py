@@ -36,7 +36,7 @@ _GROUPED = frozenset(
 )
 
 
-class NotAnswered(Exception):
+class NotAnswerable(Exception):
     """Statistics do not say; ``reason`` is a code."""
 
     def __init__(self, reason: str) -> None:
@@ -53,7 +53,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AggregateRequest:
     """Aggregates by group; every group is a distinct combination of partition values."""
 
     aggregates: tuple[Aggregate, ...] = ()
@@ -75,7 +75,7 @@ class Tally:
         files: counted in.
     """
 
-    question: Question
+    request: AggregateRequest
     files: int = 0
     _groups: dict[Group, list[_Cell]] = field(default_factory=dict)
 
@@ -86,26 +86,26 @@ class Tally:
             groups: positions of files by the values of ``group_by``, each once.
 
         Errors:
-            NotAnswered: one file's numbers are unknown or inexact.
+            NotAnswerable: one file's numbers are unknown or inexact.
         """
         if not known.num_files:
             return
         if bool((known.rows < 0).any()):
-            raise NotAnswered("UNKNOWN_FILES")
+            raise NotAnswerable("UNKNOWN_FILES")
         self.files += known.num_files
         columns = [
-            None if a.column is None else _column(known, a.column) for a in self.question.aggregates
+            None if a.column is None else _column(known, a.column) for a in self.request.aggregates
         ]
         for key, positions in groups:
             rows = known.rows[positions]
-            if self.question.group_by and not rows.any():
+            if self.request.group_by and not rows.any():
                 continue  # a group without rows is no group
             cells = self._groups.get(key)
             if cells is None:
-                cells = [_Cell(a.function) for a in self.question.aggregates]
+                cells = [_Cell(a.function) for a in self.request.aggregates]
                 self._groups[key] = cells
                 if len(self._groups) > _MAX_GROUPS:
-                    raise NotAnswered("TOO_MANY_GROUPS")
+                    raise NotAnswerable("TOO_MANY_GROUPS")
             for cell, column in zip(cells, columns, strict=True):
                 cell.add(column, rows, positions)
 
@@ -113,17 +113,17 @@ class Tally:
         """One row a group; without ``group_by`` one row, whatever was added.
 
         Errors:
-            NotAnswered.
+            NotAnswerable.
         """
-        if not self.question.group_by and not self._groups:
-            self._groups[()] = [_Cell(a.function) for a in self.question.aggregates]
+        if not self.request.group_by and not self._groups:
+            self._groups[()] = [_Cell(a.function) for a in self.request.aggregates]
         return [(key, tuple(c.result() for c in cells)) for key, cells in self._groups.items()]
 
 
 def _column(known: Known, reference: BoundReference) -> ColumnStatistics:
     column = known.column(reference)
     if column is None:
-        raise NotAnswered("NOT_EXACT")
+        raise NotAnswerable("NOT_EXACT")
     return column
 
 
@@ -148,7 +148,7 @@ class _Cell:
         nulls = column.null_count[positions]
         if self._function == "count":
             if bool(((nulls < 0) & (rows > 0)).any()):
-                raise NotAnswered("NOT_EXACT")
+                raise NotAnswerable("NOT_EXACT")
             self._count += int((rows - np.maximum(nulls, 0)).sum())
             return
         self._type = column.type
@@ -163,15 +163,15 @@ class _Cell:
         least = self._function == "min"
         known = column.lower_known if least else column.upper_known
         if known is not None and not known[left].all():
-            raise NotAnswered("NOT_EXACT")
+            raise NotAnswerable("NOT_EXACT")
         if column.type.is_floating and not bool((column.nan_count[left] == 0).all()):
-            raise NotAnswered("NAN")
+            raise NotAnswerable("NAN")
         if column.type.is_floating and bool(
             (np.isnan(column.lower[left]) | np.isnan(column.upper[left])).any()
         ):
-            raise NotAnswered("NAN")  # no bound (rule 1)
+            raise NotAnswerable("NAN")  # no bound (rule 1)
         if column.type.kind is Kind.BOOLEAN and bool((column.lower > column.upper)[left].any()):
-            raise NotAnswered("NOT_EXACT")
+            raise NotAnswerable("NOT_EXACT")
         bounds = column.lower if least else column.upper
         best, where = _extreme(bounds, left, least=least)
         attained = column.exact is None or bool(column.exact[left][where].any())
@@ -188,9 +188,9 @@ class _Cell:
             return None
         assert self._type is not None
         if not self._attained:
-            raise NotAnswered("NOT_EXACT")
+            raise NotAnswerable("NOT_EXACT")
         if self._type.is_floating and self._best == 0:
-            raise NotAnswered("SIGNED_ZERO")
+            raise NotAnswerable("SIGNED_ZERO")
         best: Value = bool(self._best) if self._type.kind is Kind.BOOLEAN else self._best
         return best
 
@@ -211,22 +211,22 @@ def _extreme(bounds: Any, left: npt.NDArray[np.int64], *, least: bool) -> tuple[
 
 
 def check_groups(group_by: Sequence[BoundReference]) -> None:
-    """Errors: NotAnswered: grouping is by something else than plainly spelled partition values."""
+    """Errors: NotAnswerable: grouping by something else than plainly spelled partition values."""
     for reference in group_by:
         if not (reference.partition or reference.path == ("$partition",)):
-            raise NotAnswered("GROUPING")
+            raise NotAnswerable("GROUPING")
         if reference.type.kind not in _GROUPED:
-            raise NotAnswered("GROUPING")
+            raise NotAnswerable("GROUPING")
 
 
 def group_values(values: Sequence[Any]) -> Group:
-    """Errors: NotAnswered: a partition value that its type cannot read."""
+    """Errors: NotAnswerable: a partition value that its type cannot read."""
     if any(isinstance(v, UnparsableValue) for v in values):
-        raise NotAnswered("PARTITION_VALUE")
+        raise NotAnswerable("PARTITION_VALUE")
     return tuple(values)
 
 
 def require_always(predicate: BoundExpression, known: Known, semantics: Semantics) -> None:
-    """Errors: NotAnswered: a file may hold rows that do not satisfy the predicate."""
+    """Errors: NotAnswerable: a file may hold rows that do not satisfy the predicate."""
     if known.num_files and not bool(prune(predicate, known, semantics).always.all()):
-        raise NotAnswered("NOT_ENFORCED")
+        raise NotAnswerable("NOT_ENFORCED")

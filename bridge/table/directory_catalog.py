@@ -15,7 +15,7 @@ import numpy as np
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
 from bridge.file_formats.registry import recognise
-from bridge.storage.port import FileListing, Storage, data_files
+from bridge.storage.port import FileTable, Storage, data_files
 from bridge.table.infer import infer_readable
 from bridge.table.model import (
     Column,
@@ -134,8 +134,8 @@ class DirectoryCatalog:
         return Table(self.name, columns, keys, self._location, format)
 
     def _inside(
-        self, listing: FileListing, paths: list[str]
-    ) -> tuple[FileListing, list[str], tuple[Stray, ...]]:
+        self, listing: FileTable, paths: list[str]
+    ) -> tuple[FileTable, list[str], tuple[Stray, ...]]:
         """Without a README beside key=value directories: no engine takes it for the table's."""
         start = len(self._location) + 1
         keyed = ["=" in path[start:].rpartition("/")[0] for path in paths]
@@ -213,7 +213,7 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _sample(listing: FileListing, paths: list[str]) -> list[tuple[str, int]]:
+def _sample(listing: FileTable, paths: list[str]) -> list[tuple[str, int]]:
     """The first file of every directory, the last of all, evenly thinned to a bounded number."""
     first = [0] + [
         i + 1

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 
 from bridge.expression.evaluate import Oracle, Rounding, Row
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.planner.answers import Aggregate, Question
+from bridge.planner.aggregate_pushdown import aggregate
+from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.planner.survey import answer
 from bridge.table.model import TableName
 from tests.support.lake import owned
 from tests.support.oracles import place
@@ -89,9 +89,11 @@ def check_answer(world: World, planner: Planner, node: Expression) -> None:
     path = rng.choice([p for p in world.data.paths if len(p) == 1 and p != ("p",)])
     function = rng.choice(("count", "min", "max"))
     plan = planner.plan(ScanRequest(NAME, node, semantics=world.case.semantics))
-    by = (plan.resolve("q"),) if rng.random() < 0.5 else ()
-    question = Question((Aggregate("count"), Aggregate(function, plan.resolve(path[0]))), by)
-    found = answer(plan, question)
+    by = (plan.context.resolve("q"),) if rng.random() < 0.5 else ()
+    question = AggregateRequest(
+        (Aggregate("count"), Aggregate(function, plan.context.resolve(path[0]))), by
+    )
+    found = aggregate(plan, question)
     held = matching(world, node)
     asked["answer"] += 1
     if found.enforced:
@@ -135,7 +137,7 @@ def test_the_laws_hold_while_files_change(
             check_limit(world, planner, node)
             check_top(world, planner, node)
             check_answer(world, planner, node)
-    planner.listings.close()
+    planner.lister.close()
 
 
 def test_the_laws_were_asked_and_something_came_of_it() -> None:

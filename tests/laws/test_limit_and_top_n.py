@@ -20,9 +20,10 @@ from bridge.expression.evaluate import Row
 from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask
-from bridge.planner.answers import Aggregate, NotAnswered, Question, Tally
-from bridge.planner.early_stop import enough, first
+from bridge.planner.aggregates import Aggregate, AggregateRequest, NotAnswerable, Tally
 from bridge.planner.request import SortKey
+from bridge.planner.stages.limit_pruning import enough
+from bridge.planner.top_n import first
 from bridge.types import Value
 from tests.support.oracles import oracle, place
 from tests.support.strategies import Case, Statistics, Table, cases, expression, table
@@ -165,7 +166,7 @@ def test_answers_are_what_the_rows_say(case: Case) -> None:
             asked["answers"] += 1
             try:
                 found = _answer(known, Aggregate(function, column), few)
-            except NotAnswered:
+            except NotAnswerable:
                 continue
             asked[f"answered {function}"] += 1
             asked["answered blurred"] += weak
@@ -175,7 +176,7 @@ def test_answers_are_what_the_rows_say(case: Case) -> None:
 
 
 def _answer(known: Files, aggregate: Aggregate, few: list[int]) -> Value | None:
-    tally = Tally(Question((aggregate,)))
+    tally = Tally(AggregateRequest((aggregate,)))
     half = len(few) // 2
     for part in (few[:half], few[half:]):
         tally.add(known, [((), np.array(part, dtype=np.int64))])

@@ -11,10 +11,10 @@ import pytest
 from bridge.errors import TableChanged
 from bridge.expression.nodes import Expression
 from bridge.expression.text import parse_where
-from bridge.planner.answers import Aggregate, Question
+from bridge.planner.aggregate_pushdown import AggregateResult, aggregate
+from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
-from bridge.planner.survey import Answer, answer
 from bridge.table.model import Column
 from bridge.types import DOUBLE, INTEGER, STRING, TIMESTAMP
 from tests.support.lake import NAME, Lake
@@ -67,14 +67,14 @@ def names(planner: Planner, text: str = "true", **request: Any) -> list[str]:
 
 def ask(
     planner: Planner, *aggregates: str, by: tuple[str, ...] = (), text: str = "true", **request: Any
-) -> Answer:
+) -> AggregateResult:
     plan = planner.plan(ScanRequest(NAME, where(text), **request))
     parts = [a.partition(" ") for a in aggregates]
-    question = Question(
-        tuple(Aggregate(f, plan.resolve(c) if c else None) for f, _, c in parts),
-        tuple(plan.resolve(c) for c in by),
+    question = AggregateRequest(
+        tuple(Aggregate(f, plan.context.resolve(c) if c else None) for f, _, c in parts),
+        tuple(plan.context.resolve(c) for c in by),
     )
-    return answer(plan, question)
+    return aggregate(plan, question)
 
 
 def test_a_limit_takes_one_file_that_suffices(lake: Lake) -> None:
@@ -234,13 +234,13 @@ def test_an_enforced_predicate_that_no_longer_holds_is_an_error(lake: Lake) -> N
 def count_listings(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the number of partitions of each listing."""
     listed: list[int] = []
-    each = planner.listings.each
+    each = planner.lister.each
 
     def counted(partitions: Any, *rest: Any, **named: Any) -> Any:
         listed.append(len(partitions))
         return each(partitions, *rest, **named)
 
-    monkeypatch.setattr(planner.listings, "each", counted)
+    monkeypatch.setattr(planner.lister, "each", counted)
     return listed
 
 

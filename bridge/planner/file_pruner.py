@@ -1,0 +1,270 @@
+"""Pruning by index: what every index of a generation knows of a batch's files.
+
+The law: a slice is dropped only if the entry of exactly its files (path, size, mtime, etag) says
+NEVER. Files that the index does not know, or knows in another state, are read. A slice with logs
+that add rows is dropped only if every one of its logs is known, and says NEVER too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from bridge.errors import BridgeError
+from bridge.expression.function_catalog import FUNCTIONS, columns_of
+from bridge.expression.nodes import (
+    BoundCall,
+    BoundExpression,
+    BoundFalse,
+    BoundPredicate,
+    BoundTrue,
+    spelled,
+)
+from bridge.expression.prune import prune
+from bridge.expression.residual import references
+from bridge.expression.statistics import Mask, PruningStatistics
+from bridge.index.kinds.definition import MINMAX, column_text
+from bridge.index.kinds.evaluate_indexes import Ask, has_or, never
+from bridge.index.kinds.kind import Ordinals, predicates
+from bridge.index.kinds.opened import OpenedKind
+from bridge.index.snapshot import IndexSnapshot
+from bridge.table.model import Table
+from bridge.table.slices import SliceBatch
+from bridge.types import Field, Semantics
+
+
+class Index(Protocol):
+    """One index of a generation; min/max is one of them.
+
+    Attributes:
+        kind: its kind, as reports tell it.
+        problem: why it cannot be read; None while nothing went wrong.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def problem(self) -> BridgeError | None: ...
+
+    def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """What of the predicate it looks at."""
+        ...
+
+    def concerns(self, expression: BoundExpression) -> bool:
+        """Whether it may answer anything about an expression; reads nothing."""
+        ...
+
+    def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+        """Files of which no row satisfies the expression; None: it knows nothing.
+
+        Args:
+            expression: a predicate, or a conjunction as a whole.
+        """
+        ...
+
+
+class MinMaxIndex:
+    """Bounds and counts; each expression is answered once, over all files of the generation."""
+
+    kind = MINMAX
+    name = MINMAX
+    problem: BridgeError | None = None
+
+    def __init__(self, index: IndexSnapshot, fields: Sequence[Field], semantics: Semantics) -> None:
+        self._index = index
+        self._semantics = semantics
+        self.statistics: PruningStatistics = index.statistics(tuple(fields), semantics)
+        self._never: dict[BoundExpression, Mask | None] = {}
+
+    def concerns(self, expression: BoundExpression) -> bool:
+        return not isinstance(expression, BoundTrue)
+
+    def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """Columns of the predicate that it holds something about."""
+        self._bring(predicate)
+        known = (r for r in references(predicate) if self.statistics.column(r) is not None)
+        return tuple(sorted(spelled(r) for r in known))
+
+    def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+        if not isinstance(expression, BoundPredicate):  # its parts are asked anyway
+            return None
+        found = self.over_all(expression)
+        if found is None or ordinals is self._index.all_ordinals:
+            return found
+        return found[ordinals]
+
+    def over_all(self, predicate: BoundExpression) -> Mask | None:
+        """Over all files, by ordinal: True where no row can match; None: nothing is known."""
+        if predicate not in self._never:
+            self._never[predicate] = self._compute(predicate)
+        return self._never[predicate]
+
+    def _compute(self, predicate: BoundExpression) -> Mask | None:
+        if isinstance(predicate, BoundTrue):
+            return None
+        if isinstance(predicate, BoundFalse):
+            return np.ones(self.statistics.num_files, np.bool_)
+        self._bring(predicate)
+        return prune(predicate, self.statistics, self._semantics).never
+
+    def _bring(self, predicate: BoundExpression) -> None:
+        """Columns are brought together, not one after the other."""
+        asked = [r.path for r in references(predicate) if not r.partition]
+        if len(asked) > 1:
+            with suppress(BridgeError):  # what cannot be brought is unknown, and told by column
+                self._index.prefetch(asked)
+
+
+class KindIndex:
+    """An index of another kind: it is asked about nothing but the files in question."""
+
+    def __init__(self, opened: OpenedKind, semantics: Semantics) -> None:
+        self._opened = opened
+        self._semantics = semantics
+
+    @property
+    def kind(self) -> str:
+        return self._opened.definition.kind
+
+    @property
+    def name(self) -> str:
+        return self._opened.name
+
+    @property
+    def problem(self) -> BridgeError | None:
+        return self._opened.problem
+
+    def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
+        return (self._opened.definition.on,)
+
+    def concerns(self, expression: BoundExpression) -> bool:
+        return self._opened.concerns(expression)
+
+    def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+        return self._opened.never(expression, ordinals, self._semantics)
+
+
+class FilePruner:
+    """The indexes of one generation, as one engine reads a table by them.
+
+    Attributes:
+        minmax: None where it is switched off.
+        indexes: all that planners may ask, the cheapest first.
+    """
+
+    def __init__(self, table: Table, index: IndexSnapshot, semantics: Semantics) -> None:
+        self.index = index
+        self.minmax: MinMaxIndex | None = None
+        self.indexes: list[Index] = []
+        if index.manifest.settings.minmax_visible:
+            fields = [Field(c.name, c.type) for c in table.columns]
+            self.minmax = MinMaxIndex(index, fields, semantics)
+            self.indexes.append(self.minmax)
+        self.indexes += (KindIndex(opened, semantics) for opened in index.kinds)
+
+    @property
+    def statistics(self) -> PruningStatistics | None:
+        """Bounds and counts over all files: what can say ALWAYS."""
+        return None if self.minmax is None else self.minmax.statistics
+
+    def keep(
+        self,
+        batch: SliceBatch,
+        predicate: BoundExpression,
+        index: Index,
+        positions: Ordinals | None = None,
+    ) -> Mask | None:
+        """Slices that one index leaves: False where dropped; None keeps all.
+
+        Args:
+            positions: of the slices in question; None: all of the batch.
+        """
+        if isinstance(predicate, BoundTrue):
+            return None
+        ordinals, logs, has_base = batch.ordinals, batch.logs, batch.has_base
+        if positions is not None:
+            ordinals = ordinals[positions]
+            logs = None if logs is None else logs.take(positions)
+            has_base = None if has_base is None else has_base[positions]
+        asks = self._asks(predicate, index)
+        keep = self._keep_files(ordinals, predicate, index, asks)
+        if keep is None or logs is None or not logs.adds_rows:
+            return keep
+        kept_logs = self._keep_files(logs.ordinals, predicate, index, asks)
+        if kept_logs is None:
+            kept_logs = np.ones(len(logs.ordinals), np.bool_)
+        if has_base is not None:
+            keep &= has_base
+        np.logical_or.at(keep, np.repeat(np.arange(len(keep)), logs.counts), kept_logs)
+        return keep
+
+    def _keep_files(
+        self, ordinals: Ordinals, predicate: BoundExpression, index: Index, asks: list[Ask]
+    ) -> Mask | None:
+        if index is self.minmax:  # it answers whole expressions at once
+            answer = self.minmax.over_all(predicate)
+            if answer is None:
+                return None
+            if ordinals is self.index.all_ordinals:
+                return ~answer
+            # -1 picks the last file's answer and is then overruled.
+            return ~answer[ordinals] | (ordinals < 0)
+        known = np.flatnonzero(ordinals >= 0)
+        found = never(predicate, ordinals[known], asks)
+        if not found.any():
+            return None
+        keep = np.ones(len(ordinals), np.bool_)
+        keep[known[found]] = False
+        return keep
+
+    def _asks(self, predicate: BoundExpression, index: Index) -> list[Ask]:
+        """Of an OR, what one index leaves open another may know: those before are asked again."""
+        before = self.indexes[: self.indexes.index(index)] if has_or(predicate) else []
+        return [partial(_ask, each) for each in (*before, index)]
+
+    def unindexed(self, predicate: BoundExpression) -> tuple[str, ...]:
+        """Columns of the predicate that the index holds no bounds of."""
+        if self.minmax is None:
+            return ()
+        column = self.minmax.statistics.column
+        return tuple(
+            sorted(
+                spelled(r)
+                for r in references(predicate)
+                if column(r) is None and not r.partition and not isinstance(r, BoundCall)
+            )
+        )
+
+
+def unindexed_functions(
+    predicate: BoundExpression, kinds: Sequence[OpenedKind]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Functions of columns in the predicate that no index says anything of, and the options of
+    ``index build`` that would bring one.
+    """
+    found = set()
+    for asked in predicates(predicate):
+        call = asked.reference
+        if not isinstance(call, BoundCall) or FUNCTIONS[call.function].apply is None:
+            continue
+        text = spelled(call)
+        # What is damaged is told as such.
+        if any(kind.concerns(asked) or kind.definition.on == text for kind in kinds):
+            continue
+        option = ["--expression", text]
+        if call.function == "like":  # nothing but lists answers that
+            option = ["--values", column_text(columns_of(call)[0].path)]
+        found.add((text, tuple(option)))
+    return tuple(sorted(found))
+
+
+def _ask(index: Index, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+    return index.never(expression, ordinals) if index.concerns(expression) else None

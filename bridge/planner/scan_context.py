@@ -1,0 +1,205 @@
+"""What the stages of one scan share: the request, the snapshot, the predicate, and the counts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from bridge.expression.bind import Scope, bind_in
+from bridge.expression.fold import conjunction
+from bridge.expression.nodes import (
+    AlwaysTrue,
+    BoundExpression,
+    BoundReference,
+    BoundTrue,
+    Expression,
+    Predicate,
+    Reference,
+)
+from bridge.expression.prune import prune
+from bridge.expression.statistics import Mask
+from bridge.expression.text import brief
+from bridge.expression.unwrap import unwrap
+from bridge.index.snapshot import IndexSnapshot
+from bridge.planner.composite_statistics import CompositePruningStatistics
+from bridge.planner.file_pruner import FilePruner, Index
+from bridge.planner.index_view import argument
+from bridge.planner.open_snapshots import OpenSnapshot
+from bridge.planner.partitions import Typed
+from bridge.planner.report import StageCounter
+from bridge.planner.request import ScanRequest
+from bridge.planner.unknown_files import UnknownFiles
+from bridge.table.model import Partition, PartitionFetch
+from bridge.table.slices import SliceBatch
+
+
+class ScanCounters:
+    """What each stage was given and kept. Each counter is used by one thread at a time."""
+
+    def __init__(self, request: ScanRequest) -> None:
+        self.partitions = StageCounter("partitions", "values")
+        self.listing = StageCounter("files", "listing")
+        self.attributes = StageCounter("files", "attributes")
+        self.by_index: dict[str, StageCounter] = {}
+        self.stop = StageCounter("files", "top-n" if request.order else "limit")
+        self.dynamic_filters = StageCounter("files", "narrowed")
+        self.files_kept = 0
+
+    def in_order(self) -> list[StageCounter]:
+        """Of files, in the order of the funnel."""
+        return [
+            self.listing,
+            self.attributes,
+            *self.by_index.values(),
+            self.stop,
+            self.dynamic_filters,
+        ]
+
+
+class ScanContext:
+    """One scan under way.
+
+    One thread draws the stages; any thread adds dynamic filters, reads the counts, or cancels.
+
+    Attributes:
+        opened: held for as long as the scan is, so that it cannot expire meanwhile.
+        view: the table's index, or why there is none.
+        predicate: the request's, and the snapshot's row filter: rows outside it do not exist.
+        dropped: what of the request's predicate no stage sees.
+    """
+
+    def __init__(self, request: ScanRequest, opened: OpenSnapshot, scope: Scope) -> None:
+        snapshot = opened.snapshot
+        self.opened = opened
+        self.request = request
+        self.snapshot = snapshot
+        self.table = snapshot.table
+        self.view = view = opened.view
+        self.scope = scope
+        self.counters = ScanCounters(request)
+        self.unknown = UnknownFiles(view.generation, argument(snapshot.table))
+        self.complete = False
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._running: PartitionFetch | None = None
+        self._filters: tuple[BoundExpression, ...] = ()
+        self._values: dict[str, Typed] = {}
+        self._pruners: dict[int, FilePruner] = {}
+        asked = request.pruning or request.enforced  # what nobody else filters by is never dropped
+        lost: list[Predicate] = []
+        bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
+        self.predicate = conjunction((bound, self.bind(snapshot.row_filter)))
+        self.dropped = tuple(dict.fromkeys((*request.dropped, *map(brief, lost))))
+
+    # predicates
+
+    def bind(self, predicate: Expression, lost: list[Predicate] | None = None) -> BoundExpression:
+        """Errors: ColumnNotFound, AmbiguousColumn."""
+        if isinstance(predicate, AlwaysTrue):
+            return BoundTrue()
+        scope, request = self.scope, self.request
+        if request.strict and request.engine == "trino":  # typed: Trino's planner never saw it
+            predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
+        return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
+
+    def resolve(self, column: str) -> BoundReference:
+        """A column of the table, a partition key or a hidden column. Errors: ColumnNotFound."""
+        return self.scope.resolve(Reference((column,)))
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether the scan may leave out files that hold matching rows: LIMIT and top-N."""
+        return self.request.limit is not None and self.request.pruning
+
+    @property
+    def dynamic_filters(self) -> tuple[BoundExpression, ...]:
+        with self._lock:
+            return self._filters
+
+    def add_dynamic_filter(self, predicate: Expression) -> None:
+        """Errors: ColumnNotFound."""
+        bound = self.bind(predicate)
+        if not isinstance(bound, BoundTrue):
+            with self._lock:
+                self._filters = (*self._filters, bound)
+
+    # what is known of slices
+
+    def pruner(self, batch: SliceBatch) -> FilePruner | None:
+        """The indexes of the generation that a batch's ordinals are of."""
+        index = batch.index
+        return self.pruner_of(index) if isinstance(index, IndexSnapshot) else None
+
+    def pruner_of(self, index: IndexSnapshot) -> FilePruner:
+        """The indexes of a generation."""
+        found = self._pruners.get(id(index))
+        if found is None:
+            found = FilePruner(self.table, index, self.request.semantics)
+            self._pruners[id(index)] = found
+        return found
+
+    def statistics(self, batch: SliceBatch) -> CompositePruningStatistics:
+        """What is known of a batch's slices, by any column of the table."""
+        pruner = self.pruner(batch)
+        return CompositePruningStatistics(
+            batch,
+            None if pruner is None else pruner.statistics,
+            None if pruner is None else pruner.index.rows,
+            self.table.partition_keys,
+            [self.values_of(p) for p in batch.partitions],
+        )
+
+    def always(self, known: CompositePruningStatistics) -> Mask:
+        """Slices of which every row satisfies the predicate."""
+        return prune(self.predicate, known, self.request.semantics).always
+
+    def values_of(self, partition: Partition) -> Typed:
+        """Typed values of a partition of a batch that was drawn."""
+        return self._values.get(partition.name, ())
+
+    def note_values(self, partitions: Sequence[Partition], values: dict[str, Typed]) -> None:
+        """Keeps the typed values of partitions that are about to be listed."""
+        self._values.update({p.name: values.get(p.name, ()) for p in partitions})
+
+    def counter(self, index: Index, predicate: BoundExpression) -> StageCounter:
+        """The counter of an index's stage; the index's first batch makes it."""
+        found = self.counters.by_index.get(index.name)
+        if found is None:
+            found = StageCounter("files", index.kind, index.columns(predicate))
+            self.counters.by_index[index.name] = found
+        return found
+
+    def problems(self) -> list[Index]:
+        """Indexes that failed while they were asked."""
+        pruners = list(self._pruners.values())
+        return [i for pruner in pruners for i in pruner.indexes if i.problem is not None]
+
+    # cancelling
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def fetch(self, open: Callable[[], PartitionFetch]) -> PartitionFetch | None:
+        """Opens a fetch that `cancel` stops; None: the scan is cancelled already."""
+        with self._lock:
+            if self._cancelled:
+                return None
+            self._running = open()
+            return self._running
+
+    def finish(self) -> None:
+        """The last stage was drawn to its end."""
+        self.complete = not self._cancelled
+        with self._lock:
+            if self._running is not None:
+                self._running.close()
+
+    def cancel(self) -> bool:
+        """Stops calls under way; True for the first who asks."""
+        with self._lock:
+            first, self._cancelled = not self._cancelled, True
+            running = self._running
+        if running is not None:
+            running.close()
+        return first

@@ -1,0 +1,101 @@
+"""A plan: a scan's context and its stages, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bridge.expression.nodes import Expression
+from bridge.planner.index_view import IndexView
+from bridge.planner.predicate_log import PredicateLog
+from bridge.planner.report import PruneReport, SplitTotals
+from bridge.planner.request import ScanRequest
+from bridge.planner.scan_context import ScanContext
+from bridge.planner.scan_report import report_of
+from bridge.planner.stages import Stage
+from bridge.planner.stages.dynamic_filtering import apply_dynamic_filters
+from bridge.table.model import Table
+from bridge.table.slices import SliceBatch
+from bridge.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """One scan.
+
+    One thread draws `batches`; any thread calls the other methods.
+
+    Attributes:
+        stages: in order; the first makes batches of nothing.
+        log: notes what finished scans asked.
+        ended: called when the last batch was drawn, or the drawing stopped.
+    """
+
+    context: ScanContext
+    stages: tuple[Stage, ...]
+    log: PredicateLog | None = None
+    ended: Callable[[], None] = lambda: None
+
+    @property
+    def request(self) -> ScanRequest:
+        return self.context.request
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.context.snapshot
+
+    @property
+    def table(self) -> Table:
+        return self.context.table
+
+    @property
+    def view(self) -> IndexView:
+        return self.context.view
+
+    @property
+    def plans_without_io(self) -> bool:
+        """Neither the metastore nor storage is asked."""
+        return self.context.snapshot.plans_without_io
+
+    def batches(self) -> Iterator[SliceBatch]:
+        """The survivors, as far as the request needs them.
+
+        Errors:
+            TableChanged: the engine relies on every file matching, and one may not.
+            MetastoreUnavailable, StorageFailure and their like.
+        """
+        self.context.opened.read = True
+        flow: Iterator[SliceBatch] = iter(())
+        for stage in self.stages:
+            flow = stage(self.context, flow)
+        try:
+            yield from flow
+        finally:
+            self.ended()  # also where the engine needs no more of it
+        self.context.finish()
+
+    def apply_dynamic_filter(self, predicate: Expression) -> None:
+        """Conjoins a predicate for every batch not yet handed out.
+
+        Errors:
+            ColumnNotFound: it names a column that the table does not have.
+        """
+        if self.request.pruning and not self.context.stops_early:
+            self.context.add_dynamic_filter(predicate)
+
+    def refine(self, batch: SliceBatch) -> SliceBatch:
+        """Applies the dynamic filters that came by now; called when the batch is handed out."""
+        return apply_dynamic_filters(self.context, batch)
+
+    def report(
+        self, splits: SplitTotals | None = None, paths: pa.Array | None = None
+    ) -> PruneReport:
+        """The funnel as it stands; complete once `batches` was drawn to its end."""
+        return report_of(self.context, splits, paths)
+
+    def close(self) -> None:
+        """Stops metastore calls under way; `batches` ends at its next step."""
+        if self.context.cancel() and self.log is not None and self.context.complete:
+            self.log.record(self.context.predicate, self.report())

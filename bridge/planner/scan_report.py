@@ -1,0 +1,87 @@
+"""The report of a scan under way, or at its end."""
+
+from __future__ import annotations
+
+from bridge.errors import IndexCorrupt
+from bridge.expression.text import format_bound
+from bridge.planner.attributes import split_by_source
+from bridge.planner.disabled_indexes import disabled_indexes
+from bridge.planner.file_pruner import unindexed_functions
+from bridge.planner.index_view import argument
+from bridge.planner.report import IndexNotUsed, PruneReport, Remedy, SplitTotals
+from bridge.planner.scan_context import ScanContext
+
+
+def report_of(
+    context: ScanContext, splits: SplitTotals | None = None, paths: object | None = None
+) -> PruneReport:
+    """The funnel as it stands; complete once the stages were drawn to their end."""
+    counters = context.counters
+    narrowed, stopped = counters.dynamic_filters, counters.stop
+    stages = [counters.partitions.freeze()] if context.table.partition_keys else []
+    stages += [c.freeze() for c in counters.in_order() if c.total or c is counters.listing]
+    return PruneReport(
+        table=str(context.table.name),
+        engine=context.request.engine,
+        generation=context.view.generation,
+        freshness=context.snapshot.freshness,
+        predicate=format_bound(context.predicate),
+        dropped=context.dropped,
+        stages=tuple(stages),
+        files_total=counters.listing.total,
+        # Each is counted by a thread of its own: what was listed, and what was handed out.
+        files_kept=counters.files_kept
+        - narrowed.total
+        + narrowed.kept
+        - stopped.total
+        + stopped.kept,
+        splits=splits or SplitTotals(),
+        not_used=tuple(_not_used(context)),
+        complete=context.complete,
+        paths=paths,
+    )
+
+
+def _not_used(context: ScanContext) -> list[IndexNotUsed]:
+    table, view = argument(context.table), context.view
+    found = list(view.not_used)
+    if not context.request.pruning:
+        found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
+    found += disabled_indexes(view, table)
+    if view.index is not None:
+        found += _unindexed(context, table)
+    for index in context.problems():
+        problem = index.problem
+        assert problem is not None
+        build = Remedy("build", table)
+        found.append(IndexNotUsed(index.name, problem.code, problem.message, build))
+    return [*found, *context.unknown.reasons()]
+
+
+def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
+    """Columns and functions of the predicate that the index says nothing of."""
+    index = context.view.index
+    assert index is not None
+    pruner = context.pruner_of(index)
+    problems = index.problems
+    found = []
+    for column in pruner.unindexed(split_by_source(context.predicate).data):
+        error = problems.get(column.lower())
+        if error is not None:
+            damaged = isinstance(error, IndexCorrupt)
+            remedy = Remedy("build", table) if damaged else Remedy(text=error.hint)
+            found.append(IndexNotUsed(f"minmax({column})", error.code, error.message, remedy))
+            continue
+        found.append(
+            IndexNotUsed(
+                f"minmax({column})",
+                "NO_STATISTICS",
+                "the index holds no bounds of this column",
+                Remedy("build", table, ("--nan", "scan")),
+            )
+        )
+    for text, options in unindexed_functions(context.predicate, index.kinds):
+        detail = "no index holds values of this function"
+        remedy = Remedy("build", table, options)
+        found.append(IndexNotUsed(f"expression({text})", "NO_INDEX", detail, remedy))
+    return found

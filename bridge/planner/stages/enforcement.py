@@ -1,0 +1,24 @@
+"""The engine dropped its filter, since every slice matched as a whole: that must still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bridge.errors import TableChanged
+from bridge.planner.scan_context import ScanContext
+from bridge.table.slices import SliceBatch
+
+
+def require_enforced(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
+    """The batches as they are.
+
+    Errors:
+        TableChanged: a slice may hold a row that does not satisfy the predicate.
+    """
+    for batch in batches:
+        if not context.always(context.statistics(batch)).all():
+            raise TableChanged(
+                f"{context.table.name} was written to while the query was planned",
+                "run the query again",
+            )
+        yield batch

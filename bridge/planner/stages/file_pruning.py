@@ -1,0 +1,103 @@
+"""Slices that hidden columns or an index exclude are dropped: one vectorised pass an index.
+
+Each index is asked only about the slices that those before it kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
+from bridge.expression.statistics import Mask
+from bridge.planner.attributes import keep_by_attributes, split_by_source
+from bridge.planner.file_pruner import FilePruner, Index
+from bridge.planner.partitions import partition_residual
+from bridge.planner.scan_context import ScanContext
+from bridge.table.slices import SliceBatch
+
+
+def prune_files(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
+    """The slices that may hold a matching row, with their paths made."""
+    for batch in batches:
+        kept = prune_batch(context, batch, context.predicate, count=True)
+        context.counters.files_kept += len(kept)
+        if len(kept):
+            yield from kept.pieces()
+
+
+def prune_batch(
+    context: ScanContext, batch: SliceBatch, predicate: BoundExpression, *, count: bool = False
+) -> SliceBatch:
+    """The slices of a batch that may hold a row that satisfies a predicate."""
+    if isinstance(predicate, BoundTrue) or not len(batch):
+        return batch
+    parts, counters = split_by_source(predicate), context.counters
+    kept = batch
+    if not isinstance(parts.attributes, BoundTrue):
+        started = time.perf_counter()
+        keep = keep_by_attributes(batch.files, parts.attributes, context.request.semantics)
+        if keep is not None and batch.merged is not None:
+            keep = keep | batch.merged  # a merged row's path may be a log's
+        kept = batch.filter(keep)
+        if count:
+            counters.attributes.count(batch, kept, started)
+    pruner = context.pruner(batch)
+    indexes: list[Index] = [] if pruner is None else pruner.indexes
+    if not any(i.concerns(parts.data) for i in indexes) and context.table.partition_keys:
+        return _by_values(context, kept, parts.data)
+    for index in indexes:
+        if not len(kept):
+            break
+        if not index.concerns(parts.data):
+            continue
+        assert pruner is not None
+        before, started = kept, time.perf_counter()
+        kept = before.filter(_keep(context, before, parts.data, pruner, index))
+        if count:
+            context.counter(index, parts.data).count(before, kept, started)
+    return kept
+
+
+def _by_values(context: ScanContext, batch: SliceBatch, predicate: BoundExpression) -> SliceBatch:
+    """What the values of partitions exclude, where no index is asked."""
+    residuals = _residuals(context, batch, predicate)
+    wrong = np.array([isinstance(r, BoundFalse) for r in residuals], np.bool_)
+    return batch.filter(~wrong[batch.partition]) if wrong.any() else batch
+
+
+def _keep(
+    context: ScanContext,
+    batch: SliceBatch,
+    predicate: BoundExpression,
+    pruner: FilePruner,
+    index: Index,
+) -> Mask | None:
+    """Partition by partition, where values of keys leave different predicates."""
+    if not context.table.partition_keys:
+        return pruner.keep(batch, predicate, index)
+    residuals = _residuals(context, batch, predicate)
+    same = all(r == residuals[0] for r in residuals[1:])
+    if same and not isinstance(residuals[0], BoundFalse):
+        return pruner.keep(batch, residuals[0], index)
+    keep = np.ones(len(batch), np.bool_)
+    for i, left in enumerate(residuals):
+        inside = np.flatnonzero(batch.partition == i)
+        if isinstance(left, BoundFalse):
+            keep[inside] = False
+            continue
+        mask = pruner.keep(batch, left, index, inside)
+        if mask is not None:
+            keep[inside] = mask
+    return keep
+
+
+def _residuals(
+    context: ScanContext, batch: SliceBatch, predicate: BoundExpression
+) -> list[BoundExpression]:
+    keys = context.table.partition_keys
+    return [
+        partition_residual(predicate, keys, p.name, context.values_of(p)) for p in batch.partitions
+    ]

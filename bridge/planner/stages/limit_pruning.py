@@ -1,0 +1,91 @@
+"""LIMIT: the slices that suffice.
+
+The law, over the rows that satisfy the predicate: if slices are left out, those that stay hold at
+least so many rows as the limit asks for. Only slices of which ALL rows satisfy the predicate
+(ALWAYS) and whose rows are counted are counted on. Dynamic filters do not apply: rows that were
+counted on must not be taken away by a filter that comes later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from bridge.expression.statistics import Counts, Mask
+from bridge.planner.scan_context import ScanContext
+from bridge.table.model import Partition
+from bridge.table.slices import Int64Array, SliceBatch
+
+_MOST_LOOKS = 8
+"""Files that are looked at one by one, where their directory is not listed."""
+
+
+def prune_by_limit(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
+    """The batches, as far as the limit needs them."""
+    if context.request.limit is None:
+        yield from batches
+        return
+    wanted = context.request.limit
+    few = _without_listing(context, wanted)
+    if few is not None:
+        yield few
+        return
+    for batch in batches:
+        started = time.perf_counter()
+        known = context.statistics(batch)
+        sure = context.always(known)
+        chosen = enough(sure, known.rows, batch.files.sizes, wanted)
+        left = batch if chosen is None else batch.take(chosen)
+        context.counters.stop.count(batch, left, started)
+        yield left
+        if chosen is not None:
+            return
+        wanted -= int(known.rows[sure & (known.rows > 0)].sum())
+
+
+def enough(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Int64Array | None:
+    """Positions of few slices that hold ``limit`` matching rows for certain; None: not enough.
+
+    Args:
+        always: slices of which every row satisfies the predicate.
+        rows: -1 where unknown.
+        sizes: bytes; among slices that suffice alone the smallest is taken.
+    """
+    counted = np.flatnonzero(always & (rows > 0))
+    held = rows[counted]
+    if int(held.sum()) < limit:
+        return None
+    alone = counted[held >= limit]
+    if len(alone):
+        return alone[[int(np.argmin(sizes[alone]))]]
+    largest = counted[np.argsort(-held, kind="stable")]
+    needed = int(np.searchsorted(np.cumsum(rows[largest]), limit)) + 1
+    return np.sort(largest[:needed])
+
+
+def _without_listing(context: ScanContext, wanted: int) -> SliceBatch | None:
+    """A few slices that suffice by the index, if each lies in storage exactly as the index knows
+    it: the limit needs no other, so the directory need not be listed.
+    """
+    if context.table.partition_keys:
+        return None
+    held = context.snapshot.indexed_slices(Partition("", (), context.table.location))
+    if held is None:
+        return None
+    started = time.perf_counter()
+    known = context.statistics(held)
+    chosen = enough(context.always(known), known.rows, held.files.sizes, wanted)
+    if chosen is None or len(chosen) > _MOST_LOOKS:
+        return None
+    few = held.take(chosen)
+    if not context.snapshot.unchanged(few).all():
+        return None
+    counters, count = context.counters, len(held)
+    # The index's file set stood in for a listing.
+    counters.listing.index = "index"
+    counters.listing.add(count, count, held.num_bytes, 0.0)
+    counters.files_kept += count
+    counters.stop.count(held, few, started)
+    return few

@@ -1,0 +1,54 @@
+"""ORDER BY with LIMIT: only the slices that may hold one of the first rows, the best first.
+
+`bridge.planner.top_n` has the law. Dynamic filters do not apply: see `limit_pruning`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bridge.planner import top_n
+from bridge.planner.scan_context import ScanContext
+from bridge.table.slices import SliceBatch, join_slices
+
+
+def prune_by_top_n(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
+    """Draws all batches, ranks their slices, and hands out those that may matter."""
+    held = list(batches)
+    started = time.perf_counter()
+    ranked = rank(context, held)
+    if ranked.keep.all():
+        for batch in held:
+            context.counters.stop.count(batch, batch, started)
+            yield batch
+        return
+    kept: list[SliceBatch] = []
+    best = []
+    begin = 0
+    for batch in held:
+        keep = ranked.keep[begin : begin + len(batch)]
+        left = batch.filter(keep)
+        context.counters.stop.count(batch, left, started)
+        started = time.perf_counter()
+        if len(left):
+            kept.append(left)
+            best.append(ranked.best[begin : begin + len(batch)][keep])
+        begin += len(batch)
+    if kept:
+        order = np.argsort(-np.concatenate(best), kind="stable")
+        yield join_slices(kept).take(order)
+
+
+def rank(context: ScanContext, batches: Sequence[SliceBatch]) -> top_n.Ranked:
+    """How early the rows of each slice may come, and which slices may hold a first one."""
+    request = context.request
+    assert request.limit is not None
+    key = request.order[0]
+    reference = context.resolve(key.column)
+    known = [context.statistics(batch) for batch in batches]
+    return top_n.first(
+        [(k.column(reference), context.always(k), k.rows) for k in known], key, request.limit
+    )

@@ -1,0 +1,63 @@
+"""Files that the index says nothing of: written since, or not readable when it was built."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bridge.index.snapshot import IndexSnapshot
+from bridge.planner.report import IndexNotUsed, Remedy
+from bridge.table.slices import SliceBatch
+
+
+class UnknownFiles:
+    """Counts them over the batches of one scan.
+
+    Args:
+        generation: of the index, -1 without one.
+        table: as commands name it.
+    """
+
+    def __init__(self, generation: int, table: str) -> None:
+        self._generation = generation
+        self._table = table
+        self._new = self._failed = 0
+
+    def add(self, batch: SliceBatch) -> None:
+        """Counts in a batch as it was listed."""
+        index = batch.index
+        if not isinstance(index, IndexSnapshot) or batch.is_whole_index:
+            return
+        unknown = np.flatnonzero(batch.ordinals < 0)
+        if not len(unknown):
+            return
+        failed = index.count_failed(batch.files, unknown)
+        self._failed += failed
+        self._new += len(unknown) - failed
+
+    def reasons(self) -> tuple[IndexNotUsed, ...]:
+        """Why the index was not used for them, and the remedy."""
+        found = []
+        if self._failed:
+            found.append(
+                IndexNotUsed(
+                    "minmax",
+                    "FAILED_FILES",
+                    f"{_files(self._failed)} could not be read when the index was built, perhaps "
+                    "because of damage; every query reads them",
+                    Remedy("show", self._table, ("--failed",)),
+                )
+            )
+        if self._new:
+            found.append(
+                IndexNotUsed(
+                    "minmax",
+                    "STALE",
+                    f"{_files(self._new)} newer than generation {self._generation} must be read",
+                    Remedy("refresh", self._table),
+                )
+            )
+        return tuple(found)
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"

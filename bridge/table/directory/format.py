@@ -1,0 +1,85 @@
+"""The table format of Hive-style directories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from bridge.errors import ReadVersionUnsupported, SnapshotExpired
+from bridge.storage.port import data_files
+from bridge.table.directory.snapshot import (
+    CachedSnapshot,
+    DirectorySnapshot,
+    IndexedSnapshot,
+    LiveSnapshot,
+)
+from bridge.table.freshness import Cached, Indexed, Live
+from bridge.table.model import Table
+from bridge.table.read_version import NEWEST, ReadVersion
+from bridge.table.slices import IndexFiles
+from bridge.table.snapshot import Discovered, TableContext
+
+_GENERATION = re.compile(r"generation:(\d{1,12})")
+
+
+class DirectoryFormat:
+    """Implements `TableFormat`; a table has no versions but the newest."""
+
+    name = "directory"
+    versioned = False
+
+    def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
+        """Whatever no other format claims is a directory table."""
+        return True
+
+    def snapshot(
+        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+    ) -> DirectorySnapshot:
+        """The file set as the freshness wants it.
+
+        Errors:
+            ReadVersionUnsupported: another version than the newest.
+            SnapshotExpired: a listing cannot be made a second time.
+        """
+        if read != NEWEST:
+            raise ReadVersionUnsupported(
+                f"{table.name} is a directory of files, which keeps no versions: "
+                f"it cannot be read as {str(read)!r}",
+                "read its newest version, or keep the table in a format with versions",
+            )
+        generation = _GENERATION.fullmatch(id)
+        if generation is not None:
+            index = context.index_at(int(generation[1]))
+            if index is not None:
+                return IndexedSnapshot(table, context, index)
+        if id:
+            raise SnapshotExpired(
+                f"the files of {table.name} that this query saw ({id}) are not held any more",
+                "run the query again",
+            )
+        return _open(table, context)
+
+    def discover(self, location: str, context: TableContext) -> Discovered:
+        """Lists the whole tree below the location."""
+        files = data_files(context.storage.list_all(location), location)
+        start = len(location.rstrip("/")) + 1
+        paths: list[str] = files.paths.to_pylist()
+        return Discovered(tuple(sorted({p[start:].rpartition("/")[0] for p in paths})))
+
+
+def _open(table: Table, context: TableContext) -> DirectorySnapshot:
+    match context.freshness:
+        case Indexed() if context.index is not None and _tells_all(table, context.index):
+            return IndexedSnapshot(table, context, context.index)
+        case Cached():
+            return CachedSnapshot(table, context)
+        case Live() | Indexed():
+            # Without such an index storage is the only truth.
+            return LiveSnapshot(table, context)
+
+
+def _tells_all(table: Table, index: IndexFiles) -> bool:
+    """Whether the generation names every file of the table: no build is under way, and every owner
+    of a file is known.
+    """
+    return index.complete and (index.knows_owners or not table.partition_keys)

@@ -1,0 +1,301 @@
+"""Three ways to the file set of a directory table: a listing, a remembered listing, the index."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.storage.port import FileTable
+from bridge.storage.uri import join
+from bridge.table.directory_lister import SharedListing
+from bridge.table.freshness import Live, max_age
+from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table
+from bridge.table.slices import (
+    IndexFiles,
+    Int64Array,
+    LazyPaths,
+    Mask,
+    ReaderSpec,
+    SliceBatch,
+    join_files,
+)
+from bridge.table.snapshot import Columns, TableContext
+
+
+class DirectorySnapshot:
+    """What all three have in common: partitions and listings, each asked for once."""
+
+    committed = False
+    plans_without_io = False
+
+    def __init__(self, table: Table, context: TableContext) -> None:
+        self.table = table
+        self.row_filter: Expression = AlwaysTrue()
+        self.id = ""
+        self.freshness = str(context.freshness)
+        self._context = context
+        self.index = context.index
+        self._listed_with = context.freshness
+        self._age = max_age(context.freshness)
+        self._readers = (ReaderSpec(table.format),)
+        self._names: list[str] | None = None
+        self._partitions: dict[str, Partition] = {}
+        self._listings: dict[str, SharedListing] = {}
+        self._naming = threading.Lock()
+        self._listing = threading.Lock()
+
+    @property
+    def listed_files(self) -> int:
+        return sum(map(len, list(self._listings.values())))
+
+    def partition_names(self) -> list[str]:
+        with self._naming:
+            if self._names is None:
+                self._names = self._context.catalog.partition_names(self.table, self._age)
+            return self._names
+
+    def partitions(self, names: list[str]) -> PartitionFetch:
+        """Fetched in batches, unless an earlier scan of this query has fetched them all."""
+        known = self._partitions
+        if all(name in known for name in names):
+            return _Known(PartitionBatch(tuple(known[name] for name in names)))
+        fetch = self._context.catalog.partitions(self.table, names, self._age)
+        return _Remembered(fetch, known)
+
+    def begin(self) -> None:
+        if not self.plans_without_io:
+            self._context.lister.background(self._begin)
+
+    def _begin(self) -> None:
+        """In a thread of the lister: it must not wait for another one."""
+        if self.table.partition_keys:
+            self.partition_names()
+
+    def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
+        partitions = batch.partitions
+        listed = self._list(partitions)
+        if len(listed) != 1:
+            tables = [listing.whole() for listing in listed]
+            if tables:
+                owner = np.repeat(np.arange(len(tables), dtype=np.int32), list(map(len, tables)))
+                yield self._batch(join_files(tables), owner, partitions)
+            return
+        (listing,) = listed
+        number = 0
+        while (files := listing.chunk(number)) is not None:
+            yield self._matched(listing, number, files, partitions)
+            number += 1
+
+    def indexed_slices(self, partition: Partition) -> SliceBatch | None:
+        return None
+
+    def unchanged(self, slices: SliceBatch) -> Mask:
+        return np.zeros(len(slices), np.bool_)
+
+    def _list(self, partitions: tuple[Partition, ...]) -> list[SharedListing]:
+        pinned = self._listings
+        hints = None
+        if self.index is not None and not self.table.partition_keys:
+            hints = self.index.paths
+        with self._listing:
+            missing = [p for p in partitions if _absent(pinned.get(p.location))]
+            if missing:
+                found = self._context.lister.each(
+                    missing,
+                    self._listed_with,
+                    hints,
+                    absent_is_empty=self._context.absent_is_empty,
+                )
+                for partition, listing in zip(missing, found, strict=True):
+                    pinned[partition.location] = listing
+            return [pinned[p.location] for p in partitions]
+
+    def _batch(
+        self, files: FileTable, owner: np.ndarray, partitions: tuple[Partition, ...]
+    ) -> SliceBatch:
+        index = self.index
+        ordinals = np.full(len(files), -1, np.int64) if index is None else index.match(files)
+        return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
+
+    def _matched(
+        self,
+        listing: SharedListing,
+        number: int,
+        files: FileTable,
+        partitions: tuple[Partition, ...],
+    ) -> SliceBatch:
+        found = self._batch(files, _zeros(len(files)), partitions)
+        index = self.index
+        if index is None or not _consecutive(found.ordinals):
+            return found
+        # Storage is as the index knows it: its mapped columns serve, what was listed is let go.
+        begin, end = int(found.ordinals[0]), int(found.ordinals[-1]) + 1
+        same = FileTable(index.paths[begin:end], index.sizes[begin:end], index.modified[begin:end])
+        listing.replace(number, same)
+        whole = end - begin == index.num_files
+        ordinals = index.all_ordinals if whole else found.ordinals
+        return SliceBatch(same, ordinals, found.partition, partitions, self._readers, index)
+
+    def _indexed(self, index: IndexFiles, partitions: tuple[Partition, ...]) -> SliceBatch:
+        """The index's own file set; only survivors' paths are ever made."""
+        groups = [index.ordinals_of(p.name) for p in partitions]
+        ordinals = groups[0] if len(groups) == 1 else np.concatenate(groups)
+        whole = ordinals is index.all_ordinals
+        if len(groups) == 1:
+            owner = _zeros(len(ordinals))
+        else:
+            owner = np.repeat(np.arange(len(groups), dtype=np.int32), [len(g) for g in groups])
+        files = FileTable(
+            LazyPaths(index, ordinals),
+            index.sizes if whole else index.sizes[ordinals],
+            index.modified if whole else index.modified[ordinals],
+        )
+        if not index.all_trusted:
+            ordinals = np.where(index.trusted[ordinals], ordinals, -1)
+        return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
+
+
+class LiveSnapshot(DirectorySnapshot):
+    """Storage is listed once for the query."""
+
+    def __init__(self, table: Table, context: TableContext) -> None:
+        super().__init__(table, replace(context, freshness=Live()))
+
+    def _begin(self) -> None:
+        names = self.partition_names()
+        if not self.table.partition_keys:
+            with closing(self.partitions(names)) as batches:
+                for batch in batches:
+                    for listing in self._list(batch.partitions):
+                        listing.chunk(0)
+
+    def indexed_slices(self, partition: Partition) -> SliceBatch | None:
+        """Of a table without partitions that is not listed yet."""
+        index = self.index
+        if index is None or self.table.partition_keys or index.shared:
+            return None
+        listing = self._listings.get(partition.location)
+        if listing is not None and listing.ended:
+            return None
+        return self._indexed(index, (partition,))
+
+    def unchanged(self, slices: SliceBatch) -> Mask:
+        """Looks at each file; one that does not lie right in the table's directory is changed."""
+        index = slices.index
+        same = np.zeros(len(slices), np.bool_)
+        if index is None:
+            return same
+        root = self.table.location.rstrip("/") + "/"
+        (whole,) = slices.pieces(max(len(slices), 1))
+        paths: list[str] = whole.files.paths.to_pylist()
+        inside = [
+            i
+            for i, path in enumerate(paths)
+            if slices.ordinals[i] >= 0 and path.startswith(root) and "/" not in path[len(root) :]
+        ]
+        looks = self._context.lister.look_at([paths[i] for i in inside])
+        for i, found in zip(inside, looks, strict=True):
+            if found is None:
+                continue
+            etag = index.etags[int(slices.ordinals[i])].as_py()
+            same[i] = (
+                found.size == slices.files.sizes[i]
+                and found.modified == slices.files.modified[i]
+                and (etag is None or found.etag is None or etag.strip('"') == found.etag.strip('"'))
+            )
+        return same
+
+
+class CachedSnapshot(DirectorySnapshot):
+    """Listings and partitions may be some seconds old."""
+
+
+class IndexedSnapshot(DirectorySnapshot):
+    """The file set of an index generation; a partition that was moved since is listed."""
+
+    def __init__(self, table: Table, context: TableContext, index: IndexFiles) -> None:
+        super().__init__(table, context)
+        self.index = index
+        self.id = f"generation:{index.generation}"
+        self.plans_without_io = not table.partition_keys
+        self._generation = index
+        self._listed_with = Live()
+
+    def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
+        partitions = batch.partitions
+        moved = tuple(p for p in partitions if self._moved(p))
+        held = tuple(p for p in partitions if p not in moved) if moved else partitions
+        if held:
+            yield self._indexed(self._generation, held)
+        if moved:
+            yield from super().slices(PartitionBatch(moved), columns)
+
+    def _moved(self, partition: Partition) -> bool:
+        """Whether the partition has another location than the index knows: the files there are no
+        part of the table any more.
+        """
+        index = self._generation
+        ordinals = index.ordinals_of(partition.name)
+        if not len(ordinals):
+            return not self.table.partition_keys and index.location != self.table.location
+        # Paths ascend: what the first and the last begin with, all between them do.
+        inside = join(partition.location, "")
+        ends = (index.paths[int(i)].as_py() for i in (ordinals[0], ordinals[-1]))
+        return not all(path.startswith(inside) for path in ends)
+
+
+class _Known:
+    """Partitions that were fetched before."""
+
+    def __init__(self, batch: PartitionBatch) -> None:
+        self._batches = iter((batch,))
+
+    def __iter__(self) -> _Known:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+class _Remembered:
+    """Keeps partitions as they are fetched."""
+
+    def __init__(self, fetch: PartitionFetch, known: dict[str, Partition]) -> None:
+        self._fetch = fetch
+        self._known = known
+        self.close: Callable[[], None] = fetch.close
+
+    def __iter__(self) -> _Remembered:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        batch = next(self._fetch)
+        self._known.update({p.name: p for p in batch.partitions})
+        return batch
+
+
+def _absent(listing: SharedListing | None) -> bool:
+    return listing is None or listing.failed
+
+
+def _zeros(count: int) -> np.ndarray:
+    """The first partition, for every file, without memory."""
+    return np.broadcast_to(np.int32(0), count)
+
+
+def _consecutive(ordinals: Int64Array) -> bool:
+    n = len(ordinals)
+    return (
+        n > 0
+        and ordinals[0] >= 0
+        and ordinals[-1] - ordinals[0] == n - 1
+        and bool((ordinals[1:] > ordinals[:-1]).all())
+    )

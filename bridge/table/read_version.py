@@ -1,0 +1,132 @@
+"""Which version of a table a scan reads.
+
+The text form travels on the wire and in handles::
+
+    ""                        the newest version, merged
+    "time:1716199200000"      as of a time, in milliseconds since the epoch
+    "version:41"              as of a version, in the table format's own spelling
+    "changes:40..41"          rows changed after version 40, up to and including 41
+    "...;read_optimized"      base files alone, without merging logs
+    "...;segments=3,5"        chosen segments alone
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bridge.errors import InvalidRequest
+
+_CHANGES = re.compile(r"changes:([^;]*?)\.\.([^;]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The version that is newest when the query first asks."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfTime:
+    """The version that was newest at a time, in milliseconds since the epoch."""
+
+    millis: int
+
+    def __str__(self) -> str:
+        return f"time:{self.millis}"
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfVersion:
+    """A version by the name that the table format gives it."""
+
+    version: str
+
+    def __str__(self) -> str:
+        return f"version:{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows changed after one version, up to and including another; empty: no end."""
+
+    after: str
+    until: str = ""
+
+    def __str__(self) -> str:
+        return f"changes:{self.after}..{self.until}"
+
+
+Point = Newest | AsOfTime | AsOfVersion | Changes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadVersion:
+    """What of a table's history is read, and how.
+
+    Attributes:
+        point: which version, or the changes between two.
+        read_optimized: base files alone; logs are not merged.
+        segments: the segments read; empty: all.
+    """
+
+    point: Point = Newest()
+    read_optimized: bool = False
+    segments: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [str(self.point)]
+        if self.read_optimized:
+            parts.append("read_optimized")
+        if self.segments:
+            parts.append(f"segments={','.join(self.segments)}")
+        return ";".join(parts)
+
+
+NEWEST = ReadVersion()
+
+
+def parse_read_version(text: str) -> ReadVersion:
+    """Parses the text form.
+
+    >>> str(parse_read_version("version:41;segments=3,5"))
+    'version:41;segments=3,5'
+
+    Errors:
+        InvalidRequest.
+    """
+    head, *flags = text.split(";")
+    optimized = False
+    segments: tuple[str, ...] = ()
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        if flag == "read_optimized":
+            optimized = True
+        elif name == "segments" and value:
+            segments = tuple(value.split(","))
+        else:
+            raise _malformed(text)
+    return ReadVersion(_point(head, text), optimized, segments)
+
+
+def _point(head: str, text: str) -> Point:
+    kind, _, value = head.partition(":")
+    changes = _CHANGES.fullmatch(head)
+    if not head:
+        return Newest()
+    if kind == "time" and re.fullmatch(r"-?\d{1,18}", value):
+        return AsOfTime(int(value))
+    if kind == "version" and value:
+        return AsOfVersion(value)
+    if changes:
+        return Changes(changes[1], changes[2])
+    raise _malformed(text)
+
+
+def _malformed(text: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{text[:200]!r} is not a read version",
+        "give time:MILLIS, version:NAME or changes:AFTER..UNTIL, or nothing for the newest",
+    )

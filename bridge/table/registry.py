@@ -1,0 +1,67 @@
+"""Table formats by name: a new format is a new package, and edits nothing here.
+
+A package of `bridge.table` that has a ``TABLE_FORMAT`` is one; other distributions add formats in
+the entry point group ``skipbridge.table_formats``, whose value is the `TableFormat`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from bridge import table as package
+from bridge.errors import UnsupportedTable
+from bridge.table.model import Table
+from bridge.table.snapshot import TableFormat
+
+GROUP = "skipbridge.table_formats"
+PROPERTY = "skipbridge.table_format"
+"""Table property that names the format of a table; it wins over what formats recognise."""
+DIRECTORY = "directory"
+_log = logging.getLogger(__name__)
+
+
+@cache
+def table_formats() -> dict[str, TableFormat]:
+    """All formats that are installed; a name is taken by the first that has it."""
+    found: dict[str, TableFormat] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.ispkg:
+            loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+            format = getattr(loaded, "TABLE_FORMAT", None)
+            if format is not None:
+                found[format.name] = format
+    for entry in entry_points(group=GROUP):
+        try:
+            format = entry.load()
+            found.setdefault(format.name, format)
+        except Exception as error:  # no query of other tables fails for a broken distribution
+            _log.warning("table format %s of %s cannot be loaded", entry.name, entry.value)
+            _log.debug("it failed", exc_info=error)
+    return found
+
+
+def table_format(table: Table) -> TableFormat:
+    """The format of a table. Errors: UnsupportedTable: it is not installed."""
+    found = table_formats().get(table.table_format)
+    if found is None:
+        raise UnsupportedTable(
+            f"{table.name} is of the table format {table.table_format!r}, which is not installed",
+            f"install a distribution that brings it; installed: {', '.join(table_formats())}",
+        )
+    return found
+
+
+def recognised(properties: Mapping[str, str], input_format: str = "") -> str:
+    """The name of the format of a table that the metastore describes; ``directory`` by default."""
+    named = properties.get(PROPERTY, "").strip().lower()
+    if named:
+        return named
+    for format in table_formats().values():
+        if format.name != DIRECTORY and format.recognises(properties, input_format):
+            return format.name
+    return DIRECTORY

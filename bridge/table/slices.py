@@ -1,0 +1,306 @@
+"""File slices as columns: what a snapshot consists of, and what every stage of the planner handles.
+
+A slice is one base file with the logs that change it, or logs alone. A batch holds the slices of a
+few partitions; no object is made per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.storage.port import FileTable
+from bridge.table.model import Column, Partition
+
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+_PIECE = 1 << 16
+
+
+class IndexFiles(Protocol):
+    """The files that one generation of an index knows, by ordinal; all arrays are in path order.
+
+    Attributes:
+        generation: its number.
+        location: of the table when the index was built.
+        complete: the generation names every file that was there; no build is under way.
+        knows_owners: it names every partition that owns a file, not just one.
+        sizes, modified: bytes, and microseconds since the epoch.
+        etags: Arrow strings, null where the store has none.
+        trusted: the entry tells of the file as listed.
+        all_ordinals: 0 to n-1; whole-table batches carry this very object.
+        shared: a file may belong to several partitions.
+    """
+
+    generation: int
+    num_files: int
+    paths: pa.Array
+    etags: pa.Array
+    sizes: Int64Array
+    modified: Int64Array
+    trusted: Mask
+    all_trusted: bool
+    all_ordinals: Int64Array
+    total_bytes: int
+    shared: bool
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def knows_owners(self) -> bool: ...
+
+    def ordinals_of(self, partition: str) -> Int64Array: ...
+
+    def match(self, files: FileTable) -> Int64Array:
+        """The ordinal of each file; -1 if it is new, changed, or not trusted."""
+        ...
+
+    def paths_at(self, ordinals: Int64Array) -> pa.Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSpec:
+    """How the files of a slice are read.
+
+    Attributes:
+        format: a name in the registry of file formats.
+        properties: of the SerDe, sorted.
+        columns: the files' own schema; None: the snapshot's.
+    """
+
+    format: str
+    properties: tuple[tuple[str, str], ...] = ()
+    columns: tuple[Column, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The logs of a batch's slices, in merge order.
+
+    Attributes:
+        offsets: of slice i, its logs are ``offsets[i]`` to ``offsets[i + 1]``; int64[n + 1].
+        files: all logs.
+        ordinals: of each log in the batch's index, -1 where it knows nothing of it.
+        adds_rows: logs may hold rows that no base file holds; False: they only take rows away.
+    """
+
+    offsets: Int64Array
+    files: FileTable
+    ordinals: Int64Array
+    adds_rows: bool = True
+
+    @property
+    def counts(self) -> Int64Array:
+        """Logs of each slice."""
+        return np.diff(self.offsets)
+
+    def slice(self, begin: int, end: int) -> Logs:
+        """The logs of slices begin to end, without copying."""
+        low, high = int(self.offsets[begin]), int(self.offsets[end])
+        return Logs(
+            self.offsets[begin : end + 1] - low,
+            self.files.slice(low, high),
+            self.ordinals[low:high],
+            self.adds_rows,
+        )
+
+    def take(self, positions: Int64Array) -> Logs:
+        """The logs of some slices."""
+        counts = self.counts[positions]
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        chosen = np.repeat(self.offsets[:-1][positions], counts) + within
+        return Logs(offsets, self.files.take(chosen), self.ordinals[chosen], self.adds_rows)
+
+
+class LazyPaths:
+    """Paths of indexed files, made only for those that survive pruning.
+
+    A million strings cost more than the pruning itself.
+    """
+
+    def __init__(self, index: IndexFiles, ordinals: Int64Array) -> None:
+        self._index = index
+        self._ordinals = ordinals
+
+    def __len__(self) -> int:
+        return len(self._ordinals)
+
+    def take(self, positions: pa.Array) -> pa.Array:
+        return self._index.paths_at(self._ordinals[positions.to_numpy()])
+
+    def slice(self, begin: int, length: int) -> LazyPaths:
+        return LazyPaths(self._index, self._ordinals[begin : begin + length])
+
+    def cast(self, target: pa.DataType) -> pa.Array:
+        return self.made().cast(target)
+
+    def made(self) -> pa.Array:
+        return self._index.paths_at(self._ordinals)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceBatch:
+    """Slices of one or more partitions.
+
+    Attributes:
+        files: base files; its paths may be `LazyPaths`. An empty path stands where there is none.
+        ordinals: of each base file in ``index``, -1 where the index does not know it.
+        partition: index into ``partitions``; int32[n].
+        readers: how the files are read, each once.
+        index: whose ordinals these are; None: there is none.
+        reader: index into ``readers``; None: all are read by the first.
+        has_base: False where a slice is logs alone; None: all have a base file.
+        logs: None: there is nothing to merge.
+    """
+
+    files: FileTable
+    ordinals: Int64Array
+    partition: Int32Array
+    partitions: tuple[Partition, ...]
+    readers: tuple[ReaderSpec, ...]
+    index: IndexFiles | None = None
+    reader: Int32Array | None = None
+    has_base: Mask | None = None
+    logs: Logs | None = None
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def is_whole_index(self) -> bool:
+        """The batch is all files of the index in their order: its columns need no copy."""
+        return self.index is not None and self.ordinals is self.index.all_ordinals
+
+    @property
+    def num_bytes(self) -> int:
+        """Of base files and logs."""
+        if self.index is not None and self.is_whole_index:
+            return self.index.total_bytes
+        logs = 0 if self.logs is None else int(self.logs.files.sizes.sum())
+        return int(self.files.sizes.sum()) + logs
+
+    @property
+    def merged(self) -> Mask | None:
+        """Slices that have logs; None: none has."""
+        return None if self.logs is None else self.logs.counts > 0
+
+    def take(self, positions: Sequence[int] | Int64Array) -> SliceBatch:
+        """The slices at the given positions, in that order."""
+        at = np.asarray(positions, np.int64)
+        return SliceBatch(
+            self.files.take(at),
+            self.ordinals[at],
+            self.partition[at],
+            self.partitions,
+            self.readers,
+            self.index,
+            None if self.reader is None else self.reader[at],
+            None if self.has_base is None else self.has_base[at],
+            None if self.logs is None else self.logs.take(at),
+        )
+
+    def filter(self, keep: Mask | None) -> SliceBatch:
+        """The slices whose slot is True; the same object if all are, or ``keep`` is None."""
+        if keep is None or keep.all():
+            return self
+        return self.take(np.flatnonzero(keep))
+
+    def slice(self, begin: int, end: int) -> SliceBatch:
+        """Slices begin to end, without copying."""
+        return SliceBatch(
+            self.files.slice(begin, end),
+            self.ordinals[begin:end],
+            self.partition[begin:end],
+            self.partitions,
+            self.readers,
+            self.index,
+            None if self.reader is None else self.reader[begin:end],
+            None if self.has_base is None else self.has_base[begin:end],
+            None if self.logs is None else self.logs.slice(begin, end),
+        )
+
+    def pieces(self, most: int = _PIECE) -> Iterator[SliceBatch]:
+        """The batch with all its paths made, a piece at a time where they are many."""
+        if not isinstance(self.files.paths, LazyPaths):
+            yield self
+            return
+        for begin in range(0, len(self), most):
+            end = min(begin + most, len(self))
+            piece = self.slice(begin, end) if len(self) > most else self
+            yield replace(piece, files=replace(piece.files, paths=piece.files.paths.made()))
+
+
+def join_slices(batches: Sequence[SliceBatch]) -> SliceBatch:
+    """One batch of several of one snapshot, in their order; their paths are made."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    readers = tuple(dict.fromkeys(r for b in batches for r in b.readers))
+    number = {r: i for i, r in enumerate(readers)}
+    offsets = np.cumsum([0, *(len(b.partitions) for b in batches[:-1])])
+    owner = [b.partition + offset for b, offset in zip(batches, offsets, strict=True)]
+    reader = None
+    if len(readers) > 1:
+        maps = [np.array([number[r] for r in b.readers], np.int32) for b in batches]
+        reader = np.concatenate(
+            [
+                np.full(len(b), m[0], np.int32) if b.reader is None else m[b.reader]
+                for b, m in zip(batches, maps, strict=True)
+            ]
+        )
+    has_base = None
+    if any(b.has_base is not None for b in batches):
+        has_base = np.concatenate(
+            [np.ones(len(b), np.bool_) if b.has_base is None else b.has_base for b in batches]
+        )
+    return SliceBatch(
+        join_files([b.files for b in batches]),
+        np.concatenate([b.ordinals for b in batches]),
+        np.concatenate(owner).astype(np.int32),
+        tuple(p for b in batches for p in b.partitions),
+        readers,
+        first.index,
+        reader,
+        has_base,
+        _join_logs(batches),
+    )
+
+
+def _join_logs(batches: Sequence[SliceBatch]) -> Logs | None:
+    if all(b.logs is None for b in batches):
+        return None
+    counts = [np.zeros(len(b), np.int64) if b.logs is None else b.logs.counts for b in batches]
+    present = [b.logs for b in batches if b.logs is not None]
+    return Logs(
+        np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
+        join_files([logs.files for logs in present]),
+        np.concatenate([logs.ordinals for logs in present]),
+        any(logs.adds_rows for logs in present),
+    )
+
+
+def join_files(tables: Sequence[FileTable]) -> FileTable:
+    """Files of several tables, one after the other; unlike `concatenate` it does not sort."""
+    if len(tables) == 1:
+        return tables[0]
+    paths = [t.paths.made() if isinstance(t.paths, LazyPaths) else t.paths for t in tables]
+    etags = None
+    if all(t.etags is not None for t in tables):
+        etags = pa.concat_arrays([t.etags for t in tables])
+    return FileTable(
+        pa.concat_arrays(paths),
+        np.concatenate([t.sizes for t in tables]),
+        np.concatenate([t.modified for t in tables]),
+        etags,
+    )
