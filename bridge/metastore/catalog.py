@@ -24,6 +24,7 @@ from bridge.table.model import (
     View,
 )
 from bridge.table.partition import NULL_MARKER
+from bridge.table.registry import DIRECTORY, recognised
 from bridge.types import parse_hive_type
 
 UNPARTITIONED = ""
@@ -83,7 +84,9 @@ class HiveCatalog:
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
-        refuse_unsupported(found, indexed_formats())
+        kind = recognised(found.parameters or {}, found.sd.inputFormat or "")
+        if kind == DIRECTORY:
+            refuse_unsupported(found, indexed_formats())
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
             columns=_columns(found.sd.cols),
@@ -91,6 +94,7 @@ class HiveCatalog:
             location=canonical(found.sd.location),
             format=storage_format(found.sd),
             properties=dict(found.parameters or {}),
+            table_format=kind,
         )
 
     def partition_names(self, table: Table, age: float = 0.0) -> list[str]:

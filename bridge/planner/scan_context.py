@@ -65,6 +65,7 @@ class ScanContext:
         opened: held for as long as the scan is, so that it cannot expire meanwhile.
         view: the table's index, or why there is none.
         predicate: the request's, and the snapshot's row filter: rows outside it do not exist.
+        row_filter: the snapshot's; what is left of it where a part cannot be translated is inexact.
         dropped: what of the request's predicate no stage sees.
     """
 
@@ -88,7 +89,8 @@ class ScanContext:
         asked = request.pruning or request.enforced  # what nobody else filters by is never dropped
         lost: list[Predicate] = []
         bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
-        self.predicate = conjunction((bound, self.bind(snapshot.row_filter)))
+        self.row_filter = self.bind(snapshot.row_filter)
+        self.predicate = conjunction((bound, self.row_filter))
         self.dropped = tuple(dict.fromkeys((*request.dropped, *map(brief, lost))))
 
     # predicates

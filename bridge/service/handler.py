@@ -195,7 +195,7 @@ class PlannerHandler:
             freshness=plan.snapshot.freshness,
             dropped=list(plan.request.dropped),
             snapshot_id=plan.snapshot.id,
-            row_filter=encode_row_filter(plan.snapshot.row_filter),
+            row_filter=encode_row_filter(plan.context.row_filter, engine(plan.request.engine)),
         )
 
     @_answers_failures

@@ -1,0 +1,177 @@
+"""A table format of versions: ``<location>/_versions/<n>.json`` lists what version n consists of.
+
+::
+
+    {"committed_at": 1716199200000, "filter": "id >= 0", "partitions": [
+        {"name": "day=1", "slices": [
+            {"path": "day=1/a.parquet", "format": "parquet", "deletes": ["day=1/a.del"]}]}]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.errors import FileCorrupt, ReadVersionNotFound, ReadVersionUnsupported, SnapshotExpired
+from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.text import parse_where
+from bridge.storage.port import FileTable
+from bridge.table.model import Partition, PartitionBatch, Table
+from bridge.table.partition import parse_partition_name
+from bridge.table.read_version import AsOfTime, AsOfVersion, Newest, ReadVersion
+from bridge.table.slices import Logs, Mask, ReaderSpec, SliceBatch
+from bridge.table.snapshot import Columns, Discovered, TableContext
+
+
+class ManifestFormat:
+    name = "manifest"
+    versioned = True
+
+    def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
+        return properties.get("toy.versions") == "true"
+
+    def snapshot(
+        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+    ) -> ManifestSnapshot:
+        if read.read_optimized or read.segments:
+            raise ReadVersionUnsupported(f"{table.name} cannot be read as {read}", "leave it out")
+        versions = self._versions(table.location, context)
+        if id:
+            number = int(id.removeprefix("version:"))
+            if number not in versions:
+                raise SnapshotExpired(f"{id} of {table.name} was cleaned", "run the query again")
+            return ManifestSnapshot(table, context, number)
+        match read.point:
+            case Newest():
+                number = max(versions)
+            case AsOfVersion(text) if text.isdigit() and int(text) in versions:
+                number = int(text)
+            case AsOfTime(millis):
+                past = [n for n in versions if _read(table, context, n)["committed_at"] <= millis]
+                number = max(past, default=-1)
+            case _:
+                number = -1
+        if number < 0:
+            raise ReadVersionNotFound(f"{table.name} has no {read}", f"there are {versions}")
+        return ManifestSnapshot(table, context, number)
+
+    def discover(self, location: str, context: TableContext) -> Discovered:
+        newest = max(self._versions(location, context))
+        manifest = _manifest(location, context, newest)
+        return Discovered(tuple(sorted(p["name"] for p in manifest["partitions"])))
+
+    def _versions(self, location: str, context: TableContext) -> list[int]:
+        paths = context.storage.list_all(f"{location}/_versions").paths.to_pylist()
+        return sorted(int(path.rpartition("/")[2].removesuffix(".json")) for path in paths)
+
+
+class ManifestSnapshot:
+    committed = True
+    freshness = "committed"
+    plans_without_io = False
+    listed_files = 0
+
+    def __init__(self, table: Table, context: TableContext, version: int) -> None:
+        self.id = f"version:{version}"
+        self.table = table
+        self.index = context.index
+        manifest = _read(table, context, version)
+        where = manifest.get("filter", "")
+        self.row_filter = parse_where(where)[0] if where else AlwaysTrue()
+        self._context = context
+        self._partitions = {p["name"]: p["slices"] for p in manifest["partitions"]}
+
+    def partition_names(self) -> list[str]:
+        return list(self._partitions)
+
+    def partitions(self, names: list[str]) -> Batches:
+        found = [
+            Partition(
+                name,
+                tuple(value for _, value in parse_partition_name(name)) if name else (),
+                f"{self.table.location}/{name}".rstrip("/"),
+            )
+            for name in names
+        ]
+        return Batches(found)
+
+    def begin(self) -> None:
+        """The manifest is here already."""
+
+    def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
+        listed = [(i, s) for i, p in enumerate(batch.partitions) for s in self._partitions[p.name]]
+        if not listed:
+            return
+        formats = sorted({s["format"] for _, s in listed})
+        files = self._files([s["path"] for _, s in listed])
+        deletes = [s.get("deletes", []) for _, s in listed]
+        logs = None
+        if any(deletes):
+            offsets = np.cumsum([0, *map(len, deletes)])
+            found = self._files([path for paths in deletes for path in paths])
+            logs = Logs(offsets, found, np.full(offsets[-1], -1), adds_rows=False)
+        index = self.index
+        yield SliceBatch(
+            files,
+            np.full(len(files), -1, np.int64) if index is None else index.match(files),
+            np.array([i for i, _ in listed], np.int32),
+            batch.partitions,
+            tuple(ReaderSpec(f) for f in formats),
+            index,
+            np.array([formats.index(s["format"]) for _, s in listed], np.int32),
+            logs=logs,
+        )
+
+    def indexed_slices(self, partition: Partition) -> SliceBatch | None:
+        return None
+
+    def unchanged(self, slices: SliceBatch) -> Mask:
+        return np.zeros(len(slices), np.bool_)
+
+    def _files(self, names: list[str]) -> FileTable:
+        """A file that the version names and that is gone is an error, never no file."""
+        uris = [f"{self.table.location}/{name}" for name in names]
+        found = self._context.lister.look_at(uris)
+        for uri, stat in zip(uris, found, strict=True):
+            if stat is None:
+                raise FileCorrupt(f"{self.id} names {uri}, which is gone", "restore the file")
+        stats = [stat for stat in found if stat is not None]
+        return FileTable(
+            pa.array(uris, pa.large_string()),
+            np.array([s.size for s in stats], np.int64),
+            np.array([s.modified for s in stats], np.int64),
+        )
+
+
+class Batches:
+    def __init__(self, partitions: list[Partition]) -> None:
+        self._batches = iter([PartitionBatch((p,)) for p in partitions])
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def _read(table: Table, context: TableContext, version: int) -> dict[str, Any]:
+    return _manifest(table.location, context, version)
+
+
+def _manifest(location: str, context: TableContext, version: int) -> dict[str, Any]:
+    uri = f"{location}/_versions/{version}.json"
+    try:
+        found: dict[str, Any] = json.loads(context.storage.read(uri))
+    except ValueError as error:
+        raise FileCorrupt(f"{uri} is damaged: {error}", "restore the file") from error
+    return found
+
+
+TABLE_FORMAT = ManifestFormat()
