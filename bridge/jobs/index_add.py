@@ -23,9 +23,9 @@ from bridge.index.kinds.request import by_properties
 from bridge.index.listed import Listed, owners_text
 from bridge.jobs.compose import absolute_location, index_store, is_location, storage_of
 from bridge.jobs.index_table import Progress, Say, collector_of, opened, told
-from bridge.storage.port import FileListing, FileStat, Storage, data_files
+from bridge.storage.port import FileStat, FileTable, Storage, data_files
 from bridge.storage.uri import canonical, join, parent, relative
-from bridge.table.directory import SCHEMA
+from bridge.table.directory_catalog import SCHEMA
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.partition import parse_partition_name, partition_name
 
@@ -248,7 +248,7 @@ def _listed(stats: Sequence[FileStat], place: _Place) -> Listed:
             )
     etags = [stat.etag for stat in stats]
     return Listed(
-        FileListing(
+        FileTable(
             pa.array([stat.uri for stat in stats], pa.large_string()),
             np.array([stat.size for stat in stats], np.int64),
             np.array([stat.modified for stat in stats], np.int64),
