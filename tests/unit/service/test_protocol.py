@@ -96,5 +96,5 @@ def test_a_directory_has_no_older_versions(service: Service) -> None:
         for version in ("version:17", "time:1700000000000"):
             with pytest.raises(ReadVersionUnsupported, match=rf"db\.t .*'{version}'"):
                 client.get_table("db", "t", read_version=version)
-            with pytest.raises(ReadVersionUnsupported, match="without a version"):
+            with pytest.raises(ReadVersionUnsupported, match="read its newest version"):
                 client.plan("db", "t", read_version=version)

@@ -78,7 +78,7 @@ def test_health_names_protocol_and_open_plans(client: PlannerClient, service: Se
 
 def test_a_plan_from_start_to_close(client: PlannerClient, service: Service) -> None:
     plan = client.plan("db", "t")
-    assert (plan.generation, plan.snapshot.freshness, plan.endpoint) == (
+    assert (plan.generation, plan.freshness, plan.endpoint) == (
         1,
         "live",
         service.endpoint,
