@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.directories import in_directories
 from bridge.errors import IndexCorrupt
 from bridge.expression.text import parse_where
 from bridge.index.build import build_index
@@ -34,6 +33,7 @@ from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
 from bridge.table.model import Column, TableName
 from bridge.types import BIGINT, STRING
+from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import Lake, drained
 

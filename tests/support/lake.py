@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.directories import in_directories
 from bridge.expression.nodes import AlwaysTrue, BoundReference, Expression
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.build import BuildReport, build_index
@@ -23,12 +21,15 @@ from bridge.index.store import IndexStore
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
+from bridge.planner.scan_plan import ScanPlan
 from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
+from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Partition, PartitionBatch, Table, TableName, View
 from bridge.table.partition import partition_name
 from bridge.types import TRINO, Semantics, Type
+from tests.support.directories import in_directories
 
 NAME = TableName("db", "t")
 

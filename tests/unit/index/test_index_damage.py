@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.directories import in_directories
 from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
@@ -24,6 +23,7 @@ from bridge.index.registry import kind
 from bridge.index.store import IndexStore
 from bridge.storage.port import Storage
 from bridge.types import BIGINT, TRINO, Field
+from tests.support.directories import in_directories
 from tests.support.index_builds import fill, kept
 from tests.support.lake import Lake, age
 

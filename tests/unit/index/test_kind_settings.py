@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.directories import in_directories
 from bridge.errors import ColumnNotFound, InvalidConfiguration
 from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference, Op
 from bridge.index.build import build_index
@@ -20,6 +19,7 @@ from bridge.index.manifest import Manifest, parse_manifest
 from bridge.index.registry import kind
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, STRING, TRINO
+from tests.support.directories import in_directories
 from tests.support.lake import Lake
 
 
