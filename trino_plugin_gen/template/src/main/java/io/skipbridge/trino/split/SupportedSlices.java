@@ -5,23 +5,18 @@ import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.TrinoException;
 
 import java.util.List;
-import java.util.Set;
 
 /** Refuses by name what this connector cannot read, before a split of it is given out. Nothing of a slice is ever ignored. */
 final class SupportedSlices
 {
-    private static final Set<String> FORMATS = Set.of("parquet");
-
     private SupportedSlices() {}
 
     static void check(SplitColumns columns)
     {
         for (int file = 0; file < columns.files(); file++) {
             ReaderSpec reader = columns.reader(file);
-            if (!FORMATS.contains(reader.format())) {
-                throw new TrinoException(
-                        BridgeErrorCode.UNSUPPORTED_FORMAT,
-                        "File %s has the format %s; this connector reads %s".formatted(columns.pathText(file), reader.format(), String.join(", ", FORMATS)));
+            if (FileFormat.find(reader.format()).isEmpty()) {
+                throw FileFormat.unsupported(columns.pathText(file), reader.format());
             }
             List<LogFile> logs = columns.logs(file);
             if (!logs.isEmpty() || columns.size(file) < 0) {

@@ -1,13 +1,14 @@
 package io.skipbridge.trino.read.page;
 
+import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.AggregatePages;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
-import io.skipbridge.trino.read.footer.SchemaCache;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplit;
+import io.skipbridge.trino.split.FileFormat;
 import io.skipbridge.trino.split.PlannedFile;
-import io.trino.parquet.ParquetReaderOptions;
+import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.ConnectorSession;
@@ -20,14 +21,14 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Makes the page sources of one scan, which share a schema cache. */
+/** Makes the page sources of one scan, each by the reader of its files' format. */
 final class PageSources
 {
     private final FileOpener files;
-    private final ParquetReaderOptions options = ParquetReaderOptions.defaultOptions();
-    private final Map<List<BridgeColumnHandle>, SchemaCache> schemas = new ConcurrentHashMap<>();
+    private final Map<FileFormat, FormatReader> readers = new ConcurrentHashMap<>();
 
     PageSources(FileOpener files)
     {
@@ -54,11 +55,13 @@ final class PageSources
         if (predicate.get().isNone() || rowFilter.isNone()) {
             return new EmptyPageSource();
         }
-        ScanContext scan = new ScanContext(session, files, schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone)), channels, predicate, options);
         List<PlannedFile> planned = split.files();
-        ConnectorPageSource source = channels.stream().anyMatch(BridgeColumnHandle::isData)
-                ? new BridgePageSource(scan, planned)
-                : new CountPageSource(scan, planned);
+        Set<FileFormat> formats = planned.stream().map(FileFormat::of).collect(Collectors.toSet());
+        if (formats.size() != 1) {
+            throw new TrinoException(BridgeErrorCode.UNSUPPORTED_FORMAT, "A split has files of several formats: " + formats);
+        }
+        FormatReader reader = readers.computeIfAbsent(formats.iterator().next(), format -> FormatReader.of(format, files));
+        ConnectorPageSource source = reader.open(session, timeZone, channels, predicate, planned);
         return rowFilter.isAll() ? source : new RowFilterPageSource(source, channels, columns.size(), rowFilter);
     }
 }

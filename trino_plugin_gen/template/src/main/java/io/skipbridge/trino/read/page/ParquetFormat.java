@@ -1,0 +1,45 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.footer.SchemaCache;
+import io.skipbridge.trino.read.storage.FileOpener;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetReaderOptions;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.predicate.TupleDomain;
+import org.joda.time.DateTimeZone;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/** Parquet, by Trino's own reader. The page sources of a scan share a schema cache. */
+final class ParquetFormat
+        implements FormatReader
+{
+    private final FileOpener files;
+    private final ParquetReaderOptions options = ParquetReaderOptions.defaultOptions();
+    private final Map<List<BridgeColumnHandle>, SchemaCache> schemas = new ConcurrentHashMap<>();
+
+    ParquetFormat(FileOpener files)
+    {
+        this.files = files;
+    }
+
+    @Override
+    public ConnectorPageSource open(
+            ConnectorSession session,
+            DateTimeZone timeZone,
+            List<BridgeColumnHandle> channels,
+            Supplier<TupleDomain<BridgeColumnHandle>> predicate,
+            List<PlannedFile> planned)
+    {
+        SchemaCache schema = schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone));
+        ScanContext scan = new ScanContext(session, files, schema, channels, predicate, options);
+        return channels.stream().anyMatch(BridgeColumnHandle::isData)
+                ? new BridgePageSource(scan, planned)
+                : new CountPageSource(scan, planned);
+    }
+}

@@ -1,0 +1,39 @@
+package io.skipbridge.trino.split;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.trino.spi.TrinoException;
+
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/** The file formats that this connector has a reader for. */
+public enum FileFormat
+{
+    PARQUET;
+
+    /** The format of a file that {@link SupportedSlices} let pass. */
+    public static FileFormat of(PlannedFile file)
+    {
+        return find(file.reader().format()).orElseThrow(() -> unsupported(file.path(), file.reader().format()));
+    }
+
+    static Optional<FileFormat> find(String name)
+    {
+        return Arrays.stream(values()).filter(format -> format.wireName().equals(name)).findFirst();
+    }
+
+    static TrinoException unsupported(String path, String format)
+    {
+        String known = Arrays.stream(values()).map(FileFormat::wireName).collect(Collectors.joining(", "));
+        return new TrinoException(
+                BridgeErrorCode.UNSUPPORTED_FORMAT,
+                "File %s has the format %s; this connector reads %s".formatted(path, format, known));
+    }
+
+    private String wireName()
+    {
+        return name().toLowerCase(Locale.ENGLISH);
+    }
+}
