@@ -1,0 +1,106 @@
+"""The registry of file formats: what is built in, and distributions that are broken or late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import UnsupportedTable
+from bridge.file_formats.registry import (
+    GROUP,
+    file_format,
+    file_formats,
+    indexed_formats,
+    recognise,
+    spelled,
+)
+from bridge.storage.routed import open_storage
+from tests.support.wheels import write_wheel
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    file_formats.cache_clear()
+    yield
+    file_formats.cache_clear()
+
+
+def test_what_is_built_in() -> None:
+    assert set(file_formats()) == {
+        "avro",
+        "csv",
+        "json",
+        "orc",
+        "parquet",
+        "rcfile",
+        "sequencefile",
+        "text",
+    }
+    assert indexed_formats() == {"parquet", "orc"}
+    assert [f.name for f in file_formats().values() if f.trino_reader] == ["parquet"]
+    assert spelled(["csv"]) == "CSV" and spelled(indexed_formats()) == "Parquet or ORC"
+    with pytest.raises(UnsupportedTable, match="no file format 'lance'"):
+        file_format("lance")
+
+
+def test_what_is_indexed_can_be_recognised_and_read() -> None:
+    for name in indexed_formats():
+        found = file_format(name)
+        assert found.recognise and found.read_schema and found.read_rows and found.begins
+
+
+def test_no_two_formats_share_classes_of_hive() -> None:
+    owner: dict[tuple[str, str], str] = {}
+    for known in file_formats().values():
+        for input_format in known.hive.input_formats if known.hive else ():
+            for serde in known.hive.serdes if known.hive else ():
+                pair = input_format.rpartition(".")[2], serde.rpartition(".")[2]
+                assert owner.setdefault(pair, known.name) == known.name
+    assert len(owner) == 9
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"PAR1....PAR1", "parquet"),
+        (b"PAR1....PARE", "parquet"),
+        (b"PAR1....", None),
+        (b"ORC....ORC\x18", "orc"),
+        (b"ORC....", None),
+        (b"Obj\x01....", "avro"),
+        (b"a,b\n1,2\n", None),
+        (b"", None),
+    ],
+)
+def test_recognition_by_bytes(tmp_path: Path, content: bytes, name: str | None) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    found = recognise(open_storage(), f"file://{path}", len(content))
+    assert (found and found.name) == name
+
+
+def test_a_broken_distribution_is_left_out_and_none_replaces_what_is_built_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    modules = {
+        "odd_formats.py": "from bridge.file_formats.file_format import FileFormat\n"
+        "MINE = FileFormat('mine', 'Mine')\nPARQUET = FileFormat('parquet', 'Not ours')\n"
+    }
+    entries = {"mine": "odd_formats:MINE", "p": "odd_formats:PARQUET", "bad": "odd_formats:GONE"}
+    wheel = write_wheel(tmp_path, "odd_formats", modules, {GROUP: entries})
+    monkeypatch.syspath_prepend(str(wheel))  # Python imports from an archive, too
+    assert file_format("mine").spelled == "Mine"
+    assert file_format("parquet").spelled == "Parquet"
+    assert "bad" not in file_formats() and "bad of odd_formats:GONE" in caplog.text
+
+
+def test_naming_formats_loads_no_library_that_reads_them() -> None:
+    code = (
+        "import sys; from bridge.file_formats.registry import file_formats; file_formats(); "
+        "assert not {'pyarrow.orc', 'pyarrow.parquet', 'pyarrow.csv'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
