@@ -222,7 +222,8 @@ def _neighbours(number: Fraction, single: bool) -> tuple[Fraction, Fraction]:
 
 def _step(value: float, to: float, single: bool) -> float:
     if single:
-        return float(np.nextafter(np.float32(value), np.float32(to)))
+        with np.errstate(over="ignore"):  # what lies beyond the largest is infinite
+            return float(np.nextafter(np.float32(value), np.float32(to)))
     return math.nextafter(value, to)
 
 
