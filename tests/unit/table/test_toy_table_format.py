@@ -1,0 +1,269 @@
+"""A table format of another distribution: versions, a row filter, deletes, two file formats.
+
+No file of the package is edited for it. The law: a file of a version that holds a row of that
+version which satisfies the predicate is in the plan.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired
+from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.text import parse_where
+from bridge.file_formats.registry import file_formats
+from bridge.index.build import build_index
+from bridge.index.collect import ThreadCollector
+from bridge.index.listed import list_snapshot
+from bridge.planner.aggregate_pushdown import aggregate
+from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.planner.open_snapshots import OpenSnapshots
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest
+from bridge.splits.coalesce import SplitSettings, coalesce
+from bridge.table.directory_lister import DirectoryLister
+from bridge.table.freshness import Live
+from bridge.table.model import Column
+from bridge.table.read_version import NEWEST, AsOfTime, AsOfVersion, ReadVersion
+from bridge.table.registry import recognised, table_format, table_formats
+from bridge.table.snapshot import TableContext
+from bridge.types import BIGINT, INTEGER
+from tests.support.lake import NAME, age
+from tests.support.toy_tables import PLUGIN, VersionedLake
+from tests.support.wheels import install, wheel_of
+
+TSV = PLUGIN.parent / "toy_formats"
+WHERES = ("x < 20", "x >= 40 AND x < 60", "x = 33", "p = 1", "p = 2 OR x < 5", "x IS NULL")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    root = tmp_path_factory.mktemp("toys")
+    for project in (PLUGIN, TSV):
+        install(wheel_of(project, root), root / "site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(root / "site"))
+        for registry in (table_formats, file_formats):
+            registry.cache_clear()
+        yield
+    for registry in (table_formats, file_formats):
+        registry.cache_clear()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> VersionedLake:
+    found = VersionedLake(tmp_path, (Column("x", BIGINT),), (Column("p", INTEGER),))
+    found.partition_values = [("1",), ("2",)]
+    return found
+
+
+def write(lake: VersionedLake, name: str, values: list[int | None], partition: int = 1) -> str:
+    """A Parquet file, or one of the toy file format. Returns its path within the table."""
+    path = f"p={partition}/{name}"
+    if name.endswith(".tsv"):
+        target = lake.root / "t" / path
+        target.parent.mkdir(exist_ok=True)
+        lines = "".join("\\N\n" if v is None else f"{v}\n" for v in values)
+        target.write_text(f"#tsv\tx:bigint\n{lines}")
+        age(target)
+    else:
+        lake.write(name, pa.table({"x": pa.array(values, pa.int64())}), (str(partition),))
+    return path
+
+
+def slices(*paths: str, deletes: dict[str, list[str]] | None = None) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": path,
+            "format": "typed_tsv" if path.endswith(".tsv") else "parquet",
+            "deletes": (deletes or {}).get(path, []),
+        }
+        for path in paths
+    ]
+
+
+def index(lake: VersionedLake) -> None:
+    """Built from the newest snapshot, as `skipbridge index build` does."""
+    lister = DirectoryLister(lake.storage, 2)
+    context = TableContext(lake.storage, lake, lister, None, lambda _: None, Live())
+    table = lake.table()
+    report = build_index(
+        table,
+        lambda: list_snapshot(table_format(table).snapshot(table, NEWEST, context)),
+        lake.store(),
+        collector=ThreadCollector(lake.storage),
+    )
+    assert not report.failed
+    lister.close()
+
+
+def plan(planner: Planner, where: str = "", **request: Any) -> set[str]:
+    predicate = parse_where(where)[0] if where else AlwaysTrue()
+    found = planner.plan(ScanRequest(NAME, predicate, **request))
+    paths = [path for batch in found.batches() for path in batch.files.paths.to_pylist()]
+    assert len(paths) == len(set(paths))
+    return {"/".join(path.split("/")[-2:]) for path in paths}
+
+
+def version(number: int) -> ReadVersion:
+    return ReadVersion(AsOfVersion(str(number)))
+
+
+def test_a_version_is_indexed_and_pruned(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2, 3])
+    b = write(lake, "b.parquet", [50, 60])
+    c = write(lake, "c.tsv", [70, None], 2)
+    stray = write(lake, "stray.parquet", [1])
+    first = lake.commit({"p=1": slices(a)}, committed_at=100)
+    lake.commit({"p=1": slices(a, b), "p=2": slices(c)}, committed_at=200)
+    index(lake)
+    planner = lake.planner()
+    assert plan(planner) == {a, b, c} and stray not in plan(planner)
+    assert plan(planner, "x < 10") == {a}
+    assert plan(planner, "x > 65") == {c}  # by the bounds of a toy file
+    assert plan(planner, "x > 65 AND p = 1") == set()
+    assert plan(planner, read=version(first)) == {a}
+    assert plan(planner, "x > 10", read=version(first)) == set()
+    assert plan(planner, read=ReadVersion(AsOfTime(150))) == {a}
+    report = planner.plan(ScanRequest(NAME)).report()
+    assert report.freshness == "committed"
+    with pytest.raises(ReadVersionNotFound, match="version:17"):
+        plan(planner, read=version(17))
+    (lake.root / "t" / b).unlink()
+    with pytest.raises(FileCorrupt, match=r"b\.parquet, which is gone"):  # never a listing
+        plan(lake.planner())
+
+
+def test_the_row_filter_counts_for_always_and_for_never(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2, 3])
+    b = write(lake, "b.parquet", [20, 40])
+    c = write(lake, "c.parquet", [50, 60])
+    lake.commit({"p=1": slices(a, b, c)}, where="x >= 30")
+    index(lake)
+    planner = lake.planner()
+    assert plan(planner) == {b, c}  # no row of a belongs to the version
+    assert plan(planner, "x < 100", limit=2) == {c}  # b's rows are not all of the version
+    counted = AggregateRequest((Aggregate("count"),))
+    assert aggregate(planner.plan(ScanRequest(NAME)), counted).rows is None
+    lake.commit({"p=1": slices(a, b, c)}, where="x >= 20")
+    assert aggregate(planner.plan(ScanRequest(NAME)), counted).rows == ((4,),)
+
+
+def test_slices_with_logs_are_never_counted_on_and_never_cut(lake: VersionedLake) -> None:
+    a, b = write(lake, "a.parquet", [1, 2]), write(lake, "b.parquet", [50, 60])
+    (lake.root / "t" / "p=1" / "b.del").write_text("0")
+    lake.commit({"p=1": slices(a, b, deletes={b: ["p=1/b.del"]})})
+    index(lake)
+    planner = lake.planner()
+    assert plan(planner, "x < 10") == {a}  # deletes add no row
+    assert plan(planner, limit=2) == {a}
+    assert plan(planner, limit=3) == {a, b}
+    counted = AggregateRequest((Aggregate("count"),))
+    assert aggregate(planner.plan(ScanRequest(NAME)), counted).rows is None
+    (batch,) = planner.plan(ScanRequest(NAME)).batches()
+    splits = coalesce(batch, SplitSettings(target_bytes=100, parallelism=1))
+    assert splits.logs is not None and splits.logs.counts.tolist()[-1] == 1
+    whole = [splits.paths[i].as_py().endswith("b.parquet") for i in range(splits.num_files)]
+    assert whole.count(True) == 1  # a was cut, b is merged as a whole
+
+
+def test_one_query_reads_two_versions_and_never_mixes_them(lake: VersionedLake) -> None:
+    a, b = write(lake, "a.parquet", [1]), write(lake, "b.parquet", [2])
+    first = lake.commit({"p=1": slices(a)})
+    lake.commit({"p=1": slices(a, b)})
+    index(lake)
+    planner = lake.planner()
+    assert plan(planner, query_id="q") == {a, b}
+    assert plan(planner, query_id="q", read=version(first)) == {a}
+    lake.commit({"p=1": slices(b)})
+    assert plan(planner, query_id="q") == {a, b}  # what the query saw first
+    assert plan(planner, query_id="other") == {b}
+
+
+def test_a_query_that_outlives_its_snapshot_opens_the_same_again(lake: VersionedLake) -> None:
+    a, b = write(lake, "a.parquet", [1]), write(lake, "b.parquet", [2])
+    lake.commit({"p=1": slices(a)})
+    index(lake)
+    planner = lake.planner()
+    planner.snapshots = OpenSnapshots(seconds=-1.0)
+    assert plan(planner, query_id="q") == {a}
+    lake.commit({"p=1": slices(a, b)})
+    assert plan(planner, query_id="q") == {a}
+    (lake.root / "t" / "_versions" / "1.json").unlink()
+    with pytest.raises(SnapshotExpired):
+        plan(planner, query_id="q")
+    assert plan(planner, query_id="q2") == {a, b}
+    assert plan(planner, query_id="q3", snapshot_id="version:2") == {a, b}
+
+
+def test_a_format_is_known_by_its_property_or_its_name() -> None:
+    assert recognised({"toy.versions": "true"}) == "manifest"
+    assert recognised({"skipbridge.table_format": "manifest"}) == "manifest"
+    assert recognised({}) == "directory"
+
+
+def _belongs(value: int | None, where: str, partition: int) -> bool:
+    """By hand, for the predicates of this test."""
+    null = value is None
+    x = 0 if value is None else value
+    rules = {
+        "": True,
+        "x < 20": not null and x < 20,
+        "x >= 40 AND x < 60": not null and 40 <= x < 60,
+        "x = 33": not null and x == 33,
+        "p = 1": partition == 1,
+        "p = 2 OR x < 5": partition == 2 or (not null and x < 5),
+        "x IS NULL": null,
+        "x >= 10": not null and x >= 10,
+    }
+    return rules[where]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_file_of_a_version_with_a_matching_row_is_left_out(
+    lake: VersionedLake, seed: int
+) -> None:
+    rng = random.Random(seed)
+    held: dict[str, tuple[int, list[int | None]]] = {}
+    versions: dict[int, tuple[str, dict[str, list[str]]]] = {}
+    for number in range(6):
+        partition, kind = rng.choice((1, 2)), rng.choice(("parquet", "tsv"))
+        values = [rng.choice((None, rng.randrange(80))) for _ in range(rng.randrange(1, 5))]
+        path = write(lake, f"f{number}.{kind}", values, partition)
+        held[path] = (partition, values)
+        live = rng.sample(sorted(held), rng.randrange(1, len(held) + 1))
+        deletes = {}
+        for each in live:
+            if rng.random() < 0.3:
+                file = Path(lake.root / "t" / f"{each}.del")
+                file.write_text("0")  # the first row is gone
+                deletes[each] = [f"{each}.del"]
+        where = rng.choice(("", "x >= 10"))
+        found = {
+            f"p={p}": slices(*(f for f in live if held[f][0] == p), deletes=deletes) for p in (1, 2)
+        }
+        versions[lake.commit(found, where=where)] = (where, {f: deletes.get(f, []) for f in live})
+        if rng.random() < 0.5:
+            index(lake)
+    planner = lake.planner()
+    kept = total = 0
+    for number, (filter, live) in versions.items():
+        for where in WHERES:
+            found = plan(planner, where, read=version(number), query_id=rng.choice(("", "q")))
+            must = {
+                file
+                for file, deleted in live.items()
+                if any(
+                    _belongs(v, filter, held[file][0]) and _belongs(v, where, held[file][0])
+                    for v in held[file][1][1 if deleted else 0 :]
+                )
+            }
+            assert must <= found <= set(live), (number, where, must - found)
+            kept, total = kept + len(found), total + len(live)
+    assert kept < total
