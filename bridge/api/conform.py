@@ -110,7 +110,7 @@ def _text(array: pa.Array, target: Type) -> pa.Array:
         raise _Differs
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
-    text = array.cast(pa.string())
+    text = array if array.type == pa.string() else array.cast(pa.string())
     if target.kind is Kind.STRING:
         return text
     # Both are cut to their length; a char's padding is the same wherever it was written.
