@@ -32,13 +32,18 @@ _TOUR = Path(__file__).parents[2] / "docker"
 
 @dataclass(slots=True)
 class Stack:
-    """Everything an engine test talks to."""
+    """Everything an engine test talks to.
+
+    Attributes:
+        python_path: where the planner finds plugins; taken up when it starts.
+    """
 
     directory: Path
     metastore_uri: str
     planner_port: int
     trino_port: int
     everything: Everything
+    python_path: str = ""
     _planner: Server | None = field(default=None, repr=False)
 
     @property
@@ -56,8 +61,16 @@ class Stack:
                 # Small enough that files of a test are cut in ranges.
                 "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
                 "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
+                **self._plugins(),
             },
         )
+
+    def _plugins(self) -> dict[str, str]:
+        """Distributions that the planner finds beside its own."""
+        if not self.python_path:
+            return {}
+        paths = (self.python_path, os.environ.get("PYTHONPATH", ""))
+        return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
     def stop_planner(self) -> None:
         if self._planner is not None:

@@ -1,0 +1,178 @@
+"""A real Trino reads versions of a table of a format that another distribution brings."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
+from bridge.table.model import Column, Table, TableName
+from bridge.table.registry import table_formats
+from bridge.types import BIGINT, STRING
+from tests.engines.stack import Stack
+from tests.support.toy_tables import PLUGIN
+from tests.support.wheels import install, wheel_of
+
+FILES = 6
+
+
+@pytest.fixture(scope="module")
+def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Table laws.versions: version 1 has files 0 to 2, version 2 all, version 3 a row filter."""
+    root = tmp_path_factory.mktemp("versions")
+    site = root / "site"
+    install(wheel_of(PLUGIN, root), site)
+    directory = root / "table"
+    for i in range(FILES):
+        write(directory / f"p=1/f{i}.parquet", [10 * i + k for k in range(5)])
+    write(directory / "p=1/stray.parquet", [1, 2, 3])
+    commit(directory, 1, files(range(3)), at=1_000_000)
+    commit(directory, 2, files(range(FILES)), at=2_000_000)
+    commit(directory, 3, files(range(FILES)), at=3_000_000, where="x >= 12 AND x <> 33")
+    columns = (Column("x", BIGINT), Column("s", STRING))
+    described = Table(
+        TableName("laws", "versions"),
+        columns,
+        (),
+        f"file://{directory}",
+        properties={"toy.versions": "true"},
+    )
+    with MetastoreClient(stack.metastore_uri) as client:
+        register_table(client, described.name, replace(described), [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        table_formats.cache_clear()
+        config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
+        report = index_table(
+            config,
+            "laws.versions",
+            local=True,
+            progress=lambda done, total: None,
+            say=lambda text: None,
+        )
+        assert report["files"] == FILES and not report["failed"]
+    table_formats.cache_clear()
+    stack.stop_planner()
+    stack.python_path = str(site)
+    stack.start_planner()
+    yield directory
+    stack.stop_planner()
+    stack.python_path = ""
+    stack.start_planner()
+
+
+def write(path: Path, values: list[int]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = pa.array([None if x % 5 == 4 else f"s{x}" for x in values], pa.string())
+    pq.write_table(pa.table({"x": pa.array(values, pa.int64()), "s": texts}), path)
+    past = time.time() - 60
+    os.utime(path, (past, past))
+
+
+def files(numbers: Any, format: str = "parquet", **more: Any) -> list[dict[str, Any]]:
+    return [{"path": f"p=1/f{i}.parquet", "format": format, **more} for i in numbers]
+
+
+def commit(
+    directory: Path, number: int, slices: list[dict[str, Any]], *, at: int, where: str = ""
+) -> None:
+    folder = directory / "_versions"
+    folder.mkdir(exist_ok=True)
+    partitions = [{"name": "", "slices": slices}]
+    manifest = {"committed_at": at, "filter": where, "partitions": partitions}
+    (folder / f"{number}.json").write_text(json.dumps(manifest))
+
+
+def xs(rows: list[Any]) -> list[int]:
+    return [row[0] for row in rows]
+
+
+EVERY = [10 * i + k for i in range(FILES) for k in range(5)]
+NEWEST = [x for x in EVERY if x >= 12 and x != 33]
+
+
+@pytest.mark.usefixtures("table")
+def test_each_version_has_its_rows(stack: Stack) -> None:
+    read = "SELECT x FROM laws.versions {} ORDER BY x"
+    assert xs(stack.query(read.format(""))) == NEWEST
+    assert xs(stack.query(read.format("FOR VERSION AS OF 2"))) == EVERY
+    assert xs(stack.query(read.format("FOR VERSION AS OF '1'"))) == EVERY[:15]
+    then = "FOR TIMESTAMP AS OF TIMESTAMP '1970-01-01 00:25:00 UTC'"
+    assert xs(stack.query(read.format(then))) == EVERY[:15]
+    with pytest.raises(Exception, match="READ_VERSION_NOT_FOUND"):
+        stack.query(read.format("FOR VERSION AS OF 17"))
+
+
+@pytest.mark.usefixtures("table")
+def test_two_versions_are_joined_in_one_query(stack: Stack) -> None:
+    found = stack.query(
+        "SELECT count(*), count(o.x), min(n.x) FROM laws.versions n "
+        "LEFT JOIN laws.versions FOR VERSION AS OF 1 o ON o.x = n.x"
+    )
+    assert found == [[len(NEWEST), len([x for x in NEWEST if x < 30]), 12]]
+    gone = stack.query(
+        "SELECT x FROM laws.versions FOR VERSION AS OF 2 EXCEPT SELECT x FROM laws.versions"
+    )
+    assert sorted(xs(gone)) == [x for x in EVERY if x not in NEWEST]
+
+
+@pytest.mark.usefixtures("table")
+def test_files_of_a_version_are_skipped(stack: Stack) -> None:
+    read = "SELECT s FROM laws.versions {} WHERE x BETWEEN 20 AND 31"
+    assert stack.kept_files(read.format("")) == 2
+    assert stack.kept_files(read.format("FOR VERSION AS OF 1")) == 1
+    assert stack.kept_files("SELECT s FROM laws.versions") == 5  # file 0 is outside the filter
+
+
+@pytest.mark.usefixtures("table")
+def test_counts_limits_and_orders_know_the_row_filter(stack: Stack) -> None:
+    assert stack.query("SELECT count(*), min(x), max(x) FROM laws.versions") == [
+        [len(NEWEST), 12, 54]
+    ]
+    assert stack.query("SELECT count(*) FROM laws.versions FOR VERSION AS OF 2") == [[30]]
+    assert xs(stack.query("SELECT x FROM laws.versions ORDER BY x LIMIT 3")) == [12, 13, 14]
+    found = xs(stack.query("SELECT x FROM laws.versions LIMIT 20"))
+    assert len(found) == 20 and set(found) <= set(NEWEST)
+    assert stack.query("SELECT count(s) FROM laws.versions WHERE s IS NOT NULL") == [
+        [len([x for x in NEWEST if x % 5 != 4])]
+    ]
+
+
+def test_logs_and_unknown_formats_are_refused_by_name(stack: Stack, table: Path) -> None:
+    (table / "p=1/f1.del").write_text("0")
+    deletes = [*files([0]), *files([1], deletes=["p=1/f1.del"])]
+    commit(table, 4, deletes, at=4_000_000)
+    with pytest.raises(Exception, match=r"MERGE_ON_READ.*f1\.del|f1\.del.*MERGE_ON_READ"):
+        stack.query("SELECT x FROM laws.versions")
+    commit(table, 5, [*files([0]), *files([1], "orc")], at=5_000_000)
+    with pytest.raises(Exception, match="UNSUPPORTED_FORMAT"):
+        stack.query("SELECT x FROM laws.versions")
+    assert (
+        xs(stack.query("SELECT x FROM laws.versions FOR VERSION AS OF 1 ORDER BY 1"))
+        == (EVERY[:15])
+    )
+    assert xs(stack.query("SELECT x FROM laws.versions WHERE x < 4 ORDER BY x")) == [0, 1, 2, 3]
+
+
+def test_a_damaged_manifest_and_a_lost_file_are_errors(stack: Stack, table: Path) -> None:
+    commit(table, 6, [*files([0]), {"path": "p=1/lost.parquet", "format": "parquet"}], at=6_000_000)
+    with pytest.raises(Exception, match=r"lost\.parquet"):
+        stack.query("SELECT x FROM laws.versions")
+    (table / "_versions" / "7.json").write_text("{")
+    with pytest.raises(Exception, match="FILE_CORRUPT"):
+        stack.query("SELECT x FROM laws.versions")
+    for number in (4, 5, 6, 7):
+        (table / "_versions" / f"{number}.json").unlink()
+    assert xs(stack.query("SELECT x FROM laws.versions ORDER BY x")) == NEWEST
