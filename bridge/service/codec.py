@@ -11,6 +11,7 @@ import pyarrow as pa
 from bridge import __version__
 from bridge.engines.engine import Engine
 from bridge.errors import BridgeError, Category, ProtocolMismatch, all_errors
+from bridge.file_formats.registry import file_format
 from bridge.service._gen import ttypes
 from bridge.service.tables import describe_column
 from bridge.splits.source import SourceBatch
@@ -111,7 +112,8 @@ def _reader(spec: ReaderSpec, engine: Engine) -> ttypes.ReaderSpec:
     if spec.columns is not None:
         described = (describe_column(column, False, engine) for column in spec.columns)
         columns = [column for column in described if column is not None]
-    return ttypes.ReaderSpec(spec.format, dict(spec.properties), columns)
+    name = engine.reader(file_format(spec.format)) or spec.format
+    return ttypes.ReaderSpec(name, dict(spec.properties), columns)
 
 
 def _payload(splits: SplitBatch) -> bytes:

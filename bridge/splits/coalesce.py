@@ -67,6 +67,8 @@ def coalesce(
         row_groups: start offsets of the row groups of the i-th file, ascending, None where not
             known; a file that is cut is cut there, so that no split finds nothing to read.
     """
+    if batch.reader is not None:  # a split has one reader
+        batch = batch.take(np.argsort(batch.reader, kind="stable"))
     files, logs = batch.files, batch.logs
     ranges = _cut(files.sizes, _splittable(batch), settings, row_groups)
     n = len(ranges.file)
@@ -74,6 +76,9 @@ def coalesce(
     if logs is not None:
         cost = cost + _log_cost(logs, settings)[ranges.file]
     first = _boundaries(cost, settings)
+    if batch.reader is not None:
+        changes = np.flatnonzero(np.diff(batch.reader[ranges.file])) + 1
+        first = np.union1d(first, changes)
     sums = np.concatenate(([0], np.cumsum(cost)))
     per_split = sums[first[1:]] - sums[first[:-1]]
     weight = np.clip(per_split * FULL_WEIGHT // settings.target_bytes, MIN_WEIGHT, FULL_WEIGHT)

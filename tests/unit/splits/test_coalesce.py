@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -95,3 +97,13 @@ def test_slice_keeps_ranges_apart() -> None:
     pieces = [batch.slice(i, i + 1) for i in range(batch.num_splits)]
     assert [p for piece in pieces for p in piece.paths.to_pylist()] == batch.paths.to_pylist()
     assert all(piece.first[0] == 0 for piece in pieces)
+
+
+def test_a_split_has_one_reader() -> None:
+    whole = files_of([10] * 9)
+    readers = (ReaderSpec("parquet"), ReaderSpec("orc"))
+    mixed = replace(whole, readers=readers, reader=np.arange(9, dtype=np.int32) % 2)
+    splits = coalesce(mixed, SplitSettings(parallelism=1))
+    assert splits.reader is not None and splits.num_splits == 2
+    assert [set(splits.reader[a:b].tolist()) for a, b in pairwise(splits.first)] == [{0}, {1}]
+    assert sorted(covered(splits)) == sorted(covered(coalesce(whole, SplitSettings())))
