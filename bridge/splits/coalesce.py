@@ -7,7 +7,6 @@ law: every byte range of every file comes out exactly once.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -32,20 +31,16 @@ class SplitSettings:
         max_files: most ranges in one split; 1 switches joining off.
         parallelism: workers x concurrency: never fewer splits than this while there are files for
             them.
-        cut: whether large files are cut; not of formats whose files are read as a whole.
     """
 
     target_bytes: int = 128 << 20
     open_cost: int = 64 << 10
     max_files: int = 256
     parallelism: int = 4
-    cut: bool = True
 
     @property
     def cut_above(self) -> int:
         """Files larger than this are cut; a little more than the target is left whole."""
-        if not self.cut:
-            return sys.maxsize
         return self.target_bytes + self.target_bytes // 4
 
 
@@ -61,14 +56,14 @@ def coalesce(
     settings: SplitSettings,
     row_groups: RowGroupStarts | None = None,
 ) -> SplitBatch:
-    """Makes splits of one batch of slices.
+    """Makes splits of one batch of slices, each of one reader.
+
+    Slices of one reader must stand together, see `by_reader`.
 
     Args:
         row_groups: start offsets of the row groups of the i-th file, ascending, None where not
             known; a file that is cut is cut there, so that no split finds nothing to read.
     """
-    if batch.reader is not None:  # a split has one reader
-        batch = batch.take(np.argsort(batch.reader, kind="stable"))
     files, logs = batch.files, batch.logs
     ranges = _cut(files.sizes, _splittable(batch), settings, row_groups)
     n = len(ranges.file)
@@ -98,6 +93,13 @@ def coalesce(
         reader=batch.reader if whole or batch.reader is None else batch.reader[ranges.file],
         logs=logs if whole or logs is None else logs.take(ranges.file),
     )
+
+
+def by_reader(batch: SliceBatch) -> SliceBatch:
+    """The slices of each reader together."""
+    if batch.reader is None:
+        return batch
+    return batch.take(np.argsort(batch.reader, kind="stable"))
 
 
 def _splittable(batch: SliceBatch) -> Mask | None:

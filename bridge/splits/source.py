@@ -17,11 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import InvalidRequest
-from bridge.file_formats.registry import file_format
 from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.report import PruneReport, SplitTotals
 from bridge.planner.scan_plan import ScanPlan
-from bridge.splits.coalesce import SplitSettings, coalesce
+from bridge.splits.coalesce import SplitSettings, by_reader, coalesce
 from bridge.splits.loader import SplitLoader
 from bridge.splits.split import SplitBatch
 from bridge.table.slices import SliceBatch
@@ -57,8 +56,7 @@ class SplitSource:
         keep_paths: bool = False,
     ) -> None:
         self.plan = plan
-        splittable = file_format(plan.table.format).splittable
-        self._settings = settings if splittable else replace(settings, cut=False)
+        self._settings = settings
         self._loader = SplitLoader(plan, pool)
         self._lock = threading.Lock()
         self._token = 0
@@ -146,6 +144,7 @@ class SplitSource:
         if not len(batch):
             return
         started = time.perf_counter()
+        batch = by_reader(batch)
         splits = coalesce(batch, self._settings, _row_groups(batch))
         totals = self._totals
         self._totals = replace(

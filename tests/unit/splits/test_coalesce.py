@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.splits.coalesce import SplitSettings, coalesce
+from bridge.splits.coalesce import SplitSettings, by_reader, coalesce
 from bridge.splits.split import SplitBatch
 from bridge.storage.port import FileTable
 from bridge.table.model import Partition
@@ -103,7 +103,7 @@ def test_a_split_has_one_reader() -> None:
     whole = files_of([10] * 9)
     readers = (ReaderSpec("parquet"), ReaderSpec("orc"))
     mixed = replace(whole, readers=readers, reader=np.arange(9, dtype=np.int32) % 2)
-    splits = coalesce(mixed, SplitSettings(parallelism=1))
+    splits = coalesce(by_reader(mixed), SplitSettings(parallelism=1))
     assert splits.reader is not None and splits.num_splits == 2
     assert [set(splits.reader[a:b].tolist()) for a, b in pairwise(splits.first)] == [{0}, {1}]
     assert sorted(covered(splits)) == sorted(covered(coalesce(whole, SplitSettings())))
