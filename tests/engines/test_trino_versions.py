@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,12 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     commit(directory, 2, files(range(FILES)), at=2_000_000)
     commit(directory, 3, files(range(FILES)), at=3_000_000, where="x >= 12 AND x <> 33")
     columns = (Column("x", BIGINT), Column("s", STRING))
-    described = Table(
-        TableName("laws", "versions"),
-        columns,
-        (),
-        f"file://{directory}",
-        properties={"toy.versions": "true"},
-    )
+    described = Table(TableName("laws", "versions"), columns, (), f"file://{directory}")
     with MetastoreClient(stack.metastore_uri) as client:
-        register_table(client, described.name, replace(described), [])
+        register_table(client, described.name, described, [])
+        registered = client.get_table("laws", "versions")
+        registered.parameters["toy.versions"] = "true"
+        client.alter_table("laws", "versions", registered)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(site))
         table_formats.cache_clear()
