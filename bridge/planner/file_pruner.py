@@ -211,7 +211,7 @@ class FilePruner:
     ) -> Mask | None:
         if index is self.minmax:  # it answers whole expressions at once
             answer = self.minmax.over_all(predicate)
-            if answer is None:
+            if answer is None or not len(answer):  # an index without files knows nothing
                 return None
             if ordinals is self.index.all_ordinals:
                 return ~answer

@@ -109,6 +109,14 @@ def test_a_dynamic_filter_over_an_unknown_column_is_an_error_of_its_call(lake: L
     assert len(drained(plan)) == 6
 
 
+def test_an_index_of_an_empty_table_skips_nothing(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("x", INTEGER),))
+    assert lake.build().files == 0
+    lake.write("a", {"x": [1]})
+    assert len(kept(lake.planner(), where("x = 1"))) == 1
+    assert len(kept(lake.planner(), where("x = 2"))) == 1
+
+
 def test_a_file_rewritten_at_the_same_size_is_read(lake: Lake) -> None:
     """Correctness 19: nothing but the time tells the two apart."""
     planner = lake.planner()
