@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +79,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             indexes=_indexes(manifest, scans),
             advice=(),
         )
-        return replace(result, advice=advise(result, str(found.name), argument(found)))
+        return replace(result, advice=advise(result, str(found.name), shlex.quote(argument(found))))
 
 
 def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from bridge.expression.bind import Scope
+from bridge.file_formats.registry import file_format
 from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.attributes import HIDDEN_COLUMNS
 from bridge.planner.index_view import IndexView, IndexViews
@@ -38,7 +39,7 @@ from bridge.table.freshness import (
 )
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.read_version import NEWEST, ReadVersion
-from bridge.table.registry import table_format
+from bridge.table.registry import DIRECTORY, table_format
 from bridge.table.snapshot import TableContext
 from bridge.types import Field
 
@@ -76,13 +77,16 @@ class Planner:
         self._scopes: dict[TableName, tuple[Table, Scope]] = {}
 
     def table(self, name: TableName) -> Table:
-        """A table of any format that can be indexed; whether an engine can read it is another
+        """A table of any installed file format; whether an engine can read it is another
         question, see `bridge.engines.registry.refuse_unreadable`.
 
         Errors:
             SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
         """
-        return self._tables.table(name)
+        found = self._tables.table(name)
+        if found.table_format == DIRECTORY:  # else each slice names its own
+            file_format(found.format)
+        return found
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Opens a plan: resolves the table and binds the predicate; nothing is listed yet.

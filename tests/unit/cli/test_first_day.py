@@ -22,8 +22,16 @@ from bridge.config import OPTIONS, variable_of
 from bridge.sync.report import SyncReport, diff_text
 from trino_plugin_gen import build as plugin_build
 
-NO_VARIABLES = ("SKIPBRIDGE_JDK", "SKIPBRIDGE_BENCH", "SKIPBRIDGE_UNSUPPORTED_FILE")
-"""Beginnings of variables' names, and an error code that Trino shows."""
+ERROR_CODES = re.findall(
+    r"^    ([A-Z_]+)\(\d+, ",
+    (
+        Path(__file__).parents[3]
+        / "trino_plugin_gen/template/src/main/java/io/skipbridge/trino/BridgeErrorCode.java"
+    ).read_text(),
+    re.MULTILINE,
+)
+NO_VARIABLES = ("SKIPBRIDGE_JDK", "SKIPBRIDGE_BENCH", *(f"SKIPBRIDGE_{c}" for c in ERROR_CODES))
+"""Beginnings of variables' names, and the error codes that Trino shows."""
 
 Run = Callable[..., Result]
 
