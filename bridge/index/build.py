@@ -27,18 +27,13 @@ from bridge.index.entries import (
     dead_ordinals,
     live_entries,
     one_chunk,
-    relative_to,
 )
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, ListFiles
 from bridge.index.manifest import READER, VERSION, Manifest, Shard
-from bridge.index.shard import (
-    FILES,
-    OUTCOME,
-    Collected,
-    tombstones_to_bytes,
-)
+from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
+from bridge.index.shard_tables import shard_tables
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
 from bridge.index.work import Work, alike, lasting
 from bridge.table.model import Table
@@ -431,45 +426,17 @@ class _Build:
         return dict(zip(place[silent].tolist(), problems, strict=True))
 
     def _write(self, collected: Collected, started: int, said: Mapping[int, str | None]) -> None:
-        work, files = self.work, self._listed.files
+        work = self.work
         outcome = self._news(collected.files.sort_by("file"), started, said)
         if not outcome.num_rows:
             return
         numbers = outcome["file"].to_numpy()
-        etags = None if files.etags is None else files.etags.take(pa.array(numbers))
         trusted = np.asarray(outcome["trusted"].to_numpy(), np.bool_)
-        uris = files.paths.take(pa.array(numbers)).to_pylist()
-        table = pa.table(
-            [
-                pa.array([relative_to(u, self._table.location) for u in uris], pa.large_string()),
-                self._listed.owners.take(pa.array(numbers)),
-                pa.array(files.sizes[numbers]),
-                pa.array(files.modified[numbers]),
-                pa.nulls(len(numbers), pa.large_string()) if etags is None else etags,
-                pa.array(np.where(trusted, outcome["rows"].to_numpy(), -1)),
-                pa.array(trusted),
-                outcome["row_groups"],
-                outcome["problem"],
-            ],
-            schema=FILES,
-        )
-        # numbers of files become ordinals of the shard; what is not trusted says nothing
-        ordinal = np.full(len(files), -1, np.int64)
-        ordinal[numbers] = np.arange(len(numbers))
-        columns = collected.columns
-        rows = ordinal[columns["file"].to_numpy()]
-        columns = columns.set_column(1, columns.schema.field("file"), pa.array(rows))
-        columns = columns.filter(pa.array(np.append(trusted, False)[rows]))
-        payloads = {}
-        for signature, found in collected.payloads.items():
-            file = found["file"].to_numpy()
-            here = np.where(file >= 0, np.append(ordinal, -1)[file], -1)
-            moved = found.set_column(0, found.schema.field("file"), pa.array(here))
-            payloads[signature] = moved.filter(
-                pa.array((file < 0) | np.append(trusted, False)[here])
-            )
+        tables = shard_tables(collected, outcome, self._listed, self._table.location)
         modes = self._settings.modes
-        shard = write_shard(self.store, table, columns, self._nan, payloads, modes, READER)
+        shard = write_shard(
+            self.store, tables.files, tables.columns, self._nan, tables.payloads, modes, READER
+        )
         work.written += sum(blob.size for blob in shard.blobs())
         work.shard_of[numbers] = len(work.shards)
         work.ordinal[numbers] = np.arange(len(numbers))
