@@ -16,7 +16,7 @@ from bridge.errors import BridgeError, StorageFailure
 from bridge.spark.build_index import cause, ship_package
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
-from bridge.sync.listing import SCHEMA, Directories, combine, is_visible, summaries, summarise
+from bridge.table.discovered import SCHEMA, Discovered, combine, is_visible, summaries, summarise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +31,8 @@ def list_with_spark(
     options: Mapping[str, str] | None = None,
     *,
     send_package: bool = True,
-) -> Directories:
-    """The same as `bridge.sync.listing.list_directories`, by many machines.
+) -> Discovered:
+    """The same as `bridge.table.discovered.list_directories`, by many machines.
 
     Args:
         root: canonical URI.
@@ -65,7 +65,7 @@ def list_with_spark(
                 f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
         parts += [_from_bytes(bytes(blob)) for blob in blobs]
-    return Directories(root, combine(parts))
+    return Discovered(root, combine(parts))
 
 
 def _share_out(storage: Storage, root: str, wanted: int) -> tuple[list[pa.Table], list[str]]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.sync.extractors import PartitionExtractor, UnparsableDirectory, Values
-from bridge.sync.listing import SCHEMA, Directories
 from bridge.table.directory_catalog import key_type
+from bridge.table.discovered import SCHEMA, Discovered
 from bridge.table.model import Column
 from bridge.table.partition import UNPARSABLE, parse_value
 from bridge.types import UNKNOWN, Kind
@@ -55,7 +55,7 @@ class DiscoveredPartitions:
     partitions: dict[Key, DiscoveredPartition] = field(default_factory=dict)
     unparsable: tuple[tuple[str, str], ...] = ()
     collisions: tuple[tuple[Key, tuple[str, ...]], ...] = ()
-    directories: Directories = field(default_factory=lambda: Directories("", SCHEMA.empty_table()))
+    directories: Discovered = field(default_factory=lambda: Discovered("", SCHEMA.empty_table()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class DiscoveryContext:
             configured to read them.
     """
 
-    list_directories: Callable[[str], Directories]
+    list_directories: Callable[[str], Discovered]
     extractor: PartitionExtractor
     keys: Sequence[Column] | None = None
     declared: Sequence[Column] = ()
@@ -98,7 +98,7 @@ def discover(location: str, context: DiscoveryContext) -> DiscoveredPartitions:
 
 
 def read_directories(
-    directories: Directories,
+    directories: Discovered,
     extractor: PartitionExtractor,
     keys: Sequence[Column] | None = None,
     declared: Sequence[Column] = (),

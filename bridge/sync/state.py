@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
-from bridge.sync.listing import Directories
+from bridge.table.discovered import Discovered
 
 ROOT_PROPERTY = "skipbridge.sync.root"
 """Marks a table as one that sync keeps, and says from where."""
@@ -66,7 +66,7 @@ def parse_state(text: str | None) -> SyncState | None:
     return found if whole and found.version == _VERSION else None
 
 
-def storage_digest(directories: Directories) -> str:
+def storage_digest(directories: Discovered) -> str:
     """Changes if a directory comes or goes, or a file in one is added, removed or rewritten."""
     digest = hashlib.blake2b(directories.root.encode(), digest_size=16)
     digest.update("\0".join(directories.paths).encode("utf-8", "surrogateescape"))

@@ -47,10 +47,15 @@ def table_formats() -> dict[str, TableFormat]:
 
 def table_format(table: Table) -> TableFormat:
     """The format of a table. Errors: UnsupportedTable: it is not installed."""
-    found = table_formats().get(table.table_format)
+    return format_named(table.table_format)
+
+
+def format_named(name: str) -> TableFormat:
+    """A format by name. Errors: UnsupportedTable: it is not installed."""
+    found = table_formats().get(name)
     if found is None:
         raise UnsupportedTable(
-            f"{table.name} is of the table format {table.table_format!r}, which is not installed",
+            f"there is no table format {name!r}",
             f"install a distribution that brings it; installed: {', '.join(table_formats())}",
         )
     return found

@@ -14,6 +14,7 @@ from typing import Protocol
 from bridge.expression.nodes import Expression
 from bridge.storage.port import Storage
 from bridge.table.directory_lister import DirectoryLister
+from bridge.table.discovered import Discovered
 from bridge.table.freshness import Freshness
 from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table
 from bridge.table.read_version import ReadVersion
@@ -104,18 +105,6 @@ class Snapshot(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Discovered:
-    """What lies at a location, whatever the metastore knows.
-
-    Attributes:
-        directories: relative to the location, those that hold data files, sorted; ``""`` is the
-            location itself.
-    """
-
-    directories: tuple[str, ...]
-
-
 class TableFormat(Protocol):
     """A kind of table.
 
@@ -150,6 +139,13 @@ class TableFormat(Protocol):
         """
         ...
 
-    def discover(self, location: str, context: TableContext) -> Discovered:
-        """What there is at a location: what sync asks. Errors: StorageFailure."""
+    def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
+        """What lies at a location, whatever the metastore knows: what sync asks.
+
+        Args:
+            threads: listings in flight at once.
+
+        Errors:
+            StorageFailure, InvalidUri.
+        """
         ...

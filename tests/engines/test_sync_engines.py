@@ -25,8 +25,8 @@ from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.spark.list_directories import list_with_spark
 from bridge.spark.session import open_session
 from bridge.storage.local import LocalStorage
-from bridge.sync.listing import list_directories
 from bridge.sync.report import SyncReport
+from bridge.table.discovered import list_directories
 from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER
 from bridge.types import UNKNOWN

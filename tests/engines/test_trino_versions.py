@@ -164,7 +164,7 @@ def test_logs_and_unknown_formats_are_refused_by_name(stack: Stack, table: Path)
 
 def test_a_damaged_manifest_and_a_lost_file_are_errors(stack: Stack, table: Path) -> None:
     commit(table, 6, [*files([0]), {"path": "p=1/lost.parquet", "format": "parquet"}], at=6_000_000)
-    with pytest.raises(Exception, match=r"lost\.parquet"):
+    with pytest.raises(Exception, match="names a file that is gone"):
         stack.query("SELECT x FROM laws.versions")
     (table / "_versions" / "7.json").write_text("{")
     with pytest.raises(Exception, match="FILE_CORRUPT"):

@@ -31,7 +31,6 @@ from bridge.metastore.client import MetastoreClient
 from bridge.sync.diff import Changes, Occupied, PartitionDiff, Target
 from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
 from bridge.sync.extractors import find_extractor
-from bridge.sync.listing import Directories
 from bridge.sync.report import SyncReport
 from bridge.sync.schema import Evolution, evolve, read_schemas, refuse, thinned
 from bridge.sync.state import (
@@ -43,8 +42,10 @@ from bridge.sync.state import (
     storage_digest,
     text_digest,
 )
+from bridge.table.discovered import Discovered
 from bridge.table.model import Column
 from bridge.table.partition import partition_name
+from bridge.table.registry import recognised
 
 _FETCHED_BYTES = 4 << 20
 OWNER = "skipbridge"
@@ -84,7 +85,7 @@ class Plan:
         return tuple(k.name for k in self.stored.keys)
 
     @property
-    def directories(self) -> Directories:
+    def directories(self) -> Discovered:
         return self.stored.directories
 
 
@@ -169,7 +170,7 @@ class Comparison:
         if spark is None:
             spark = len(names) >= self._settings.spark_from > 0
         context = DiscoveryContext(
-            partial(self._storage.look, spark=spark),
+            partial(self._storage.look, spark=spark, format=recognised(properties)),
             reader,
             table.keys if table is not None else None,
             request.keys,

@@ -18,9 +18,9 @@ from bridge.jobs.sync.metastore import read_table
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import Progress, TableSync
 from bridge.metastore.client import MetastoreClient
-from bridge.sync.listing import Directories
 from bridge.sync.report import SyncReport
 from bridge.sync.state import INDEXED_PROPERTY, STATE_PROPERTY, parse_state
+from bridge.table.discovered import Discovered
 from bridge.table.model import Column
 from bridge.types import UNKNOWN, parse_hive_type
 
@@ -78,7 +78,7 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
     return report
 
 
-def _list_with_spark(config: Config, root: str) -> Directories:
+def _list_with_spark(config: Config, root: str) -> Discovered:
     # PySpark is an extra: only those who list with it need it.
     from bridge.spark.list_directories import list_with_spark
     from bridge.spark.session import open_session

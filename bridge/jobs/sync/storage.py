@@ -11,10 +11,11 @@ from bridge.errors import InvalidRequest, StorageFailure
 from bridge.jobs.compose import absolute_location
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import canonical
-from bridge.sync.listing import Directories, list_directories
+from bridge.table.discovered import Discovered, list_directories
+from bridge.table.registry import DIRECTORY, format_named
 
 T = TypeVar("T")
-Lister = Callable[[str], Directories]
+Lister = Callable[[str], Discovered]
 # Hadoop's names of the scheme that others call s3: Hive and Spark open only these.
 _HADOOP = frozenset({"s3a", "s3n"})
 
@@ -83,8 +84,18 @@ class SyncStorage:
         self._recursive = recursive
         self._lister = lister
 
-    def look(self, root: str, *, spark: bool) -> Directories:
-        """All directories with data below a root."""
+    def look(self, root: str, *, spark: bool, format: str = DIRECTORY) -> Discovered:
+        """All directories with data below a root.
+
+        Args:
+            format: the table format; only directory tables are listed with Spark.
+
+        Errors:
+            UnsupportedTable: the format is not installed.
+        """
+        if format != DIRECTORY:
+            self.listed_by = format
+            return format_named(format).discover(root, self.storage, self._threads)
         if spark and self._lister is not None:
             self.listed_by = "spark"
             return self._lister(root)

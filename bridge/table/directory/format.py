@@ -6,18 +6,19 @@ import re
 from collections.abc import Mapping
 
 from bridge.errors import ReadVersionUnsupported, SnapshotExpired
-from bridge.storage.port import data_files
+from bridge.storage.port import Storage
 from bridge.table.directory.snapshot import (
     CachedSnapshot,
     DirectorySnapshot,
     IndexedSnapshot,
     LiveSnapshot,
 )
+from bridge.table.discovered import Discovered, list_directories
 from bridge.table.freshness import Cached, Indexed, Live
 from bridge.table.model import Table
 from bridge.table.read_version import NEWEST, ReadVersion
 from bridge.table.slices import IndexFiles
-from bridge.table.snapshot import Discovered, TableContext
+from bridge.table.snapshot import TableContext
 
 _GENERATION = re.compile(r"generation:(\d{1,12})")
 
@@ -59,12 +60,9 @@ class DirectoryFormat:
             )
         return _open(table, context)
 
-    def discover(self, location: str, context: TableContext) -> Discovered:
+    def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         """Lists the whole tree below the location."""
-        files = data_files(context.storage.list_all(location), location)
-        start = len(location.rstrip("/")) + 1
-        paths: list[str] = files.paths.to_pylist()
-        return Discovered(tuple(sorted({p[start:].rpartition("/")[0] for p in paths})))
+        return list_directories(storage, location, threads=threads)
 
 
 def _open(table: Table, context: TableContext) -> DirectorySnapshot:

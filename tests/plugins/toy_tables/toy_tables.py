@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ import pyarrow as pa
 from bridge.errors import FileCorrupt, ReadVersionNotFound, ReadVersionUnsupported, SnapshotExpired
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.text import parse_where
-from bridge.storage.port import FileTable
+from bridge.storage.port import FileStat, FileTable, Storage
+from bridge.table.discovered import Discovered, combine, summarise
 from bridge.table.model import Partition, PartitionBatch, Table
 from bridge.table.partition import parse_partition_name
 from bridge.table.read_version import AsOfTime, AsOfVersion, Newest, ReadVersion
 from bridge.table.slices import Logs, Mask, ReaderSpec, SliceBatch
-from bridge.table.snapshot import Columns, Discovered, TableContext
+from bridge.table.snapshot import Columns, TableContext
 
 
 class ManifestFormat:
@@ -39,7 +40,7 @@ class ManifestFormat:
     ) -> ManifestSnapshot:
         if read.read_optimized or read.segments:
             raise ReadVersionUnsupported(f"{table.name} cannot be read as {read}", "leave it out")
-        versions = self._versions(table.location, context)
+        versions = self._versions(table.location, context.storage)
         if id:
             number = int(id.removeprefix("version:"))
             if number not in versions:
@@ -59,13 +60,15 @@ class ManifestFormat:
             raise ReadVersionNotFound(f"{table.name} has no {read}", f"there are {versions}")
         return ManifestSnapshot(table, context, number)
 
-    def discover(self, location: str, context: TableContext) -> Discovered:
-        newest = max(self._versions(location, context))
-        manifest = _manifest(location, context, newest)
-        return Discovered(tuple(sorted(p["name"] for p in manifest["partitions"])))
+    def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
+        newest = max(self._versions(location, storage))
+        names = [s["path"] for p in _manifest(location, storage, newest)["partitions"]
+                 for s in p["slices"]]  # fmt: skip
+        stats = [storage.stat(f"{location}/{name}") for name in sorted(names)]
+        return Discovered(location, combine([summarise(_table(stats, newest), location)]))
 
-    def _versions(self, location: str, context: TableContext) -> list[int]:
-        paths = context.storage.list_all(f"{location}/_versions").paths.to_pylist()
+    def _versions(self, location: str, storage: Storage) -> list[int]:
+        paths = storage.list_all(f"{location}/_versions").paths.to_pylist()
         return sorted(int(path.rpartition("/")[2].removesuffix(".json")) for path in paths)
 
 
@@ -135,16 +138,7 @@ class ManifestSnapshot:
     def _files(self, names: list[str]) -> FileTable:
         """A file that the version names and that is gone is an error, never no file."""
         uris = [f"{self.table.location}/{name}" for name in names]
-        found = self._context.lister.look_at(uris)
-        for uri, stat in zip(uris, found, strict=True):
-            if stat is None:
-                raise FileCorrupt(f"{self.id} names {uri}, which is gone", "restore the file")
-        stats = [stat for stat in found if stat is not None]
-        return FileTable(
-            pa.array(uris, pa.large_string()),
-            np.array([s.size for s in stats], np.int64),
-            np.array([s.modified for s in stats], np.int64),
-        )
+        return _table(self._context.lister.look_at(uris), self.id)
 
 
 class Batches:
@@ -161,14 +155,25 @@ class Batches:
         """Nothing is under way."""
 
 
+def _table(stats: Sequence[FileStat | None], version: object) -> FileTable:
+    found = [stat for stat in stats if stat is not None]
+    if len(found) < len(stats):
+        raise FileCorrupt(f"version {version} names a file that is gone", "restore the file")
+    return FileTable(
+        pa.array([stat.uri for stat in found], pa.large_string()),
+        np.array([stat.size for stat in found], np.int64),
+        np.array([stat.modified for stat in found], np.int64),
+    )
+
+
 def _read(table: Table, context: TableContext, version: int) -> dict[str, Any]:
-    return _manifest(table.location, context, version)
+    return _manifest(table.location, context.storage, version)
 
 
-def _manifest(location: str, context: TableContext, version: int) -> dict[str, Any]:
+def _manifest(location: str, storage: Storage, version: int) -> dict[str, Any]:
     uri = f"{location}/_versions/{version}.json"
     try:
-        found: dict[str, Any] = json.loads(context.storage.read(uri))
+        found: dict[str, Any] = json.loads(storage.read(uri))
     except ValueError as error:
         raise FileCorrupt(f"{uri} is damaged: {error}", "restore the file") from error
     return found

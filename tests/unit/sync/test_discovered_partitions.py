@@ -5,12 +5,12 @@ from pathlib import Path
 from bridge.storage.local import LocalStorage
 from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
 from bridge.sync.extractors import find_extractor
-from bridge.sync.listing import Directories, list_directories
+from bridge.table.discovered import Discovered, list_directories
 from bridge.table.model import Column
 from bridge.types import BIGINT, DATE, INTEGER, STRING, UNKNOWN
 
 
-def lake(root: Path, *files: str) -> Directories:
+def lake(root: Path, *files: str) -> Discovered:
     for file in files:
         path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.sync.listing import SCHEMA, Directories
 from bridge.sync.state import SyncState, parse_state, storage_digest, text_digest
+from bridge.table.discovered import SCHEMA, Discovered
 
 STATE = SyncState("s", "n", "t", "hive", 5, 3, 1)
 
@@ -38,7 +38,7 @@ def test_the_digest_tells_every_change() -> None:
 
     def digest(**changes: object) -> str:
         rows = SCHEMA.empty_table().from_pylist([{**row, **changes}], schema=SCHEMA)
-        return storage_digest(Directories("file:///t", rows))
+        return storage_digest(Discovered("file:///t", rows))
 
     other = [digest(path="p=2"), digest(files=2), digest(bytes=8), digest(newest=8)]
     assert len({digest(), *other}) == 5 and digest() == digest()

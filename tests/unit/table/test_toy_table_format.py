@@ -21,6 +21,7 @@ from bridge.file_formats.registry import file_formats
 from bridge.index.build import build_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.listed import list_snapshot
+from bridge.jobs.sync.storage import SyncStorage
 from bridge.planner.aggregate_pushdown import aggregate
 from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.open_snapshots import OpenSnapshots
@@ -136,7 +137,7 @@ def test_a_version_is_indexed_and_pruned(lake: VersionedLake) -> None:
     with pytest.raises(ReadVersionNotFound, match="version:17"):
         plan(planner, read=version(17))
     (lake.root / "t" / b).unlink()
-    with pytest.raises(FileCorrupt, match=r"b\.parquet, which is gone"):  # never a listing
+    with pytest.raises(FileCorrupt, match="version:2 names a file that is gone"):  # never a listing
         plan(lake.planner())
 
 
@@ -200,6 +201,15 @@ def test_a_query_that_outlives_its_snapshot_opens_the_same_again(lake: Versioned
         plan(planner, query_id="q")
     assert plan(planner, query_id="q2") == {a, b}
     assert plan(planner, query_id="q3", snapshot_id="version:2") == {a, b}
+
+
+def test_what_sync_asks_is_the_newest_version(lake: VersionedLake) -> None:
+    a, b = write(lake, "a.parquet", [1]), write(lake, "b.parquet", [2], 2)
+    write(lake, "stray.parquet", [3], 3)
+    lake.commit({"p=1": slices(a)})
+    lake.commit({"p=1": slices(a), "p=2": slices(b)})
+    found = SyncStorage(lake.storage, 2, False).look(lake.location, spark=True, format="manifest")
+    assert found.paths == ["p=1", "p=2"]
 
 
 def test_a_format_is_known_by_its_property_or_its_name() -> None:

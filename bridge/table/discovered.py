@@ -37,7 +37,7 @@ _FEW = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Directories:
+class Discovered:
     """Directories with data below one root, sorted by path.
 
     Attributes:
@@ -61,7 +61,7 @@ class Directories:
         return f"{self.root}/{directory}" if directory else self.root
 
 
-def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Directories:
+def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Discovered:
     """Lists all that lies below a root and keeps a row a directory.
 
     Args:
@@ -73,15 +73,15 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Direc
     """
     children = [c for c in storage.list_directories(root) if is_visible(c)]
     if len(children) < 2:
-        return Directories(root, combine(summaries(storage, root, root)))
+        return Discovered(root, combine(summaries(storage, root, root)))
     if len(children) > _FEW:
         # Many small ones: one listing of all, cut between them where the store can be cut.
         pages = storage.pages(root, hints=pa.array(children, pa.large_string()))
-        return Directories(root, combine(summarise(page, root) for page in pages))
+        return Discovered(root, combine(summarise(page, root) for page in pages))
     own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
     with ThreadPoolExecutor(threads, "skipbridge-listing") as pool:
         parts = list(pool.map(lambda child: combine(summaries(storage, child, root)), children))
-    return Directories(root, combine([own, *parts]))
+    return Discovered(root, combine([own, *parts]))
 
 
 def summaries(storage: Storage, prefix: str, root: str) -> Iterator[pa.Table]:
