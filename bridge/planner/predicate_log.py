@@ -20,7 +20,7 @@ from bridge.expression.text import format_bound
 from bridge.planner.report import PruneReport, Stage
 
 _LONGEST_LINE = 8192
-_STAGES = frozenset({"minmax", "listing", "attributes", "narrowed", "limit", "top-n"})
+_STAGES = frozenset({"minmax", "listing", "attributes", "dynamic-filters", "limit", "top-n"})
 
 
 @dataclass(frozen=True, slots=True)

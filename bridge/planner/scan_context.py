@@ -42,7 +42,7 @@ class ScanCounters:
         self.attributes = StageCounter("files", "attributes")
         self.by_index: dict[str, StageCounter] = {}
         self.stop = StageCounter("files", "top-n" if request.order else "limit")
-        self.dynamic_filters = StageCounter("files", "narrowed")
+        self.dynamic_filters = StageCounter("files", "dynamic-filters")
         self.files_kept = 0
 
     def in_order(self) -> list[StageCounter]:

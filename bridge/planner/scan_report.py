@@ -17,7 +17,7 @@ def report_of(
 ) -> PruneReport:
     """The funnel as it stands; complete once the stages were drawn to their end."""
     counters = context.counters
-    narrowed, stopped = counters.dynamic_filters, counters.stop
+    filtered, stopped = counters.dynamic_filters, counters.stop
     stages = [counters.partitions.freeze()] if context.table.partition_keys else []
     stages += [c.freeze() for c in counters.in_order() if c.total or c is counters.listing]
     return PruneReport(
@@ -31,8 +31,8 @@ def report_of(
         files_total=counters.listing.total,
         # Each is counted by a thread of its own: what was listed, and what was handed out.
         files_kept=counters.files_kept
-        - narrowed.total
-        + narrowed.kept
+        - filtered.total
+        + filtered.kept
         - stopped.total
         + stopped.kept,
         splits=splits or SplitTotals(),

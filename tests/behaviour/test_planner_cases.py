@@ -96,8 +96,8 @@ def test_a_dynamic_filter_prunes_what_was_not_handed_out(lake: Lake) -> None:
     found = drained(plan, narrow=where("x = 10"))
     assert len(found) == 3
     report = plan.report()
-    assert [(s.index, s.total, s.kept) for s in report.stages if s.index == "narrowed"] == [
-        ("narrowed", 6, 3)
+    assert [(s.index, s.total, s.kept) for s in report.stages if s.index == "dynamic-filters"] == [
+        ("dynamic-filters", 6, 3)
     ]
     assert report.files_kept == 3
 
