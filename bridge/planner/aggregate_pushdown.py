@@ -1,4 +1,4 @@
-"""Aggregates from a plan's statistics alone: lists, prunes, adds up, reads no file."""
+"""Answers aggregates from file statistics alone: lists and prunes, but reads no file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from bridge.types import Value
 
 @dataclass(frozen=True, slots=True)
 class AggregateResult:
-    """What statistics said.
+    """The result of an aggregate request.
 
     Attributes:
-        enforced: every row of every file left satisfies the whole predicate.
-        rows: ``group_by`` then aggregates; None if there is no exact answer.
-        reason: why not, a code.
-        files: that the answer speaks of.
+        enforced: every row of every remaining file satisfies the whole predicate.
+        rows: ``group_by`` values, then aggregates; None if there is no exact answer.
+        reason: a code for why there is no answer.
+        files: number of files that the answer covers.
     """
 
     enforced: bool
@@ -46,10 +46,10 @@ class AggregateResult:
 
 
 def aggregate(plan: ScanPlan, request: AggregateRequest) -> AggregateResult:
-    """Draws the plan to its end, unless less tells that there is no answer.
+    """Runs the plan to its end, unless the index or the partition values settle the answer first.
 
-    Without aggregates and groups only `AggregateResult.enforced` is found out; partition values may
-    tell that without a listing.
+    Without aggregates and groups, only `AggregateResult.enforced` is computed; partition values may
+    decide it without a listing.
     """
     asked = bool(request.aggregates or request.group_by)
     tally = Tally(request)
@@ -90,10 +90,10 @@ def aggregate(plan: ScanPlan, request: AggregateRequest) -> AggregateResult:
 
 
 def _hopeless(context: ScanContext, request: AggregateRequest) -> str:
-    """Why there is no answer, as far as the index alone tells; empty if there may be one.
+    """Why the index alone rules out an answer; empty if an answer is still possible.
 
-    Most requests end here, before storage is listed for them. A file that has vanished since may
-    end one that could be answered: that is only slower.
+    Most requests end here, before storage is listed. A file that was deleted since the index was
+    built may reject a request that could be answered; that costs only time.
     """
     if context.view.index is None:
         return "NO_INDEX"
@@ -136,7 +136,7 @@ def _groups(
 
 
 def _partitions_match(context: ScanContext) -> bool:
-    """Whether every partition left satisfies the predicate by its values; lists nothing."""
+    """Whether all remaining partitions satisfy the predicate by their values; lists no files."""
     keys, semantics = context.table.partition_keys, context.request.semantics
     asked = references(context.predicate)
     if not all(r.partition or r.path[0] == PARTITION_COLUMN for r in asked):

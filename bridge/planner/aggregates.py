@@ -1,11 +1,12 @@
-"""count, min and max from statistics, where they are exact.
+"""Exact count, min and max from file statistics.
 
-The law: an answer is what the engine would compute by reading every row that satisfies the
-predicate. So every file left must be known in exactly its present state, satisfy the predicate as
-a whole, and say its numbers exactly (correctness 22); if one does not, nothing is answered.
+The law: an answer equals what the engine would compute by reading every row that satisfies the
+predicate. Every remaining file must therefore be indexed in its present state, match the predicate
+in all of its rows, and have exact statistics (rule 22). If one file does not, there is no answer.
 
-A minimum needs one file that holds it: bounds of other files may be blurred, as long as none of
-them reaches below it. NaN, and a zero whose sign the bounds do not tell, are not answered.
+A minimum needs one file that is known to hold it. Bounds of other files may be inexact as long as
+none of them is lower. The maximum works the same way. NaN is not answered, nor is a zero whose
+sign the bounds do not record.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from bridge.types import Kind, Semantics, Type, Value
 
 Group = tuple[Value | None, ...]
 _MAX_GROUPS = 10_000
-# All digits of decimal128, without rounding.
+# Enough digits for any decimal128 without rounding.
 _DIGITS = decimal.Context(prec=76)
-# Keys whose text the planner and the engine read alike, and of which every value has one spelling.
+# Key types that planner and engine parse alike and whose values have exactly one spelling.
 _GROUPED = frozenset(
     {Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.STRING}
 )
 
 
 class NotAnswerable(Exception):
-    """Statistics do not say; ``reason`` is a code."""
+    """Statistics do not give an exact answer; ``reason`` is a code."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -46,7 +47,7 @@ class NotAnswerable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``count``, ``min`` or ``max`` of a column; count without a column counts rows."""
+    """``count``, ``min`` or ``max`` of a column; ``count`` without a column counts rows."""
 
     function: str
     column: BoundReference | None = None
@@ -54,7 +55,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class AggregateRequest:
-    """Aggregates by group; every group is a distinct combination of partition values."""
+    """Aggregates by group; a group is one distinct combination of partition values."""
 
     aggregates: tuple[Aggregate, ...] = ()
     group_by: tuple[BoundReference, ...] = ()
@@ -69,10 +70,10 @@ class Known(PruningStatistics, Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """Adds up one question over batches of files.
+    """Accumulates one request over batches of files.
 
     Attributes:
-        files: counted in.
+        files: number of files added so far.
     """
 
     request: AggregateRequest
@@ -80,13 +81,13 @@ class Tally:
     _groups: dict[Group, list[_Cell]] = field(default_factory=dict)
 
     def add(self, known: Known, groups: Iterable[tuple[Group, npt.NDArray[np.int64]]]) -> None:
-        """Counts in files that satisfy the predicate as a whole.
+        """Adds files in which every row satisfies the predicate.
 
         Args:
-            groups: positions of files by the values of ``group_by``, each once.
+            groups: for each combination of ``group_by`` values, the positions of its files.
 
         Errors:
-            NotAnswerable: one file's numbers are unknown or inexact.
+            NotAnswerable: the statistics of a file are unknown or inexact.
         """
         if not known.num_files:
             return
@@ -99,7 +100,7 @@ class Tally:
         for key, positions in groups:
             rows = known.rows[positions]
             if self.request.group_by and not rows.any():
-                continue  # a group without rows is no group
+                continue  # a group without rows does not appear in the result
             cells = self._groups.get(key)
             if cells is None:
                 cells = [_Cell(a.function) for a in self.request.aggregates]
@@ -110,10 +111,10 @@ class Tally:
                 cell.add(column, rows, positions)
 
     def rows(self) -> list[tuple[Group, tuple[Value | None, ...]]]:
-        """One row a group; without ``group_by`` one row, whatever was added.
+        """One row per group; without ``group_by`` exactly one row, even if nothing was added.
 
         Errors:
-            NotAnswerable.
+            NotAnswerable: no aggregate of a group has an exact value.
         """
         if not self.request.group_by and not self._groups:
             self._groups[()] = [_Cell(a.function) for a in self.request.aggregates]
@@ -169,7 +170,7 @@ class _Cell:
         if column.type.is_floating and bool(
             (np.isnan(column.lower[left]) | np.isnan(column.upper[left])).any()
         ):
-            raise NotAnswerable("NAN")  # no bound (rule 1)
+            raise NotAnswerable("NAN")  # NaN is not a bound (rule 1)
         if column.type.kind is Kind.BOOLEAN and bool((column.lower > column.upper)[left].any()):
             raise NotAnswerable("NOT_EXACT")
         bounds = column.lower if least else column.upper
@@ -196,7 +197,7 @@ class _Cell:
 
 
 def _extreme(bounds: Any, left: npt.NDArray[np.int64], *, least: bool) -> tuple[Any, Mask]:
-    """The least or greatest bound, canonical, and which files have it."""
+    """The least or greatest bound in canonical form, and a mask of the files that have it."""
     if isinstance(bounds, np.ndarray):
         values = bounds[left]
         best = values.min() if least else values.max()
@@ -211,7 +212,7 @@ def _extreme(bounds: Any, left: npt.NDArray[np.int64], *, least: bool) -> tuple[
 
 
 def check_groups(group_by: Sequence[BoundReference]) -> None:
-    """Errors: NotAnswerable: grouping by something else than plainly spelled partition values."""
+    """Errors: NotAnswerable: a key is not a partition value, or its type has several spellings."""
     for reference in group_by:
         if not (reference.partition or reference.path == ("$partition",)):
             raise NotAnswerable("GROUPING")
@@ -220,7 +221,7 @@ def check_groups(group_by: Sequence[BoundReference]) -> None:
 
 
 def group_values(values: Sequence[Any]) -> Group:
-    """Errors: NotAnswerable: a partition value that its type cannot read."""
+    """Errors: NotAnswerable: a partition value does not parse as its type."""
     if any(isinstance(v, UnparsableValue) for v in values):
         raise NotAnswerable("PARTITION_VALUE")
     return tuple(values)

@@ -1,4 +1,4 @@
-"""Hidden columns of files, ``$path`` and its like: what a listing alone can answer."""
+"""Hidden columns of files (``$path`` and others), answered from the listing alone."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ _FILE_COLUMNS = frozenset({PATH_COLUMN, SIZE_COLUMN, MODIFIED_COLUMN})
 
 @dataclass(frozen=True, slots=True)
 class SplitPredicate:
-    """A predicate's conjuncts by what can answer them: the index, or the listing itself."""
+    """A predicate's conjuncts, split by what can answer them: the index or the listing."""
 
     data: BoundExpression
     attributes: BoundExpression
 
 
 def split_by_source(predicate: BoundExpression) -> SplitPredicate:
-    """Conjuncts over hidden file columns apart; one that mixes both kinds is answered by
-    neither.
+    """Separates conjuncts over hidden file columns from conjuncts over data columns.
+
+    A conjunct that mixes both is in neither part.
     """
     conjuncts = predicate.children if isinstance(predicate, BoundAnd) else (predicate,)
     data: list[BoundExpression] = []
@@ -65,7 +66,7 @@ def _conjunction(parts: list[BoundExpression]) -> BoundExpression:
 
 
 class FileAttributes:
-    """Path, size and modification time as statistics: known, exact, one slot a listed file."""
+    """Path, size and modification time as exact statistics, one entry per listed file."""
 
     def __init__(self, files: FileTable) -> None:
         self._files = files
@@ -83,7 +84,7 @@ class FileAttributes:
             case "$file_size":
                 bounds = self._files.sizes
             case "$file_modified_time":
-                # Engines see milliseconds; the listing may know more.
+                # Engines see milliseconds; a listing may be more precise.
                 bounds = self._files.modified // 1000 * 1000
             case _:
                 return None
@@ -105,7 +106,7 @@ class FileAttributes:
 def keep_by_attributes(
     files: FileTable, predicate: BoundExpression, semantics: Semantics
 ) -> Mask | None:
-    """For listed files: False where path, size or time exclude them; None keeps all."""
+    """For each listed file: False if path, size or time excludes it; None keeps all."""
     if isinstance(predicate, BoundTrue):
         return None
     if isinstance(predicate, BoundFalse):

@@ -1,8 +1,8 @@
-"""Statistics of slices, whatever knows them: the index, the partition's values, the listing.
+"""Statistics of slices from all sources: the index, partition values and the listing.
 
-What `FilePruner` answers over all indexed files, this answers over the files of one batch, data
-columns, partition keys and hidden columns alike; so ALWAYS can be asked of a whole predicate. A
-file that the index does not know in exactly this state is unknown in every data column.
+`FilePruner` covers all indexed files; this class covers the files of one batch. It knows data
+columns, partition keys and hidden columns alike, so a whole predicate can be tested for ALWAYS. A
+file that is not indexed in exactly its present state is unknown in every data column.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LOW, _HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 class CompositePruningStatistics:
     """Implements `PruningStatistics` over the slices of a batch.
 
-    Slices with logs are unknown in every data column, and are not counted: merging may change any
-    value, and take any row away.
+    Slices with logs are unknown in every data column, and so is their row count: merging may
+    change any value and remove any row.
 
     Args:
-        index: statistics over all files of the batch's index; None: no bounds are to be had.
-        indexed_rows: rows by ordinal, -1 unknown; None: there is no index.
+        index: statistics over all files of the batch's index; None if there are no bounds.
+        indexed_rows: row counts by ordinal, -1 if unknown; None if there is no index.
         keys: the table's partition keys.
-        values: of each of the batch's partitions.
+        values: typed key values, one entry per partition of the batch.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CompositePruningStatistics:
         return len(self.batch)
 
     def chosen(self, positions: npt.NDArray[np.int64]) -> CompositePruningStatistics:
-        """Of some of the slices."""
+        """Statistics of the slices at these positions."""
         if len(positions) == len(self.batch):
             return self
         return CompositePruningStatistics(
@@ -90,7 +90,7 @@ class CompositePruningStatistics:
             return self._constant(select(found, self.batch.partition.astype(np.int64)))
         if name in _HIDDEN:
             if self.batch.logs is not None:
-                return None  # a merged row's path may be a log's
+                return None  # the path of a merged row may be that of a log
             found = FileAttributes(self.batch.files).column(reference)
             return None if found is None else self._constant(found)
         if self._index is None:
@@ -99,13 +99,13 @@ class CompositePruningStatistics:
         return found if found is None or self._whole else select(found, self._ordinals)
 
     def _constant(self, column: ColumnStatistics) -> ColumnStatistics:
-        """One value a file: as many NULLs as rows, or none."""
+        """Every file holds one value: either all of its rows are NULL, or none."""
         nulls = np.where(column.null_count == 1, self.rows, column.null_count)
         return replace(column, null_count=nulls, row_count=self.rows)
 
 
 def select(column: ColumnStatistics, ordinals: npt.NDArray[np.int64]) -> ColumnStatistics:
-    """The statistics of some files; unknown where an ordinal is -1."""
+    """The statistics of the files at these ordinals; unknown where an ordinal is -1."""
     absent = ordinals < 0
     some = bool(absent.any())
     present = ~absent
@@ -144,7 +144,7 @@ def select(column: ColumnStatistics, ordinals: npt.NDArray[np.int64]) -> ColumnS
 
 
 def _nothing(column: ColumnStatistics, count: int) -> ColumnStatistics:
-    """Of an index without files: all unknown."""
+    """Statistics for ``count`` files when the index holds none: everything is unknown."""
     none = np.zeros(count, np.bool_)
     unknown = np.full(count, -1, np.int64)
 

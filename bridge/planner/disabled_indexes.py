@@ -1,4 +1,4 @@
-"""What of an index is switched off, or not there yet: told in every report."""
+"""Indexes that are switched off or not complete yet; every report lists them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bridge.planner.report import IndexNotUsed, Remedy
 
 
 def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
-    """Indexes that planners are told not to ask, and a generation under way.
+    """The invisible indexes, and a generation whose build has not finished.
 
     Args:
-        table: as commands name it.
+        table: the table as commands name it.
     """
     if view.index is None:
         return []

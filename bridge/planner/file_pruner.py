@@ -1,8 +1,8 @@
-"""Pruning by index: what every index of a generation knows of a batch's files.
+"""Index pruning: what each index of a generation knows about the files of a batch.
 
-The law: a slice is dropped only if the entry of exactly its files (path, size, mtime, etag) says
-NEVER. Files that the index does not know, or knows in another state, are read. A slice with logs
-that add rows is dropped only if every one of its logs is known, and says NEVER too.
+The law: a slice is dropped only if the index entry of exactly its file (path, size, mtime, etag)
+says NEVER. Files that are not indexed, or indexed in another state, are read. A slice whose logs
+add rows is dropped only if every one of its logs is indexed and says NEVER too.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from bridge.types import Field, Semantics
 
 
 class Index(Protocol):
-    """One index of a generation; min/max is one of them.
+    """One index of a generation, for example min/max.
 
     Attributes:
-        kind: its kind, as reports tell it.
-        problem: why it cannot be read; None while nothing went wrong.
+        kind: its kind, as reports show it.
+        problem: why it cannot be read; None if nothing has failed.
     """
 
     @property
@@ -55,24 +55,24 @@ class Index(Protocol):
     def problem(self) -> BridgeError | None: ...
 
     def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
-        """What of the predicate it looks at."""
+        """The parts of the predicate that this index evaluates."""
         ...
 
     def concerns(self, expression: BoundExpression) -> bool:
-        """Whether it may answer anything about an expression; reads nothing."""
+        """Whether the index may know anything about an expression; reads nothing."""
         ...
 
     def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
-        """Files of which no row satisfies the expression; None: it knows nothing.
+        """Files in which no row satisfies the expression; None if the index knows nothing.
 
         Args:
-            expression: a predicate, or a conjunction as a whole.
+            expression: one predicate, or a whole conjunction.
         """
         ...
 
 
 class MinMaxIndex:
-    """Bounds and counts; each expression is answered once, over all files of the generation."""
+    """Bounds and counts; evaluates each expression once over all files of the generation."""
 
     kind = MINMAX
     name = MINMAX
@@ -88,13 +88,13 @@ class MinMaxIndex:
         return not isinstance(expression, BoundTrue)
 
     def columns(self, predicate: BoundExpression) -> tuple[str, ...]:
-        """Columns of the predicate that it holds something about."""
+        """Columns of the predicate for which the index holds statistics."""
         self._bring(predicate)
         known = (r for r in references(predicate) if self.statistics.column(r) is not None)
         return tuple(sorted(spelled(r) for r in known))
 
     def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
-        if not isinstance(expression, BoundPredicate):  # its parts are asked anyway
+        if not isinstance(expression, BoundPredicate):  # its parts are evaluated one by one
             return None
         found = self.over_all(expression)
         if found is None or ordinals is self._index.all_ordinals:
@@ -102,7 +102,7 @@ class MinMaxIndex:
         return found[ordinals]
 
     def over_all(self, predicate: BoundExpression) -> Mask | None:
-        """Over all files, by ordinal: True where no row can match; None: nothing is known."""
+        """By ordinal over all files: True where no row can match; None if nothing is known."""
         if predicate not in self._never:
             self._never[predicate] = self._compute(predicate)
         return self._never[predicate]
@@ -116,15 +116,15 @@ class MinMaxIndex:
         return prune(predicate, self.statistics, self._semantics).never
 
     def _bring(self, predicate: BoundExpression) -> None:
-        """Columns are brought together, not one after the other."""
+        """Loads all columns of the predicate together, not one after the other."""
         asked = [r.path for r in references(predicate) if not r.partition]
         if len(asked) > 1:
-            with suppress(BridgeError):  # what cannot be brought is unknown, and told by column
+            with suppress(BridgeError):  # such a column stays unknown, and the report names it
                 self._index.prefetch(asked)
 
 
 class KindIndex:
-    """An index of another kind: it is asked about nothing but the files in question."""
+    """An index of another kind; evaluates only the files in question."""
 
     def __init__(self, opened: OpenedKind, semantics: Semantics) -> None:
         self._opened = opened
@@ -153,11 +153,11 @@ class KindIndex:
 
 
 class FilePruner:
-    """The indexes of one generation, as one engine reads a table by them.
+    """The indexes of one generation under one engine's semantics.
 
     Attributes:
-        minmax: None where it is switched off.
-        indexes: all that planners may ask, the cheapest first.
+        minmax: None if it is switched off.
+        indexes: all visible indexes, the cheapest first.
     """
 
     def __init__(self, table: Table, index: IndexSnapshot, semantics: Semantics) -> None:
@@ -172,7 +172,7 @@ class FilePruner:
 
     @property
     def statistics(self) -> PruningStatistics | None:
-        """Bounds and counts over all files: what can say ALWAYS."""
+        """Bounds and counts over all files; only they can prove ALWAYS."""
         return None if self.minmax is None else self.minmax.statistics
 
     def keep(
@@ -182,10 +182,10 @@ class FilePruner:
         index: Index,
         positions: Ordinals | None = None,
     ) -> Mask | None:
-        """Slices that one index leaves: False where dropped; None keeps all.
+        """Evaluates one index: False where a slice is dropped; None keeps all.
 
         Args:
-            positions: of the slices in question; None: all of the batch.
+            positions: the slices in question; None means the whole batch.
         """
         if isinstance(predicate, BoundTrue):
             return None
@@ -209,13 +209,13 @@ class FilePruner:
     def _keep_files(
         self, ordinals: Ordinals, predicate: BoundExpression, index: Index, asks: list[Ask]
     ) -> Mask | None:
-        if index is self.minmax:  # it answers whole expressions at once
+        if index is self.minmax:  # evaluates whole expressions at once
             answer = self.minmax.over_all(predicate)
             if answer is None or not len(answer):  # an index without files knows nothing
                 return None
             if ordinals is self.index.all_ordinals:
                 return ~answer
-            # -1 picks the last file's answer and is then overruled.
+            # -1 selects the last file's answer; the second operand overrules it.
             return ~answer[ordinals] | (ordinals < 0)
         known = np.flatnonzero(ordinals >= 0)
         found = never(predicate, ordinals[known], asks)
@@ -226,12 +226,12 @@ class FilePruner:
         return keep
 
     def _asks(self, predicate: BoundExpression, index: Index) -> list[Ask]:
-        """Of an OR, what one index leaves open another may know: those before are asked again."""
+        """For an OR, includes the earlier indexes: several indexes may exclude a file together."""
         before = self.indexes[: self.indexes.index(index)] if has_or(predicate) else []
         return [partial(_ask, each) for each in (*before, index)]
 
     def unindexed(self, predicate: BoundExpression) -> tuple[str, ...]:
-        """Columns of the predicate that the index holds no bounds of."""
+        """Columns of the predicate without bounds in the index."""
         if self.minmax is None:
             return ()
         column = self.minmax.statistics.column
@@ -247,8 +247,9 @@ class FilePruner:
 def unindexed_functions(
     predicate: BoundExpression, kinds: Sequence[OpenedKind]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Functions of columns in the predicate that no index says anything of, and the options of
-    ``index build`` that would bring one.
+    """Functions in the predicate that no index covers.
+
+    Each comes with the options of ``index build`` that would cover it.
     """
     found = set()
     for asked in predicates(predicate):
@@ -256,11 +257,11 @@ def unindexed_functions(
         if not isinstance(call, BoundCall) or FUNCTIONS[call.function].apply is None:
             continue
         text = spelled(call)
-        # What is damaged is told as such.
+        # A damaged index is reported as such, not as missing.
         if any(kind.concerns(asked) or kind.definition.on == text for kind in kinds):
             continue
         option = ["--expression", text]
-        if call.function == "like":  # nothing but lists answers that
+        if call.function == "like":  # only value lists can answer LIKE
             option = ["--values", column_text(columns_of(call)[0].path)]
         found.add((text, tuple(option)))
     return tuple(sorted(found))

@@ -1,7 +1,7 @@
-"""The planner's view of a table's index: the newest generation it could open, or why there is none.
+"""The planner's view of an index: the newest generation it could open, or why there is none.
 
-Opening is shared by all plans of a process; a broken or foreign index is never trusted and never
-fatal: the view says why and files are read.
+All plans of a process share opened generations. A broken or foreign index is never trusted and
+never fatal: the view says why it is not used, and files are read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class IndexView:
     """One opened generation, or why there is none.
 
     Attributes:
-        index: None: no index can be used.
-        not_used: why not.
+        index: None if no index can be used.
+        not_used: the reasons why not.
     """
 
     index: IndexSnapshot | None
@@ -40,7 +40,7 @@ class IndexView:
 
     @property
     def generation(self) -> int:
-        """-1: there is no index."""
+        """The generation, or -1 if there is no index."""
         return self.index.generation if self.index is not None else -1
 
 
@@ -52,10 +52,9 @@ class _Entry:
 
 
 class IndexViews:
-    """Views by index location; looks for a newer generation at most once in ``check_interval``
-    seconds.
+    """Views by index location; checks for a newer generation once per ``check_interval`` seconds.
 
-    While one thread opens a newer generation, the others go on with the one they know.
+    While one thread opens a newer generation, other threads keep using the current one.
     """
 
     def __init__(
@@ -73,10 +72,10 @@ class IndexViews:
         self._lock = threading.Lock()
 
     def view(self, table: Table, generation: int | None = None) -> IndexView:
-        """The newest generation, or the one asked for.
+        """The newest generation, or the requested one.
 
         Errors:
-            GenerationNotFound: only if a generation was asked for by number.
+            GenerationNotFound: only if a generation was requested by number.
         """
         if generation is not None:
             store = self._open_store(table)
@@ -86,7 +85,7 @@ class IndexViews:
             key = f"{table.name}@{table.location}"
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
-            while len(self._entries) > _MOST_TABLES:  # dropped ones would be held for ever
+            while len(self._entries) > _MOST_TABLES:  # else dropped tables would stay for ever
                 self._entries.popitem(last=False)
         known = entry.view
         if known is not None and time.monotonic() - entry.checked < self._interval:
@@ -113,8 +112,8 @@ class IndexViews:
                 return held
             opened = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
             if held is not None and held.index is not None:
-                # The others go on with the old generation while its columns are brought over.
-                with contextlib.suppress(BridgeError):  # a plan that asks will be told
+                # Other plans keep using the old generation while the columns are loaded.
+                with contextlib.suppress(BridgeError):  # the plan that needs the column reports it
                     opened.prefetch(held.index.used_columns())
             return IndexView(opened)
         except GenerationNotFound:
@@ -127,7 +126,7 @@ class IndexViews:
 
 
 def argument(table: Table) -> str:
-    """What names the table in commands: ``schema.table``, or its directory."""
+    """The table as commands name it: ``schema.table``, or its directory."""
     if table.name.schema != DIRECTORY:
         return str(table.name)
     return table.location.removeprefix("file://")

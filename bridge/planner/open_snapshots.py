@@ -1,7 +1,7 @@
-"""Snapshots by query: all scans of one (query, table, read version) see the same one.
+"""Snapshots by query: all scans of one (query, table, read version) see the same snapshot.
 
-A self-join that listed twice could join two states of the table. A query that outlives its snapshot
-opens the same one again by its id, or fails; it never mixes two.
+Two listings in one self-join could join two states of the table. A query that outlives its snapshot
+reopens the same snapshot by id, or fails; it never mixes two.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MOST_GONE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SnapshotKey:
-    """What names a snapshot within a process.
+    """Identifies a snapshot within a process.
 
     Attributes:
-        generation: of the index, None: the newest.
+        generation: the index generation; None means the newest.
     """
 
     query_id: str
@@ -40,7 +40,7 @@ class SnapshotKey:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class OpenSnapshot:
-    """A snapshot, the table's index, and whether a scan has read of it."""
+    """A snapshot, the table's index, and whether a scan has read from it."""
 
     snapshot: Snapshot
     view: IndexView
@@ -50,7 +50,7 @@ class OpenSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """What is not held: open plans may still use it."""
+    """A snapshot that the cache no longer holds; open plans may still use it."""
 
     opened: weakref.ref[OpenSnapshot]
     id: str
@@ -58,12 +58,12 @@ class _Gone:
 
 
 class OpenSnapshots:
-    """Bounded in number, files and age. What an open plan still uses is found again, though.
+    """Bounded in number, files and age; a snapshot that an open plan still uses is found again.
 
     Args:
-        seconds: for which a snapshot is held after its last use.
-        most: snapshots held.
-        most_files: files held by all of them together.
+        seconds: how long a snapshot is held after its last use.
+        most: number of snapshots held.
+        most_files: number of files held by all snapshots together.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class OpenSnapshots:
         self._lock = threading.Lock()
 
     def get(self, key: SnapshotKey) -> OpenSnapshot | None:
-        """The snapshot that the query sees; None: none is open."""
+        """The snapshot that the query sees; None if none is open."""
         if not key.query_id:
             return None
         with self._lock:
@@ -93,7 +93,7 @@ class OpenSnapshots:
             return found
 
     def expired_id(self, key: SnapshotKey) -> str:
-        """The id of a snapshot that the query has read and that is not open any more; or empty.
+        """The id of a snapshot that the query has read and that is no longer open; empty if none.
 
         Errors:
             SnapshotExpired: it cannot be opened again.
@@ -110,7 +110,7 @@ class OpenSnapshots:
         return gone.id
 
     def put(self, key: SnapshotKey, opened: OpenSnapshot) -> OpenSnapshot:
-        """Keeps a snapshot, unless another thread was first: then that one counts."""
+        """Adds a snapshot; if another thread added one first, returns that one."""
         if not key.query_id:
             return opened
         with self._lock:
@@ -118,7 +118,7 @@ class OpenSnapshots:
             return self._held.setdefault(key, opened)
 
     def trim(self) -> None:
-        """Forgets the oldest while all together hold too many files."""
+        """Drops the oldest snapshots while all together hold too many files."""
         with self._lock:
             counts = [opened.snapshot.listed_files for opened in self._held.values()]
             total = sum(counts)
@@ -144,7 +144,7 @@ class OpenSnapshots:
 
 
 def require_same(opened: OpenSnapshot, id: str) -> OpenSnapshot:
-    """The snapshot, if it is the one with this id. Errors: SnapshotExpired."""
+    """Returns the snapshot if it has this id. Errors: SnapshotExpired."""
     if id and opened.snapshot.id != id:
         raise SnapshotExpired(
             f"{opened.snapshot.table.name} is now {opened.snapshot.id or 'a listing'}, the query "

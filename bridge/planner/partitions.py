@@ -1,4 +1,4 @@
-"""Partition pruning: on values alone, before the catalogue is asked for a single partition.
+"""Partition pruning on values alone, before any partition is fetched from the catalogue.
 
 The law: a partition is dropped only if no row with its key values can satisfy the predicate; a
 value that does not parse is unknown and keeps its partition.
@@ -30,7 +30,7 @@ Typed = tuple[Value | UnparsableValue | None, ...]
 
 
 class PartitionStatistics:
-    """Partition values as statistics: min = max = the value, exact; one slot a partition."""
+    """Partition values as exact statistics (min = max = value), one entry per partition."""
 
     def __init__(
         self, names: Sequence[str], keys: Sequence[Column], values: list[TypedValues]
@@ -99,13 +99,13 @@ def constant_statistics(type_: Type, values: TypedValues) -> ColumnStatistics | 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSelection:
-    """The partitions kept.
+    """The partitions that pruning kept.
 
     Attributes:
         names: kept names, in the catalogue's order.
-        total: how many there were.
-        values: typed values by kept partition's name.
-        columns: partition keys that the predicate looked at.
+        total: number of partitions before pruning.
+        values: typed values by name of the kept partition.
+        columns: partition keys that the predicate refers to.
     """
 
     names: list[str]
@@ -117,7 +117,7 @@ class PartitionSelection:
 def select_partitions(
     names: list[str], keys: Sequence[Column], predicate: BoundExpression, semantics: Semantics
 ) -> PartitionSelection:
-    """Prunes names on their values in one pass."""
+    """Prunes partition names by their values in one pass."""
     if not keys:
         return PartitionSelection(names, len(names), {"": ()}, ())
     wanted = {k.name.lower() for k in keys} | {PARTITION_COLUMN}
@@ -142,7 +142,7 @@ def partition_residual(
     name: str,
     values: Typed,
 ) -> BoundExpression:
-    """What is left of the predicate within one partition; unknown values stay unresolved."""
+    """The predicate that remains within one partition; unknown values stay unresolved."""
     if isinstance(predicate, BoundTrue):
         return predicate
     known: dict[tuple[str, ...], Value | None] = {

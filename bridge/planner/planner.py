@@ -1,7 +1,7 @@
-"""The planner: a request becomes a plan, whose stages run when its batches are drawn.
+"""The planner: turns a request into a plan, whose stages run as its batches are drawn.
 
-``plan`` binds and returns at once, so that a split loader can draw a plan in the background and
-``explain`` can draw the same to its end.
+``plan`` binds the predicate and returns at once. A split loader can then draw the plan in the
+background, and ``explain`` can draw it to its end.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from bridge.types import Field
 
 
 class Planner:
-    """Plans scans over the tables of one catalogue; shared by all threads of a process.
+    """Plans scans over the tables of one catalogue; all threads of a process share it.
 
     Args:
-        catalog: where tables are described.
+        catalog: describes the tables.
         views: the indexes.
         lister: lists storage.
-        freshness: of tables that say nothing themselves.
-        metadata_ttl: seconds for which a table's definition is taken as known.
-        predicate_log: notes what finished scans asked.
+        freshness: for tables that set none themselves.
+        metadata_ttl: time to live of a table definition, in seconds.
+        predicate_log: records the predicates of finished scans.
     """
 
     def __init__(
@@ -77,8 +77,9 @@ class Planner:
         self._scopes: dict[TableName, tuple[Table, Scope]] = {}
 
     def table(self, name: TableName) -> Table:
-        """A table of any installed file format; whether an engine can read it is another
-        question, see `bridge.engines.registry.refuse_unreadable`.
+        """A table of any installed file format, even if no engine can read it.
+
+        `bridge.engines.registry.refuse_unreadable` checks whether an engine can.
 
         Errors:
             SchemaNotFound, TableNotFound, UnsupportedTable, MetastoreUnavailable.
@@ -92,16 +93,15 @@ class Planner:
         """Opens a plan: resolves the table and binds the predicate; nothing is listed yet.
 
         Errors:
-            TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and their like.
+            TableNotFound, ColumnNotFound, GenerationNotFound, InvalidConfiguration and others.
         """
         return self.open(request, self.snapshot(request))
 
     def snapshot(self, request: ScanRequest) -> OpenSnapshot:
-        """What a scan sees of its table: asks the metastore and the index's store where it must.
+        """What a scan sees of its table; calls the metastore and the index store if needed.
 
         Errors:
-            TableNotFound, GenerationNotFound, ReadVersionUnsupported, SnapshotExpired and their
-            like.
+            TableNotFound, GenerationNotFound, ReadVersionUnsupported, SnapshotExpired and others.
         """
         if bypasses_caches(request.freshness):
             self._tables.forget(request.table)
@@ -117,10 +117,10 @@ class Planner:
         return self._open_snapshot(table, key, request.snapshot_id)
 
     def open(self, request: ScanRequest, opened: OpenSnapshot) -> ScanPlan:
-        """Opens the plan over a snapshot; waits for nothing.
+        """Opens the plan over a snapshot; does no I/O.
 
         Errors:
-            ColumnNotFound, InvalidConfiguration and their like.
+            ColumnNotFound, InvalidConfiguration and others.
         """
         context = ScanContext(request, opened, self._scope(opened.snapshot.table))
         stages: list[Stage] = [list_partitions, prune_files]
@@ -134,13 +134,13 @@ class Planner:
     def look_ahead(
         self, query_id: str, name: TableName, read: ReadVersion = NEWEST, id: str = ""
     ) -> OpenSnapshot:
-        """Begins what the scans of the table in this query ask first, while the engine plans.
+        """Starts the first I/O of the query's scans of this table while the engine still plans.
 
-        That is the listing of a table without partitions, the partition names of another one.
-        Without a query nothing begins. What fails now fails, or is tried again, when the scan asks.
+        For a table without partitions that is the listing, otherwise the partition names. Without a
+        query id nothing starts. If that I/O fails, the scan fails or retries, not this call.
 
         Errors:
-            as `snapshot` has them.
+            as `snapshot`.
         """
         table = self.table(name)
         key = SnapshotKey(query_id, name, read, self._freshness_of(table, None), None, False)
@@ -174,7 +174,7 @@ class Planner:
         return parse_freshness(text) if text else self._freshness
 
     def _scope(self, table: Table) -> Scope:
-        """The names of a table, its hidden columns included."""
+        """The names of a table, including its hidden columns."""
         held = self._scopes.get(table.name)
         if held is not None and held[0] is table:
             return held[1]

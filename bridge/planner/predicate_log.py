@@ -1,8 +1,8 @@
-"""A log of real predicates: which columns queries ask about, how, and what was skipped for it.
+"""A log of real predicates: the columns and operators of each scan, and what pruning skipped.
 
-Off unless a file is named. The file is the user's alone (mode 600), bounded, one JSON object a
-line; two halves rotate. A line holds no value of a predicate unless literals are asked for: values
-may be what must not be written elsewhere.
+Off unless a file is configured. Only its owner can read the file (mode 600). It is bounded by
+rotating two halves, and holds one JSON object per line. A line holds no literal of a predicate
+unless literals are switched on, since values may be confidential.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Logged:
     """One scan.
 
     Attributes:
-        asked: columns and operators of its leaves; partition keys are left out.
-        stages: index, files that came in, files that stayed.
-        text: the predicate with its values, if literals were asked for.
+        asked: columns and operators of the predicate's leaves, without partition keys.
+        stages: for each stage the index, files in, files kept.
+        text: the predicate with its values, if literals are switched on.
     """
 
     table: str
@@ -43,18 +43,18 @@ class Logged:
 
 
 class PredicateLog:
-    """Appends scans; safe for threads and processes. A log that cannot be written is no error.
+    """Appends scans; safe for threads and processes. A failed write is not an error.
 
     Args:
-        limit: bytes of the log and the half before it, together.
-        literals: also keep predicates with their values.
+        limit: bytes of the current and the previous half together.
+        literals: also record predicates with their values.
     """
 
     def __init__(self, path: Path, limit: int, *, literals: bool = False) -> None:
         self._path, self._limit, self._literals = path, limit, literals
 
     def record(self, predicate: BoundExpression, report: PruneReport) -> None:
-        """Notes a finished scan that asked about a column."""
+        """Records a finished scan whose predicate has at least one data column."""
         asked = sorted(set(leaves(predicate)))
         if not asked:
             return
@@ -83,7 +83,7 @@ class PredicateLog:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
         try:
-            os.write(descriptor, line)  # one call: lines of several processes do not mix
+            os.write(descriptor, line)  # one write: lines of several processes do not mix
         finally:
             os.close(descriptor)
 
@@ -106,7 +106,7 @@ def leaves(predicate: BoundExpression) -> Iterator[tuple[str, str]]:
 
 
 def read_log(path: Path, table: str) -> list[Logged]:
-    """The scans of one table, oldest first; lines that are not whole are passed over."""
+    """The scans of one table, oldest first; incomplete lines are ignored."""
     found: list[Logged] = []
     for part in (_older(path), path):
         try:

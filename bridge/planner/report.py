@@ -1,6 +1,6 @@
-"""PruneReport: what each stage was given, what it kept, and why an index was not used.
+"""PruneReport: what each stage received and kept, and why an index was not used.
 
-A report is provisional until the plan's last batch was made; after that it is a value.
+A report is provisional until the last batch of its plan; then it no longer changes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from bridge.table.slices import SliceBatch
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of the funnel.
+    """One stage of the pruning funnel.
 
     Attributes:
         name: ``partitions``, ``files``.
         index: what pruned: a column list for partitions, an index kind for files.
-        total, kept: how many came in and stayed.
-        bytes: of the kept files; -1 where not known yet.
+        total, kept: number of items before and after the stage.
+        bytes: size of the kept files; -1 if not known yet.
         millis: time spent, summed over batches.
-        columns: the columns that the stage looked at.
+        columns: the columns that the stage evaluated.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What would let an index prune; `bridge.report.remedies` spells the command.
+    """What would let an index prune; `bridge.report.remedies` formats the command.
 
     Attributes:
-        action: a verb of ``skipbridge index``; empty where no command helps.
-        table: as commands name it.
-        options: what follows the table.
-        text: a sentence, where there is no command.
+        action: a verb of ``skipbridge index``; empty if no command helps.
+        table: the table as commands name it.
+        options: arguments after the table.
+        text: a sentence, if there is no command.
     """
 
     action: str = ""
@@ -94,7 +94,7 @@ class PruneReport:
     paths: pa.Array | None = None
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: the funnel as a table; `bridge.report.html` has the page."""
+        """The funnel as a table for notebooks; `bridge.report.html` makes the full page."""
         head = f"{self.table} @ {self.generation}: {self.predicate}"
         rows = [
             (f"{s.name} {s.index}", f"{s.total:,}", f"{s.kept:,}", f"{s.millis:.1f} ms")
@@ -134,7 +134,7 @@ class StageCounter:
         self.millis += seconds * 1000.0
 
     def count(self, before: SliceBatch, after: SliceBatch, started: float) -> None:
-        """Adds one batch: what came in, what stayed, and the time since ``started``."""
+        """Adds one batch: slices before, slices after, and the time since ``started``."""
         seconds = time.perf_counter() - started
         self.add(len(before), len(after), int(after.files.sizes.sum()), seconds)
 

@@ -1,4 +1,4 @@
-"""What an engine asks of the planner: one scan of one table."""
+"""An engine's request to the planner: one scan of one table."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ class ScanRequest:
     """One scan.
 
     Attributes:
-        table: which table.
+        table: the table to scan.
         predicate: the engine's predicate as translated; the engine keeps all of it as residual.
         dropped: parts of the engine's predicate that the translation could not express.
-        semantics: how the asking engine compares values.
-        engine: who asks, for reports and metrics.
+        semantics: how the engine compares values.
+        engine: the engine's name, for reports and metrics.
         query_id: all scans of one (query, table) see one file set; empty: not shared.
         pruning: False keeps every file, for comparison.
-        freshness: overrides the table's and the planner's; see `bridge.table.freshness`.
-        strict: the predicate is text that a person typed: a value that does not parse is an error,
-            not merely unknown.
-        read: which version of the table.
-        snapshot_id: of the snapshot that the query saw before; empty: none.
+        freshness: overrides that of the table and the planner; see `bridge.table.freshness`.
+        strict: a person typed the predicate: a value that does not parse is an error, not unknown.
+        read: the version of the table.
+        snapshot_id: the snapshot that the query saw before; empty: none.
         columns: names of the columns that the engine reads, in lower case; None: all.
-        generation: an index generation other than the newest; None is the newest.
-        limit: so many rows that satisfy the predicate are wanted, any if there is no order; the
-            engine must apply no other filter before its own limit.
+        generation: the index generation; None: the newest.
+        limit: the number of matching rows wanted, any of them if there is no order; the engine must
+            apply no other filter before its own limit.
         order: with a limit, the first rows in this order are wanted.
-        enforced: the engine dropped its own filter, since every file matched as a whole.
-        absent_is_empty: the engine takes a partition whose directory is gone as empty, as Hive
-            does; elsewhere it is an error, as in Trino.
+        enforced: the engine dropped its own filter, since every row of every file matched.
+        absent_is_empty: a partition whose directory is missing is empty, as in Hive; otherwise it
+            is an error, as in Trino.
     """
 
     table: TableName

@@ -1,4 +1,4 @@
-"""What the stages of one scan share: the request, the snapshot, the predicate, and the counts."""
+"""State shared by the stages of one scan: request, snapshot, predicate and counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bridge.table.slices import SliceBatch
 
 
 class ScanCounters:
-    """What each stage was given and kept. Each counter is used by one thread at a time."""
+    """What each stage received and kept. Each counter is used by one thread at a time."""
 
     def __init__(self, request: ScanRequest) -> None:
         self.partitions = StageCounter("partitions", "values")
@@ -46,7 +46,7 @@ class ScanCounters:
         self.files_kept = 0
 
     def in_order(self) -> list[StageCounter]:
-        """Of files, in the order of the funnel."""
+        """The counters of files, in the order of the funnel."""
         return [
             self.listing,
             self.attributes,
@@ -57,16 +57,16 @@ class ScanCounters:
 
 
 class ScanContext:
-    """One scan under way.
+    """A scan in progress.
 
-    One thread draws the stages; any thread adds dynamic filters, reads the counts, or cancels.
+    One thread draws the stages; any thread may add dynamic filters, read the counts or cancel.
 
     Attributes:
-        opened: held for as long as the scan is, so that it cannot expire meanwhile.
+        opened: held for the duration of the scan, so that it cannot expire meanwhile.
         view: the table's index, or why there is none.
-        predicate: the request's, and the snapshot's row filter: rows outside it do not exist.
-        row_filter: the snapshot's; what is left of it where a part cannot be translated is inexact.
-        dropped: what of the request's predicate no stage sees.
+        predicate: the request's predicate and the snapshot's row filter; other rows do not exist.
+        row_filter: the snapshot's row filter; inexact if part of it could not be translated.
+        dropped: parts of the request's predicate that no stage evaluates.
     """
 
     def __init__(self, request: ScanRequest, opened: OpenSnapshot, scope: Scope) -> None:
@@ -86,7 +86,7 @@ class ScanContext:
         self._filters: tuple[BoundExpression, ...] = ()
         self._values: dict[str, Typed] = {}
         self._pruners: dict[int, FilePruner] = {}
-        asked = request.pruning or request.enforced  # what nobody else filters by is never dropped
+        asked = request.pruning or request.enforced  # an enforced predicate has no other filter
         lost: list[Predicate] = []
         bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
         self.row_filter = self.bind(snapshot.row_filter)
@@ -100,7 +100,7 @@ class ScanContext:
         if isinstance(predicate, AlwaysTrue):
             return BoundTrue()
         scope, request = self.scope, self.request
-        if request.strict and request.engine == "trino":  # typed: Trino's planner never saw it
+        if request.strict and request.engine == "trino":  # typed text did not pass Trino's planner
             predicate = unwrap(predicate, lambda column: scope.resolve(column).type)
         return bind_in(scope, predicate, request.semantics, strict=request.strict, dropped=lost)
 
@@ -110,7 +110,7 @@ class ScanContext:
 
     @property
     def stops_early(self) -> bool:
-        """Whether the scan may leave out files that hold matching rows: LIMIT and top-N."""
+        """Whether the scan may omit files that hold matching rows (LIMIT and top-N)."""
         return self.request.limit is not None and self.request.pruning
 
     @property
@@ -128,7 +128,7 @@ class ScanContext:
     # what is known of slices
 
     def pruner(self, batch: SliceBatch) -> FilePruner | None:
-        """The indexes of the generation that a batch's ordinals are of."""
+        """The indexes of the generation that the batch's ordinals refer to."""
         index = batch.index
         return self.pruner_of(index) if isinstance(index, IndexSnapshot) else None
 
@@ -141,7 +141,7 @@ class ScanContext:
         return found
 
     def statistics(self, batch: SliceBatch) -> CompositePruningStatistics:
-        """What is known of a batch's slices, by any column of the table."""
+        """What is known of a batch's slices, for any column of the table."""
         pruner = self.pruner(batch)
         return CompositePruningStatistics(
             batch,
@@ -152,19 +152,19 @@ class ScanContext:
         )
 
     def always(self, known: CompositePruningStatistics) -> Mask:
-        """Slices of which every row satisfies the predicate."""
+        """Slices in which every row satisfies the predicate."""
         return prune(self.predicate, known, self.request.semantics).always
 
     def values_of(self, partition: Partition) -> Typed:
-        """Typed values of a partition of a batch that was drawn."""
+        """Typed values of a partition from a batch that was drawn."""
         return self._values.get(partition.name, ())
 
     def note_values(self, partitions: Sequence[Partition], values: dict[str, Typed]) -> None:
-        """Keeps the typed values of partitions that are about to be listed."""
+        """Keeps the typed values of partitions before they are listed."""
         self._values.update({p.name: values.get(p.name, ()) for p in partitions})
 
     def counter(self, index: Index, predicate: BoundExpression) -> StageCounter:
-        """The counter of an index's stage; the index's first batch makes it."""
+        """The counter of an index's stage, created with the index's first batch."""
         found = self.counters.by_index.get(index.name)
         if found is None:
             found = StageCounter("files", index.kind, index.columns(predicate))
@@ -172,7 +172,7 @@ class ScanContext:
         return found
 
     def problems(self) -> list[Index]:
-        """Indexes that failed while they were asked."""
+        """Indexes that failed during this scan."""
         pruners = list(self._pruners.values())
         return [i for pruner in pruners for i in pruner.indexes if i.problem is not None]
 
@@ -183,7 +183,7 @@ class ScanContext:
         return self._cancelled
 
     def fetch(self, open: Callable[[], PartitionFetch]) -> PartitionFetch | None:
-        """Opens a fetch that `cancel` stops; None: the scan is cancelled already."""
+        """Opens a fetch that `cancel` stops; None if the scan is already cancelled."""
         with self._lock:
             if self._cancelled:
                 return None
@@ -191,14 +191,14 @@ class ScanContext:
             return self._running
 
     def finish(self) -> None:
-        """The last stage was drawn to its end."""
+        """Marks the scan as complete: the last stage has ended."""
         self.complete = not self._cancelled
         with self._lock:
             if self._running is not None:
                 self._running.close()
 
     def cancel(self) -> bool:
-        """Stops calls under way; True for the first who asks."""
+        """Stops calls in flight; True only for the first caller."""
         with self._lock:
             first, self._cancelled = not self._cancelled, True
             running = self._running

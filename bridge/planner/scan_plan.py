@@ -28,9 +28,9 @@ class ScanPlan:
     One thread draws `batches`; any thread calls the other methods.
 
     Attributes:
-        stages: in order; the first makes batches of nothing.
-        log: notes what finished scans asked.
-        ended: called when the last batch was drawn, or the drawing stopped.
+        stages: in order; the first creates the batches.
+        log: records the predicates of finished scans.
+        ended: called after the last batch, or when drawing stops.
     """
 
     context: ScanContext
@@ -56,15 +56,15 @@ class ScanPlan:
 
     @property
     def plans_without_io(self) -> bool:
-        """Neither the metastore nor storage is asked."""
+        """Whether planning needs neither the metastore nor storage."""
         return self.context.snapshot.plans_without_io
 
     def batches(self) -> Iterator[SliceBatch]:
-        """The survivors, as far as the request needs them.
+        """The slices that survive pruning, as many as the request needs.
 
         Errors:
-            TableChanged: the engine relies on every file matching, and one may not.
-            MetastoreUnavailable, StorageFailure and their like.
+            TableChanged: the engine dropped its filter, and a file may no longer match as a whole.
+            MetastoreUnavailable, StorageFailure and others.
         """
         self.context.opened.read = True
         flow: Iterator[SliceBatch] = iter(())
@@ -73,29 +73,29 @@ class ScanPlan:
         try:
             yield from flow
         finally:
-            self.ended()  # also where the engine needs no more of it
+            self.ended()  # also when the engine stops early
         self.context.finish()
 
     def apply_dynamic_filter(self, predicate: Expression) -> None:
         """Conjoins a predicate for every batch not yet handed out.
 
         Errors:
-            ColumnNotFound: it names a column that the table does not have.
+            ColumnNotFound: the predicate names a column that the table does not have.
         """
         if self.request.pruning and not self.context.stops_early:
             self.context.add_dynamic_filter(predicate)
 
     def refine(self, batch: SliceBatch) -> SliceBatch:
-        """Applies the dynamic filters that came by now; called when the batch is handed out."""
+        """Applies the dynamic filters that have arrived; called when the batch is handed out."""
         return apply_dynamic_filters(self.context, batch)
 
     def report(
         self, splits: SplitTotals | None = None, paths: pa.Array | None = None
     ) -> PruneReport:
-        """The funnel as it stands; complete once `batches` was drawn to its end."""
+        """The funnel so far; complete once `batches` has ended."""
         return report_of(self.context, splits, paths)
 
     def close(self) -> None:
-        """Stops metastore calls under way; `batches` ends at its next step."""
+        """Stops metastore calls in flight; `batches` ends at its next step."""
         if self.context.cancel() and self.log is not None and self.context.complete:
             self.log.record(self.context.predicate, self.report())

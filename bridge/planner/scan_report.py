@@ -1,4 +1,4 @@
-"""The report of a scan under way, or at its end."""
+"""The report of a scan, in progress or finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bridge.planner.scan_context import ScanContext
 def report_of(
     context: ScanContext, splits: SplitTotals | None = None, paths: object | None = None
 ) -> PruneReport:
-    """The funnel as it stands; complete once the stages were drawn to their end."""
+    """The funnel so far; complete once all stages have ended."""
     counters = context.counters
     filtered, stopped = counters.dynamic_filters, counters.stop
     stages = [counters.partitions.freeze()] if context.table.partition_keys else []
@@ -29,7 +29,7 @@ def report_of(
         dropped=context.dropped,
         stages=tuple(stages),
         files_total=counters.listing.total,
-        # Each is counted by a thread of its own: what was listed, and what was handed out.
+        # Two threads count: one lists files, the other hands out batches.
         files_kept=counters.files_kept
         - filtered.total
         + filtered.kept
@@ -59,7 +59,7 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
 
 
 def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:
-    """Columns and functions of the predicate that the index says nothing of."""
+    """Columns and functions of the predicate that the index does not cover."""
     index = context.view.index
     assert index is not None
     pruner = context.pruner_of(index)

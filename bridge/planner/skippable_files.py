@@ -1,12 +1,12 @@
-"""Which files of a table need not be read, by the index alone.
+"""Files of a table that need not be read, by the index alone.
 
 For engines that list storage themselves, as Hive does. The law: a file is named only if the entry
 of exactly that file (path, size, time) proves that none of its rows satisfies the predicate. The
-reader drops a file only where all three agree with its own listing, so that nothing here needs to
-be fresh: what the index does not know, or knows in another state, is read.
+reader skips a file only if all three agree with its own listing, so the index need not be fresh:
+files that are not indexed, or indexed in another state, are read.
 
-Partition keys are never taken as proof, since the reader knows better which directory belongs to
-which partition now; they only leave out files that the reader did not list anyway.
+Partition keys never prove anything here, since only the reader knows which directory belongs to
+which partition now. They only leave out files that the reader did not list anyway.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def _nothing() -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class SkippableFiles:
-    """The files to leave out.
+    """The files that need not be read.
 
     Attributes:
-        generation: of the index, -1 without one.
-        none: the predicate is true of no row at all, whatever the files hold.
-        known: indexed files in the partitions in question.
+        generation: of the index; -1 without one.
+        none: no row at all satisfies the predicate, whatever the files hold.
+        known: number of indexed files in the partitions in question.
         paths: canonical URIs of the files that hold no matching row.
-        sizes, modified: of those, in bytes and microseconds since the epoch.
+        sizes, modified: of these files, in bytes and microseconds since the epoch.
         not_used: why an index was not used.
     """
 
@@ -62,10 +62,10 @@ class SkippableFiles:
 
 
 def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) -> SkippableFiles:
-    """Selects by one vectorised pass over the index; neither storage nor metastore is asked.
+    """Selects files in one vectorised pass over the index; calls neither storage nor metastore.
 
     Errors:
-        ColumnNotFound, AmbiguousColumn: the predicate names a column that the table has not.
+        ColumnNotFound, AmbiguousColumn: the predicate names a column that the table does not have.
     """
     if not request.pruning:
         return SkippableFiles(view.generation)
@@ -102,7 +102,7 @@ def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) ->
 
 
 def _of_data(predicate: BoundExpression) -> BoundExpression:
-    """The predicate with every condition on a partition key unknown."""
+    """The predicate with every condition on a partition key replaced by unknown."""
     match predicate:
         case BoundAnd(children):
             return conjunction(_of_data(c) for c in children)

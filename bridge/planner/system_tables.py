@@ -1,7 +1,7 @@
-"""What a table consists of, as rows: its files, its partitions, and what its index holds.
+"""System tables as rows: a table's files, its partitions, and the contents of its index.
 
-Lists storage as the table's freshness says, like a scan; rows come in pieces, so that a million
-files are never objects all at once.
+Storage is listed with the table's freshness, as in a scan. Rows come in pieces, so that a million
+files are never held as objects at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bridge.types import Type
 _PIECE = 10_000
 _MAX_BOUNDS = 200
 Rows = list[list[Any]]
-"""One list a column."""
+"""One list per column."""
 COLUMNS: dict[str, tuple[str, ...]] = {
     "files": ("path", "partition", "size", "modified", "rows", "indexed", "bounds"),
     "partitions": ("partition", "location", "files", "size", "rows", "indexed_files", "modified"),
@@ -42,12 +42,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Iterator[Rows]:
-    """Rows of a system table in pieces, one list for each of its `COLUMNS`.
+    """Rows of a system table in pieces; each piece has one list per column of `COLUMNS`.
 
     Args:
         kind: ``files``, ``partitions`` or ``indexes``.
-        wanted: columns that are looked at; costly others (``bounds``) are all None. Times are
-            milliseconds since the epoch.
+        wanted: columns that the caller reads; other costly columns (``bounds``) are all None.
+            Times are milliseconds since the epoch.
 
     Errors:
         InvalidRequest: there is no such system table.
@@ -79,7 +79,7 @@ def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Row
 
 
 def _bounds(plan: ScanPlan, batch: SliceBatch) -> list[str | None]:
-    """Of each file a JSON object: by column its min, max and number of NULLs, as far as known."""
+    """For each file a JSON object: min, max and NULL count by column, as far as known."""
     found: list[dict[str, dict[str, Any]]] = [{} for _ in range(len(batch))]
     known = plan.context.statistics(batch)
     for column in plan.table.columns[:_MAX_BOUNDS]:
@@ -113,7 +113,7 @@ def _values(statistics: ColumnStatistics, type: Type, *, lower: bool) -> list[st
 
 def _text(value: Any, type: Type) -> str:
     if not isinstance(value, int | float | bytes):
-        return str(value)  # a wide decimal
+        return str(value)  # a decimal of more than 18 digits
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -123,7 +123,7 @@ def _text(value: Any, type: Type) -> str:
 
 
 def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
-    """A directory that comes in several batches is one partition still."""
+    """One row per partition, even if its directory comes in several batches."""
     held: list[Any] | None = None
     for batch in plan.batches():
         known = plan.context.statistics(batch)
@@ -148,7 +148,7 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
                 int(indexed_files[i]),
                 int(modified[i]),
             ]
-            if held is not None and held[0] == row[0]:  # two may share a location
+            if held is not None and held[0] == row[0]:  # several partitions may share a location
                 held = _merged(held, row)
                 continue
             if held is not None:
@@ -167,7 +167,7 @@ def _merged(one: list[Any], other: list[Any]) -> list[Any]:
 
 
 def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
-    """Min/max by column, then every other kind that can be opened, then what cannot be used."""
+    """Min/max by column, then every other index that can be opened, then unusable ones."""
     rows: list[list[Any]] = []
     index = plan.view.index
     if index is not None:
@@ -191,7 +191,7 @@ def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
 
 
 def _coverage(found: ColumnStatistics) -> tuple[int, int]:
-    """Files of which both bounds are known (or there is nothing to bound), and those with exact."""
+    """Number of files with both bounds (or nothing to bound), and of those with exact bounds."""
     n = len(found.row_count)
     every = np.ones(n, np.bool_)
     known = every if found.lower_known is None else found.lower_known.copy()

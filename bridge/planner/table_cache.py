@@ -1,4 +1,4 @@
-"""Definitions of tables, taken as known for a moment and asked for once by many at a time."""
+"""Table definitions with a time to live; concurrent requests for one table share one call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MOST = 10_000
 
 
 class TableCache:
-    """Tables of one catalogue; shared by all threads.
+    """Tables of one catalogue; all threads share it.
 
     Args:
-        ttl: seconds for which a definition counts, from when it was asked for.
+        ttl: seconds for which a definition is valid, counted from its request.
     """
 
     def __init__(self, catalog: Catalog, ttl: float) -> None:
@@ -46,7 +46,7 @@ class TableCache:
             under_way[1].set_exception(error)
             raise
         with self._lock:
-            if self._taken_back(name, under_way):  # else it was to be forgotten meanwhile
+            if self._taken_back(name, under_way):  # else `forget` was called meanwhile
                 if len(self._known) > _MOST:
                     self._known.clear()
                 self._known[name] = (now, table)
@@ -54,14 +54,14 @@ class TableCache:
         return table
 
     def _taken_back(self, name: TableName, under_way: tuple[float, Future[Table]]) -> bool:
-        """Held: self._lock. Whether it was still the one to join."""
+        """Whether the request was still the one to join; removes it. Held: self._lock."""
         if self._asked.get(name) is not under_way:
             return False
         del self._asked[name]
         return True
 
     def forget(self, name: TableName) -> None:
-        """The next answer about the table is asked for after this moment."""
+        """Ensures that the next definition of the table is requested after this call."""
         with self._lock:
             self._known.pop(name, None)
             self._asked.pop(name, None)

@@ -1,7 +1,7 @@
 """Table and column statistics for an engine's optimiser, from the index alone.
 
-Estimates, never answers: as of the index's generation, over the files that the predicate leaves.
-Neither storage nor the catalogue is asked.
+These are estimates, never answers. They describe the files that survive pruning, as of the index's
+generation. Neither storage nor the catalogue is called.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MAX_COLUMNS = 500
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimate:
-    """What is known of one column; None where it is not.
+    """Statistics of one column; None where unknown.
 
     Attributes:
-        low, high: as numbers: days of a date, microseconds of a timestamp.
+        low, high: as numbers: days for a date, microseconds for a timestamp.
     """
 
     nulls_fraction: float | None = None
@@ -43,14 +43,14 @@ class ColumnEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Rows of the table, and columns by name; None and none of them without an index."""
+    """Rows of the table and columns by name; None and empty without an index."""
 
     rows: float | None = None
     columns: dict[str, ColumnEstimate] = field(default_factory=dict)
 
 
 def row_estimate(view: IndexView) -> float | None:
-    """Rows of the whole table; nothing but the index's list of files is looked at."""
+    """Rows of the whole table, from the index's list of files alone."""
     index = view.index
     if index is None:
         return None
@@ -58,7 +58,7 @@ def row_estimate(view: IndexView) -> float | None:
 
 
 def estimate(context: ScanContext) -> Estimate:
-    """Statistics of the rows in files that the scan's predicate leaves."""
+    """Statistics of the rows in files that the scan's predicate keeps."""
     index = context.view.index
     if index is None:
         return Estimate()
@@ -84,9 +84,9 @@ def estimate(context: ScanContext) -> Estimate:
 
 
 def all_indexed(context: ScanContext) -> CompositePruningStatistics:
-    """What is known of all indexed files; partitions as the index names them.
+    """What is known of all indexed files, with partitions as the index names them.
 
-    A file is there once for each partition that owns it. Errors: there must be an index.
+    A file appears once for each partition that owns it. The caller ensures that there is an index.
     """
     index, keys = context.view.index, context.table.partition_keys
     assert index is not None
@@ -112,7 +112,7 @@ def _columns(table: Table) -> Sequence[tuple[str, Type, bool]]:
 
 
 def _rows(counts: npt.NDArray[np.int64]) -> float | None:
-    """The sum; files that are not counted are taken as average ones."""
+    """The sum of the counts; a file without a count contributes the average."""
     counted = counts[counts >= 0]
     if not len(counted):
         return None if len(counts) else 0.0
@@ -120,7 +120,7 @@ def _rows(counts: npt.NDArray[np.int64]) -> float | None:
 
 
 def _distinct_keys(found: ColumnStatistics) -> float | None:
-    """Partition values are told by their bounds."""
+    """The number of distinct partition values, from their bounds."""
     if not isinstance(found.lower, np.ndarray):
         return float(len(found.lower.unique()) - (1 if found.lower.null_count else 0))
     known: Mask | None = found.lower_known

@@ -1,12 +1,12 @@
-"""The first n rows in an order: the files that may hold one of them.
+"""Top-N: selects the files that may hold one of the first n rows of an order.
 
 The law, over the rows that satisfy the predicate: every row that may be among the first n, ties
-included, is in a file that stays. With T the greatest value such that n counted rows are known to
-come no later than T, a file whose best possible row comes after T is left out. The engine sorts.
+included, is in a file that stays. Let T be the greatest value such that n counted rows are known
+to come no later than T. A file whose best possible row comes after T is left out. The engine sorts.
 
-Only files of which ALL rows satisfy the predicate (ALWAYS) and whose rows are counted are counted
-on. NULLs come first or last as asked. Where NaN comes is not relied on: NaN counts for nothing and
-keeps its file.
+Only files whose row count is known and in which ALL rows satisfy the predicate (ALWAYS) count.
+NULLs come first or last as the request says. The position of NaN is not relied on: NaN rows never
+count, and their files stay.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _WORST = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Files by how early their rows may come.
+    """Files, ranked by how early their rows may come.
 
     Attributes:
         keep: files that may hold one of the first rows.
-        best: the greater, the earlier the file's first row may come.
+        best: rank of the file's best possible row; greater means earlier.
     """
 
     keep: Mask
@@ -46,8 +46,8 @@ def first(
     """Files that may hold one of the first ``count`` rows by one key.
 
     Args:
-        columns: for each batch of files the key's statistics, the files of which all rows satisfy
-            the predicate, and the files' rows.
+        columns: for each batch of files: the key's statistics, the files in which all rows satisfy
+            the predicate, and the files' row counts.
     """
     parts = list(columns)
     low, high = _codes([column for column, _, _ in parts if column is not None])
@@ -70,7 +70,7 @@ def first(
 
 
 def _threshold(codes: list[npt.NDArray[np.int64]], counts: list[Counts], wanted: int) -> int:
-    """The greatest rank that so many counted rows reach; below every rank if there are fewer."""
+    """The greatest rank that ``wanted`` counted rows reach; below every rank if too few rows."""
     if not codes:
         return _WORST - 1
     code, held = np.concatenate(codes), np.concatenate(counts)
@@ -82,7 +82,7 @@ def _threshold(codes: list[npt.NDArray[np.int64]], counts: list[Counts], wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The best rank of each file, and groups of rows that are known to have at least a rank."""
+    """The best rank of each file, and row counts that are known to have at least a rank."""
 
     best: npt.NDArray[np.int64]
     codes: list[npt.NDArray[np.int64]]
@@ -123,7 +123,7 @@ def _reach(
 def _known(
     column: ColumnStatistics, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]
 ) -> tuple[Mask, Mask]:
-    """Which bounds may be relied on: known, no NaN (rule 1), not contradicting (rule 13)."""
+    """Which bounds are reliable: known, not NaN (rule 1) and not contradictory (rule 13)."""
     every = np.ones(len(low), np.bool_)
     known_low = every if column.lower_known is None else column.lower_known
     known_high = every if column.upper_known is None else column.upper_known
@@ -139,12 +139,12 @@ def _known(
 def _codes(
     columns: list[ColumnStatistics],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Bounds of all batches as numbers of one order; an unknown bound's number says nothing."""
+    """Bounds of all batches as numbers in one order; the number of an unknown bound is void."""
     sides: list[Any] = [c.lower for c in columns] + [c.upper for c in columns]
     if not sides:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if isinstance(sides[0], np.ndarray):
-        # NaN is no bound; it is not known, and its number is never looked at.
+        # NaN is not a bound: it counts as unknown, and its number is never used.
         _, codes = np.unique(np.concatenate(sides), return_inverse=True)
         codes = codes.astype(np.int64)
     else:

@@ -1,4 +1,4 @@
-"""Files that the index says nothing of: written since, or not readable when it was built."""
+"""Files that the index does not cover: written later, or unreadable when it was built."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bridge.table.slices import SliceBatch
 
 
 class UnknownFiles:
-    """Counts them over the batches of one scan.
+    """Counts uncovered files over the batches of one scan.
 
     Args:
-        generation: of the index, -1 without one.
-        table: as commands name it.
+        generation: of the index; -1 without one.
+        table: the table as commands name it.
     """
 
     def __init__(self, generation: int, table: str) -> None:
@@ -23,7 +23,7 @@ class UnknownFiles:
         self._new = self._failed = 0
 
     def add(self, batch: SliceBatch) -> None:
-        """Counts in a batch as it was listed."""
+        """Adds a batch as it was listed."""
         index = batch.index
         if not isinstance(index, IndexSnapshot) or batch.is_whole_index:
             return
@@ -35,7 +35,7 @@ class UnknownFiles:
         self._new += len(unknown) - failed
 
     def reasons(self) -> tuple[IndexNotUsed, ...]:
-        """Why the index was not used for them, and the remedy."""
+        """Why the index was not used for these files, and the remedy."""
         found = []
         if self._failed:
             found.append(

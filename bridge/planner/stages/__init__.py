@@ -1,8 +1,8 @@
-"""The stages of a scan: each turns an iterator of slice batches into another.
+"""The stages of a scan: each turns one iterator of slice batches into another.
 
-Over the iterator, and not batch by batch, because top-N ranks all slices before it hands out one,
-LIMIT stops the flow early, and early survivors overtake the listing. A new stage is a new module
-here and an entry in `bridge.planner.planner`.
+Stages work on the iterator, not on single batches: top-N ranks all slices before it emits one,
+LIMIT ends the iteration early, and early survivors precede the listing. To add a stage, add a
+module here and an entry in `bridge.planner.planner`.
 """
 
 from __future__ import annotations

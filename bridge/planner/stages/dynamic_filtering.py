@@ -1,4 +1,4 @@
-"""Dynamic filters: applied as late as a batch is handed out, so that a late one still helps."""
+"""Dynamic filters: applied when a batch is handed out, so that a late filter still helps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bridge.table.slices import SliceBatch
 
 
 def apply_dynamic_filters(context: ScanContext, batch: SliceBatch) -> SliceBatch:
-    """The slices that the filters which have come by now leave."""
+    """The slices that may hold a row that satisfies all dynamic filters received so far."""
     filters = context.dynamic_filters
     if not filters or not len(batch):
         return batch

@@ -1,7 +1,7 @@
-"""Files that survived index pruning are emitted before a large listing completes.
+"""Emits files that survived index pruning before a large listing completes.
 
-The law: such a file is exactly as the index knows it, by a look at the file itself, and is emitted
-once. The listing still says which files there are; what is new or was changed comes with it.
+The law: such a file is in exactly the state that the index knows, checked on the file itself, and
+is emitted once. The listing still decides which files exist; new and changed files come with it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bridge.table.model import Partition
 from bridge.table.slices import SliceBatch
 
 MIN_FILES = 4096
-"""Below so many files a listing is over before a look at single ones pays."""
+"""For fewer files the listing ends before checks of single files pay off."""
 MAX_LOOKS = 16
-"""Each look is a request to an object store; one round of the lister's threads."""
+"""Each check is a request to an object store; all fit in one round of the lister's threads."""
 
 
 def emit_early_survivors(
     context: ScanContext, batches: Iterator[SliceBatch]
 ) -> Iterator[SliceBatch]:
-    """The batches, preceded by the few survivors that storage has unchanged."""
+    """The batches, preceded by the few survivors that are unchanged in storage."""
     early = _early(context)
     if early is None or not len(early):
         yield from batches
@@ -38,11 +38,11 @@ def emit_early_survivors(
 
 
 def _early(context: ScanContext) -> SliceBatch | None:
-    """The few files that the index leaves, those of them that storage has unchanged.
+    """The few files that survive index pruning and are unchanged in storage.
 
-    Of a top-N those that would be first if nothing was new: what is new can only make fewer needed.
-    None where that does not help or cannot be told: where partitions come and go, and where a limit
-    needs less than all survivors.
+    For a top-N, the files that would come first if there were no new files; new files can only
+    reduce the need. None where this does not help or cannot be decided: in a partitioned table,
+    whose partitions may come and go, and under a limit, which may need less than all survivors.
     """
     request = context.request
     if (
@@ -61,12 +61,12 @@ def _early(context: ScanContext) -> SliceBatch | None:
     if not 0 < len(left) <= MAX_LOOKS or (left.ordinals < 0).any():
         return None
     (left,) = left.pieces()
-    context.snapshot.begin()  # the listing goes on while the files are looked at
+    context.snapshot.begin()  # the listing runs while the files are checked
     return left.filter(context.snapshot.unchanged(left))
 
 
 def _without(batches: Iterator[SliceBatch], emitted: SliceBatch) -> Iterator[SliceBatch]:
-    """The batches less the files that were emitted, also where one was changed since."""
+    """The batches without the files already emitted, even if one has changed since."""
     ordinals = np.sort(emitted.ordinals)
     paths = emitted.files.paths
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The engine dropped its filter, since every slice matched as a whole: that must still hold."""
+"""Checks that every slice still matches as a whole, since the engine dropped its filter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bridge.table.slices import SliceBatch
 
 
 def require_enforced(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
-    """The batches as they are.
+    """Yields the batches unchanged.
 
     Errors:
         TableChanged: a slice may hold a row that does not satisfy the predicate.

@@ -1,6 +1,6 @@
-"""Slices that hidden columns or an index exclude are dropped: one vectorised pass an index.
+"""Drops slices that hidden columns or an index exclude, in one vectorised pass per index.
 
-Each index is asked only about the slices that those before it kept.
+Each index is evaluated only on the slices that earlier ones kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bridge.table.slices import SliceBatch
 
 
 def prune_files(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
-    """The slices that may hold a matching row, with their paths made."""
+    """The slices that may hold a matching row, with their paths materialised."""
     for batch in batches:
         kept = prune_batch(context, batch, context.predicate, count=True)
         context.counters.files_kept += len(kept)
@@ -31,7 +31,7 @@ def prune_files(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator
 def prune_batch(
     context: ScanContext, batch: SliceBatch, predicate: BoundExpression, *, count: bool = False
 ) -> SliceBatch:
-    """The slices of a batch that may hold a row that satisfies a predicate."""
+    """The slices of a batch that may hold a row that satisfies the predicate."""
     if isinstance(predicate, BoundTrue) or not len(batch):
         return batch
     parts, counters = split_by_source(predicate), context.counters
@@ -40,7 +40,7 @@ def prune_batch(
         started = time.perf_counter()
         keep = keep_by_attributes(batch.files, parts.attributes, context.request.semantics)
         if keep is not None and batch.merged is not None:
-            keep = keep | batch.merged  # a merged row's path may be a log's
+            keep = keep | batch.merged  # the path of a merged row may be that of a log
         kept = batch.filter(keep)
         if count:
             counters.attributes.count(batch, kept, started)
@@ -62,7 +62,7 @@ def prune_batch(
 
 
 def _by_values(context: ScanContext, batch: SliceBatch, predicate: BoundExpression) -> SliceBatch:
-    """What the values of partitions exclude, where no index is asked."""
+    """Prunes by partition values where no index applies."""
     residuals = _residuals(context, batch, predicate)
     wrong = np.array([isinstance(r, BoundFalse) for r in residuals], np.bool_)
     return batch.filter(~wrong[batch.partition]) if wrong.any() else batch
@@ -75,7 +75,7 @@ def _keep(
     pruner: FilePruner,
     index: Index,
 ) -> Mask | None:
-    """Partition by partition, where values of keys leave different predicates."""
+    """Prunes partition by partition where their values leave different residual predicates."""
     if not context.table.partition_keys:
         return pruner.keep(batch, predicate, index)
     residuals = _residuals(context, batch, predicate)

@@ -1,9 +1,9 @@
-"""LIMIT: the slices that suffice.
+"""LIMIT pruning: keeps only as many slices as the limit needs.
 
-The law, over the rows that satisfy the predicate: if slices are left out, those that stay hold at
-least so many rows as the limit asks for. Only slices of which ALL rows satisfy the predicate
-(ALWAYS) and whose rows are counted are counted on. Dynamic filters do not apply: rows that were
-counted on must not be taken away by a filter that comes later.
+The law, over the rows that satisfy the predicate: if slices are left out, the remaining ones hold
+at least as many rows as the limit. Only slices whose row count is known and in which ALL rows
+satisfy the predicate (ALWAYS) count. Dynamic filters do not apply: a later filter must not remove
+rows that were already counted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bridge.table.model import Partition
 from bridge.table.slices import Int64Array, SliceBatch
 
 _MOST_LOOKS = 8
-"""Files that are looked at one by one, where their directory is not listed."""
+"""Number of files that are checked one by one instead of listing their directory."""
 
 
 def prune_by_limit(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
-    """The batches, as far as the limit needs them."""
+    """The batches, as many as the limit needs."""
     if context.request.limit is None:
         yield from batches
         return
@@ -46,12 +46,12 @@ def prune_by_limit(context: ScanContext, batches: Iterator[SliceBatch]) -> Itera
 
 
 def enough(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Int64Array | None:
-    """Positions of few slices that hold ``limit`` matching rows for certain; None: not enough.
+    """Positions of few slices that certainly hold ``limit`` matching rows; None: too few rows.
 
     Args:
-        always: slices of which every row satisfies the predicate.
-        rows: -1 where unknown.
-        sizes: bytes; among slices that suffice alone the smallest is taken.
+        always: slices in which every row satisfies the predicate.
+        rows: row counts; -1 if unknown.
+        sizes: in bytes; among slices that suffice alone, the smallest is chosen.
     """
     counted = np.flatnonzero(always & (rows > 0))
     held = rows[counted]
@@ -66,8 +66,10 @@ def enough(always: Mask, rows: Counts, sizes: Counts, limit: int) -> Int64Array 
 
 
 def _without_listing(context: ScanContext, wanted: int) -> SliceBatch | None:
-    """A few slices that suffice by the index, if each lies in storage exactly as the index knows
-    it: the limit needs no other, so the directory need not be listed.
+    """A few indexed slices that satisfy the limit, or None.
+
+    Each must be in storage in exactly its indexed state. The limit then needs no other file, so the
+    directory is not listed.
     """
     if context.table.partition_keys:
         return None
@@ -83,7 +85,7 @@ def _without_listing(context: ScanContext, wanted: int) -> SliceBatch | None:
     if not context.snapshot.unchanged(few).all():
         return None
     counters, count = context.counters, len(held)
-    # The index's file set stood in for a listing.
+    # The index's file set replaces the listing.
     counters.listing.index = "index"
     counters.listing.add(count, count, held.num_bytes, 0.0)
     counters.files_kept += count

@@ -1,4 +1,4 @@
-"""The first stage: partitions that their values keep are fetched, and their slices listed."""
+"""The first stage: fetches the partitions that survive pruning, and lists their slices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
     """The slices of all partitions that may hold a matching row.
 
     Errors:
-        MetastoreUnavailable, StorageFailure and their like: the scan fails; nothing is taken as
-            empty.
+        MetastoreUnavailable, StorageFailure and others: the scan fails; a failure never counts
+            as an empty listing.
     """
     started = time.perf_counter()
     snapshot, predicate, counters = context.snapshot, context.predicate, context.counters

@@ -1,6 +1,6 @@
-"""ORDER BY with LIMIT: only the slices that may hold one of the first rows, the best first.
+"""ORDER BY with LIMIT: keeps only slices that may hold one of the first rows, best first.
 
-`bridge.planner.top_n` has the law. Dynamic filters do not apply: see `limit_pruning`.
+`bridge.planner.top_n` states the law. Dynamic filters do not apply: see `limit_pruning`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bridge.table.slices import SliceBatch, join_slices
 
 
 def prune_by_top_n(context: ScanContext, batches: Iterator[SliceBatch]) -> Iterator[SliceBatch]:
-    """Draws all batches, ranks their slices, and hands out those that may matter."""
+    """Draws all batches, ranks their slices, and emits those that may hold a first row."""
     held = list(batches)
     started = time.perf_counter()
     ranked = rank(context, held)
@@ -43,7 +43,7 @@ def prune_by_top_n(context: ScanContext, batches: Iterator[SliceBatch]) -> Itera
 
 
 def rank(context: ScanContext, batches: Sequence[SliceBatch]) -> top_n.Ranked:
-    """How early the rows of each slice may come, and which slices may hold a first one."""
+    """Ranks slices by how early their rows may come, and marks those that may hold a first row."""
     request = context.request
     assert request.limit is not None
     key = request.order[0]
