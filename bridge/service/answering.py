@@ -1,7 +1,7 @@
-"""Aggregates from statistics: Thrift's values to the planner's and back.
+"""Aggregates from statistics: converts Thrift requests and results.
 
-Everything here is bounded in time: what is not known when the engine stops waiting is not answered,
-while the listing under way goes on and serves the query's scan.
+Every call is bounded in time. If the result is late, the engine gets no answer, but the listing in
+flight continues and serves the query's scan.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _FUNCTIONS = frozenset({"count", "min", "max"})
 def aggregate(
     plan: ScanPlan, engine: Engine, asked: ttypes.AggregateRequest, pool: Executor, endpoint: str
 ) -> ttypes.AggregateResult:
-    """Answers within the time the request gives.
+    """Answers within the time that the request allows.
 
     Errors:
-        InvalidRequest: an aggregate that there is not.
+        InvalidRequest: there is no such aggregate.
         ColumnNotFound; and whatever makes planning fail.
     """
     question = _question(plan, asked)

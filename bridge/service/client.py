@@ -1,4 +1,4 @@
-"""A Python client of the planner's service, for the command line, tests and benchmarks."""
+"""A Python client of the planner service, for the command line, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bridge.splits.source import SourceBatch
 class PlannerClient:
     """One connection; not shared between threads.
 
-    Errors of every call: PlannerUnavailable, and whatever the planner answers.
+    Errors of every call: PlannerUnavailable, and every error that the planner returns.
     """
 
     def __init__(self, endpoint: str = "127.0.0.1:9527", timeout: float = 30.0) -> None:
@@ -101,7 +101,7 @@ class PlannerClient:
         return decode_batch(token, self._call("next_splits", handle, token, max_splits, wait_ms))
 
     def splits(self, handle: str, max_splits: int = 1000) -> Iterator[SourceBatch]:
-        """All batches of a plan, to the end."""
+        """All batches of a plan."""
         token, finished = 0, False
         while not finished:
             batch = self.next_splits(handle, token, max_splits)
@@ -119,7 +119,7 @@ class PlannerClient:
         query_id: str = "",
         wait_ms: int = 10_000,
     ) -> ttypes.AggregateResult:
-        """Asks statistics; aggregates are (function, column) pairs, ("count", "") counts rows."""
+        """Aggregates from statistics, as (function, column) pairs; ("count", "") counts rows."""
         return self._call(
             "aggregate",
             _request(schema, table, predicate, "trino", query_id, None),
@@ -156,7 +156,7 @@ class PlannerClient:
             raise error_of(e) from e
         except (TException, OSError, EOFError) as e:
             self._transport.close()
-            # Thrift says only where it could not connect to, which our own sentence does.
+            # Thrift's own message names only the address, which ours names too.
             cause = getattr(e, "inner", None) or e
             raise PlannerUnavailable(
                 f"no answer from the planner at {self.endpoint}: "

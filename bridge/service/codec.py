@@ -1,4 +1,4 @@
-"""From the planner's values to Thrift's and back; the only place that knows both."""
+"""Converts between the planner's values and Thrift's; the only module that knows both."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_protocol(protocol: int | None) -> None:
 
 
 def mismatch_remedy(client: int, planner: int) -> str:
-    """What to upgrade, in words."""
+    """Which side to upgrade, as a sentence."""
     if client < planner:
         return (
             "upgrade the client to the planner's release: `skipbridge plugin build` for Trino, "
@@ -49,7 +49,7 @@ def mismatch_remedy(client: int, planner: int) -> str:
 
 
 def failure_of(error: BaseException) -> ttypes.BridgeFailure:
-    """Any throwable as the four fields a client shows; an unforeseen one keeps its type's name."""
+    """Any exception as the fields a client shows; an unexpected one keeps its type's name."""
     if isinstance(error, BridgeError):
         return ttypes.BridgeFailure(
             error.code, error.category.value, error.message, error.hint, error.retryable
@@ -64,16 +64,16 @@ def failure_of(error: BaseException) -> ttypes.BridgeFailure:
 
 
 def error_of(failure: ttypes.BridgeFailure) -> BridgeError:
-    """The error a server sent, as the same class here."""
+    """The error that a server sent, as the same class on this side."""
     cls = all_errors().get(failure.code, BridgeError)
     return cls(failure.message, failure.hint)
 
 
 def encode_batch(batch: SourceBatch, engine: Engine, report: str | None) -> ttypes.SplitBatch:
-    """Packs splits as bridge.thrift describes.
+    """Packs splits in the format of bridge.thrift.
 
     Args:
-        engine: who reads them.
+        engine: the engine that reads them.
     """
     splits = batch.splits
     partitions: tuple[Partition, ...] = ()
@@ -148,7 +148,7 @@ def _logs(logs: Logs | None) -> tuple[bytes | memoryview, ...]:
 
 
 def _strings(paths: pa.Array) -> tuple[bytes, memoryview]:
-    """Offsets from 0 and the bytes, without a string object."""
+    """Offsets from 0 and the bytes, without creating string objects."""
     _, offset_buffer, data = paths.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[paths.offset : paths.offset + len(paths) + 1]
     if data is None or not len(paths):
@@ -158,13 +158,13 @@ def _strings(paths: pa.Array) -> tuple[bytes, memoryview]:
 
 
 def decode_batch(token: int, batch: ttypes.SplitBatch) -> SourceBatch:
-    """Unpacks a batch; the inverse of `encode_batch`, for Python clients."""
+    """Unpacks a batch for Python clients; the inverse of `encode_batch`."""
     splits = _unpack(batch) if batch.split_count else None
     return SourceBatch(token, batch.next_token, splits, batch.finished)
 
 
 class _Columns:
-    """Reads the columns of a payload one after the other."""
+    """Reads the columns of a payload in order."""
 
     def __init__(self, payload: bytes) -> None:
         self._view = memoryview(payload)

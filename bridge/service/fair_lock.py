@@ -1,11 +1,11 @@
 """FairLock: CPU-bound requests run one at a time, in FIFO order.
 
-Python computes in one thread at a time anyway. Where sixteen plans are made at once, each step of
-one that gives the interpreter away (every call into Arrow or NumPy does) puts it behind fifteen
-others, and most of the time goes into the changes between threads.
+Python computes in one thread at a time anyway. If sixteen plans are made at once, each plan queues
+behind fifteen others whenever a call into Arrow or NumPy releases the interpreter lock, and most of
+the time goes into thread switches.
 
-What asks a metastore is done before a turn is taken. Nobody waits for ever: a call whose turn does
-not come in time, since one before it waits for a store after all, goes on without.
+Metastore calls are made before a turn is taken. No call waits for ever: if its turn is late,
+because an earlier request does I/O after all, the call proceeds without a turn.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from contextlib import contextmanager
 
 
 class FairLock:
-    """First come, first served.
+    """A lock that grants turns in FIFO order.
 
     Args:
-        patience: seconds after which a call goes on without a turn.
+        patience: seconds after which a call proceeds without a turn.
     """
 
     def __init__(self, patience: float = 1.0) -> None:
@@ -52,7 +52,7 @@ class FairLock:
             if mine in self._waiting:
                 self._waiting.remove(mine)
                 return False
-        return True  # it was handed on in the very moment that patience ended
+        return True  # the turn was granted just as patience ended
 
     def _hand_on(self) -> None:
         with self._lock:

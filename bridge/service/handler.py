@@ -1,4 +1,4 @@
-"""The planner's service: one method a call of bridge.thrift."""
+"""The planner service: one method per call of bridge.thrift."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _answers_failures(method: Method) -> Method:
-    """Every throwable leaves as a BridgeFailure; what nobody foresaw is logged with its trace."""
+    """Turns every exception into a BridgeFailure; unexpected ones are logged with a trace."""
 
     @wraps(method)
     def call(*args: Any) -> Any:
@@ -87,9 +87,9 @@ class PlannerHandler:
     """Implements the Thrift service over one `Planner`; called by many threads.
 
     Args:
-        planner: plans.
-        endpoint: host:port under which this very process is reached.
-        settings: of splits, where a request says nothing.
+        planner: makes the plans.
+        endpoint: host:port at which clients reach this very process.
+        settings: default split settings.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class PlannerHandler:
         self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
         threads = max(4, 2 * (os.cpu_count() or 2))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-plan")
-        # Of their own: answers that list for long must not keep splits from being made.
+        # Separate pool: answers that wait for long listings must not delay splits.
         self._answers = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-answer")
         self._estimates = Estimates(self._answers)
         self._turns = FairLock()
@@ -322,7 +322,7 @@ def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.Spl
 
 
 def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
-    """Of the engine; in a zone other than UTC it does not read timestamps as they lie."""
+    """The engine's semantics; in a zone other than UTC it does not read raw timestamps."""
     semantics = engine(name).semantics
     if options.get("timestamp_zone", "UTC") == "UTC":
         return semantics
@@ -366,5 +366,5 @@ def _translate(name: str, predicate: str) -> Translation:
 
 @lru_cache(512)
 def _translated(name: str, predicate: str) -> Translation:
-    """An engine asks for statistics, answers and splits of a query with one and the same text."""
+    """Cached: an engine sends one predicate for statistics, aggregates and splits of a query."""
     return engine(name).translate(predicate)

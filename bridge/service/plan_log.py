@@ -1,4 +1,4 @@
-"""What each plan did: one line in the log, and the counters by table."""
+"""Logs one line per plan and updates the counters by table."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ log = logging.getLogger("bridge.plans")
 
 
 def plan_opened(request: ScanRequest, seconds: float) -> None:
-    """Counts a plan; ``seconds`` is what opening it took."""
+    """Counts a plan; ``seconds`` is the time it took to open."""
     table = telemetry.table_label(str(request.table))
     telemetry.PLANS.labels(request.engine, table).inc()
     telemetry.PLAN_SECONDS.labels(table).observe(seconds)
 
 
 def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
-    """Counts and logs the end of a plan, once, however often its last batch is asked for.
+    """Counts and logs the end of a plan once, even if its last batch is requested again.
 
     Args:
-        outcome: ``done``, or ``closed early`` where the engine needed no more splits.
+        outcome: ``done``, or ``closed early`` if the engine needed no more splits.
     """
     report = source.report()
     if not source.end_once():
@@ -58,7 +58,7 @@ def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
 
 
 def selection_made(request: ScanRequest, found: SkippableFiles, seconds: float) -> None:
-    """The same for an engine that lists by itself and only asks which files to leave out."""
+    """The same for an engine that lists storage itself and requests only skippable files."""
     plan_opened(request, seconds)
     table = telemetry.table_label(str(request.table))
     skipped = found.known if found.none else len(found.paths)

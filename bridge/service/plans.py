@@ -1,4 +1,4 @@
-"""The plans that are open in one process, by handle; forgotten ones are closed after a while."""
+"""The open plans of one process, by handle; unused ones are closed after a time to live."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bridge.errors import InvalidRequest, LimitExceeded, PlanLost
 
 
 class Opened(Protocol):
-    """What a handle stands for: splits, or rows of a system table."""
+    """What a handle refers to: splits, or rows of a system table."""
 
     def close(self) -> None: ...
 
@@ -32,7 +32,7 @@ class _Open:
 
 
 class OpenPlans:
-    """Handles name the process: one that another process made is told from one that expired."""
+    """Handles name their process, so that a foreign handle and an expired one can be told apart."""
 
     def __init__(self, process: str, ttl: float, limit: int) -> None:
         self._process = process
@@ -41,7 +41,7 @@ class OpenPlans:
         self._plans: dict[str, _Open] = {}
         self._reserved = 0
         self._lock = threading.Lock()
-        # Handles cannot be guessed; asking the system for each one would give the interpreter away.
+        # Handles must not be guessable; a system call for each would release the interpreter lock.
         self._secret = secrets.token_bytes(32)
         self._numbers = itertools.count()
 
@@ -50,10 +50,10 @@ class OpenPlans:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Holds a place for the plan that is made and added within.
+        """Reserves a place for the plan that is made and added in this block.
 
         Errors:
-            LimitExceeded: there is none; nothing was started.
+            LimitExceeded: no place is free; nothing was started.
         """
         with self._lock:
             taken = len(self._plans) + self._reserved
@@ -78,7 +78,7 @@ class OpenPlans:
         return handle
 
     def get(self, handle: str, kind: type[Kind]) -> Kind:
-        """Errors: PlanLost; InvalidRequest: the handle stands for something else."""
+        """Errors: PlanLost; InvalidRequest: the handle refers to something of another kind."""
         with self._lock:
             held = self._plans.get(handle)
             if held is None:
@@ -94,7 +94,7 @@ class OpenPlans:
             return held.source
 
     def close(self, handle: str) -> Opened | None:
-        """Closes a plan and returns what it was; one that is not there is closed already."""
+        """Closes and returns a plan; an unknown one is closed already."""
         with self._lock:
             held = self._plans.pop(handle, None)
             telemetry.OPEN_PLANS.set(len(self._plans))
@@ -104,7 +104,7 @@ class OpenPlans:
         return held.source
 
     def expire(self) -> None:
-        """Closes plans that nobody asked about for the time to live."""
+        """Closes plans that were not used for the time to live."""
         now = time.monotonic()
         with self._lock:
             old = [h for h, p in self._plans.items() if now - p.used > self._ttl]

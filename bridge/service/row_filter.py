@@ -1,4 +1,4 @@
-"""A snapshot's row filter on its way to an engine: a conjunction of domains of columns."""
+"""Encodes a snapshot's row filter for an engine, as a conjunction of column domains."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _RANGES: dict[Op, tuple[str, bool]] = {
 
 
 def encode_row_filter(filter: BoundExpression, engine: Engine) -> str:
-    """The filter in the form of docs/reference/predicates.md; empty: there is none.
+    """The filter in the format of docs/reference/predicates.md; empty if there is none.
 
     Errors:
-        UnsupportedTable: the engine cannot be told such a filter, and must not read without it.
+        UnsupportedTable: the filter cannot be expressed, and reading without it would be wrong.
     """
     if isinstance(filter, BoundTrue) and filter.exact:
         return ""

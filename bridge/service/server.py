@@ -1,8 +1,7 @@
-"""The server: framed Thrift over TCP on loopback, a thread a connection, limits on frames and
-connections.
+"""The server: framed Thrift over TCP on loopback, one thread per connection.
 
-Thrift's own servers neither stop gracefully nor limit connections; the framing is its, the sockets
-are socketserver's.
+Frames and connections are limited. Thrift's own servers neither stop gracefully nor limit
+connections, so this one combines Thrift's framing with the sockets of socketserver.
 """
 
 from __future__ import annotations
@@ -32,8 +31,10 @@ _MAX_CONNECTIONS = 1024
 
 
 def check_loopback(host: str) -> None:
-    """Errors: InvalidConfiguration for any address but IPv4's loopback: the service has no
-    authentication yet.
+    """Accepts only IPv4 loopback, since the service has no authentication yet.
+
+    Errors:
+        InvalidConfiguration: any other address.
     """
     try:
         loopback = ipaddress.IPv4Address(host).is_loopback
@@ -68,7 +69,7 @@ class _Connection(socketserver.BaseRequestHandler):
             return None
         (size,) = _HEADER.unpack(header)
         if not 0 < size <= self.server.max_frame_bytes:
-            # Nothing after this can be told apart: the connection ends.
+            # The stream cannot be resynchronised, so the connection ends.
             log.warning("refused a frame of %d bytes from %s", size, self.client_address[0])
             return None
         return _read(connection, size)
@@ -85,7 +86,7 @@ def _read(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _exception(kind: int, message: str) -> bytes:
-    """A frame that says what went wrong before a method could."""
+    """A frame with an error that occurred before a method could answer."""
     out = TTransport.TMemoryBuffer()
     writer = TBinaryProtocol.TBinaryProtocol(out)
     writer.writeMessageBegin("unknown", TMessageType.EXCEPTION, 0)
@@ -99,8 +100,8 @@ class PlannerServer(socketserver.ThreadingTCPServer):
     """Serves one handler on one address.
 
     Args:
-        address: host and port; port 0 takes a free one.
-        share: several processes listen on this port, the kernel spreads connections.
+        address: host and port; port 0 selects a free one.
+        share: several processes listen on this port, and the kernel spreads connections.
     """
 
     daemon_threads = True
@@ -140,39 +141,39 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         return f"{host!s}:{port}"
 
     def serve(self, handler: PlannerHandler) -> None:
-        """Answers until `stop`; blocks."""
+        """Answers requests until `stop`; blocks."""
         self._processor = PlannerService.Processor(handler)
         self.serve_forever(poll_interval=0.1)
 
     def stop(self, grace: float = 10.0) -> bool:
-        """Takes no more calls and lets those under way finish, at most ``grace`` seconds long.
+        """Accepts no more calls; waits up to ``grace`` seconds for calls in flight.
 
         Returns:
-            Whether all of them did.
+            Whether all of them ended.
         """
         self.stopping.set()
-        if self._processor is not None:  # else nobody serves, and shutdown would wait for ever
+        if self._processor is not None:  # else serve_forever never ran, and shutdown would hang
             self.shutdown()
         self.server_close()
         with self._drained:
             for connection in self._connections:
-                # An idle connection's thread wakes up and ends; a busy one's answers first.
+                # Wakes the thread of an idle connection; a busy one answers first.
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RD)
             return self._drained.wait_for(lambda: not self._connections, grace)
 
     def answer(self, frame: bytes) -> bytes:
-        """One request frame to one answer frame."""
+        """Turns one request frame into one response frame."""
         out = TTransport.TMemoryBuffer()
         source = TTransport.TMemoryBuffer(frame)
-        # What claims to be longer than its frame would be allocated before it is missed.
+        # Without the limits, a length beyond the frame would be allocated before it is found wrong.
         reader = TBinaryProtocol.TBinaryProtocolAccelerated(
             source, string_length_limit=len(frame), container_length_limit=len(frame)
         )
         writer = TBinaryProtocol.TBinaryProtocolAccelerated(out)
         try:
             self._processor.process(reader, writer)
-        except Exception as e:  # garbage makes the decoder raise a dozen kinds
+        except Exception as e:  # malformed input makes the decoder raise many types
             log.warning("refused a malformed request: %s: %s", type(e).__name__, e)
             return _exception(TApplicationException.PROTOCOL_ERROR, f"malformed request: {e}")
         body: bytes = out.getvalue()
@@ -193,7 +194,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
             self._connections.add(request)
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread is to be had: nobody else will end it
+        except BaseException:  # no thread was started, so nothing else releases the slot
             self._ended(request)
             raise
 

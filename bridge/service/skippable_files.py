@@ -1,4 +1,4 @@
-"""A `SkippableFiles` as bridge.thrift packs it."""
+"""Encodes `SkippableFiles` in the format of bridge.thrift."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 
 MAX_BYTES = 32 << 20
-"""Of paths in one answer; files beyond it are not named, and so are read."""
+"""Limit on the paths of one response; further files are not named, and so are read."""
 
 
 def encode_skippable_files(
     found: SkippableFiles, dropped: tuple[str, ...]
 ) -> ttypes.SkippableFiles:
-    """Packs it; paths are cut at the directory that all of them lie under."""
+    """Encodes the files; paths are relative to their longest common directory."""
     paths: list[bytes] = found.paths.cast(pa.large_binary()).to_pylist()
     root = _common_directory(paths)
     below = [path[len(root) :] for path in paths]
@@ -47,7 +47,7 @@ def encode_skippable_files(
 
 
 def _common_directory(paths: list[bytes]) -> bytes:
-    """With its slash; the least and the greatest path decide."""
+    """The common directory with its slash, found from the least and the greatest path."""
     if not paths:
         return b""
     least, greatest = min(paths), max(paths)

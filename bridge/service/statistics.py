@@ -1,7 +1,7 @@
-"""Estimates for optimisers, kept while their index generation is the newest, and bounded in time.
+"""Estimates for optimisers, cached per index generation and bounded in time.
 
-An optimiser asks for the same table again and again, and must not wait for columns of the index
-that lie on slow storage: it is told the number of rows, and the rest when it is there.
+An optimiser requests the same table repeatedly and must not wait for index columns on slow storage.
+It gets the row count at once, and column estimates as soon as they are loaded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Estimates:
         self._lock = threading.Lock()
 
     def of(self, plan: ScanPlan) -> Estimate:
-        """Of the rows that the plan's predicate leaves; after a second, rows of the whole table."""
+        """Estimates for the plan's predicate; after one second, only the table's row count."""
         key = (plan.table.name, plan.context.predicate, plan.view)
         with self._lock:
             future = self._kept.get(key)

@@ -1,4 +1,4 @@
-"""System tables on their way to an engine: pages that can be asked for again."""
+"""Sends system tables to an engine in pages that can be requested again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAX_ROWS = 10_000
 class SystemRows:
     """Rows of one system table; one reader at a time.
 
-    The law is that of `SplitSource`: a page is repeatable until the next token is asked for, and
-    "finished" is said with the last page, never while an error is pending.
+    The law is that of `SplitSource`: a page is repeatable until the next token is requested, and
+    "finished" is set with the last page, never while an error is pending.
     """
 
     def __init__(self, plan: ScanPlan, kind: str, wanted: list[str]) -> None:
@@ -31,10 +31,10 @@ class SystemRows:
         self._held: Rows | None = None
 
     def next(self, token: int, max_rows: int) -> ttypes.SystemPage:
-        """The page for a token: 0 first, then the last page's `next_token`.
+        """The page for a token: 0 first, then the `next_token` of the last page.
 
         Errors:
-            InvalidRequest: a token that is neither the next nor the last.
+            InvalidRequest: the token is neither the next nor the last.
             whatever makes listing fail.
         """
         if max_rows < 1:

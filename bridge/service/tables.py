@@ -1,4 +1,4 @@
-"""Describes a table to an engine: columns in the engine's words, with estimates where asked for."""
+"""Describes tables to an engine: columns in its type names, with estimates if requested."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def describe_table(
     snapshot_id: str = "",
     read: ReadVersion = NEWEST,
 ) -> ttypes.Table:
-    """The table for one engine; columns of types that the engine lacks are left out.
+    """The table for one engine; columns whose types the engine lacks are left out.
 
     Args:
-        snapshot_id, read: the version that is described.
+        snapshot_id, read: the described version.
     """
     columns: list[ttypes.Column] = []
     for column, is_key in [(c, False) for c in table.columns] + [
@@ -50,7 +50,7 @@ def describe_table(
 
 
 def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Column | None:
-    """The column in the engine's words; None if the engine lacks its type."""
+    """The column with the engine's type name; None if the engine lacks its type."""
     engine_type = engine.spell_type(column.type)
     if engine_type is None:
         return None
@@ -64,7 +64,7 @@ def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Colu
 
 
 def describe_view(view: View) -> ttypes.Table:
-    """A view that Trino made; its columns are in its definition."""
+    """A view created by Trino; its definition holds its columns."""
     return ttypes.Table(
         schema_name=view.name.schema,
         table_name=view.name.table,

@@ -1,8 +1,8 @@
-"""Coalescing: small files join one split, large ones are cut, early splits are small.
+"""Coalescing: small files share one split, large files are cut, early splits are small.
 
 A split costs the engine the same whatever it holds, and opening a file costs as much as reading
-some bytes; so the cost of a range is its bytes + open_cost, and files join up to a target cost. The
-law: every byte range of every file comes out exactly once.
+some bytes. The cost of a range is therefore its bytes + open_cost, and ranges share a split up to a
+target cost. The law: every byte range of every file is emitted exactly once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ RowGroupStarts = Callable[[int], npt.NDArray[np.int64] | None]
 
 @dataclass(frozen=True, slots=True)
 class SplitSettings:
-    """How splits are made.
+    """Controls how splits are made.
 
     Attributes:
-        target_bytes: cost up to which ranges join one split; larger files are cut near it.
-        open_cost: bytes that could be read while a file is opened.
-        max_files: most ranges in one split; 1 switches joining off.
-        parallelism: workers x concurrency: never fewer splits than this while there are files for
-            them.
+        target_bytes: cost up to which ranges share one split; larger files are cut near it.
+        open_cost: bytes that could be read in the time it takes to open a file.
+        max_files: maximum number of ranges in one split; 1 disables coalescing.
+        parallelism: workers x concurrency: the minimum number of splits while there are enough
+            files.
     """
 
     target_bytes: int = 128 << 20
@@ -40,7 +40,7 @@ class SplitSettings:
 
     @property
     def cut_above(self) -> int:
-        """Files larger than this are cut; a little more than the target is left whole."""
+        """Files larger than this are cut; a file slightly above the target stays whole."""
         return self.target_bytes + self.target_bytes // 4
 
 
@@ -56,13 +56,13 @@ def coalesce(
     settings: SplitSettings,
     row_groups: RowGroupStarts | None = None,
 ) -> SplitBatch:
-    """Makes splits of one batch of slices, each of one reader.
+    """Makes the splits of one batch of slices; each split has one reader.
 
-    Slices of one reader must stand together, see `by_reader`.
+    Slices of one reader must be adjacent, see `by_reader`.
 
     Args:
-        row_groups: start offsets of the row groups of the i-th file, ascending, None where not
-            known; a file that is cut is cut there, so that no split finds nothing to read.
+        row_groups: start offsets of the row groups of the i-th file, ascending, or None if
+            unknown. Large files are cut there, so that every split finds something to read.
     """
     files, logs = batch.files, batch.logs
     ranges = _cut(files.sizes, _splittable(batch), settings, row_groups)
@@ -96,14 +96,14 @@ def coalesce(
 
 
 def by_reader(batch: SliceBatch) -> SliceBatch:
-    """The slices of each reader together."""
+    """Groups the slices by reader."""
     if batch.reader is None:
         return batch
     return batch.take(np.argsort(batch.reader, kind="stable"))
 
 
 def _splittable(batch: SliceBatch) -> Mask | None:
-    """Files that may be cut; None: all may. One that is merged with logs is read as a whole."""
+    """Files that may be cut; None: all may. A file merged with logs is read as a whole."""
     cut = np.array([file_format(reader.format).splittable for reader in batch.readers], np.bool_)
     merged = batch.merged
     if cut.all() and merged is None:
@@ -114,7 +114,7 @@ def _splittable(batch: SliceBatch) -> Mask | None:
 
 
 def _log_cost(logs: Logs, settings: SplitSettings) -> npt.NDArray[np.int64]:
-    """What reading the logs of each slice costs beside its base file."""
+    """The cost of reading the logs of each slice, in addition to its base file."""
     sums = np.concatenate(([0], np.cumsum(logs.files.sizes + settings.open_cost)))
     return sums[logs.offsets[1:]] - sums[logs.offsets[:-1]]
 
@@ -163,13 +163,13 @@ def _cuts(
 
 
 def _boundaries(cost: npt.NDArray[np.int64], settings: SplitSettings) -> npt.NDArray[np.int64]:
-    """The first range of each split, and the number of ranges at the end."""
+    """The index of the first range of each split; the last element is the number of ranges."""
     n = len(cost)
     if settings.max_files <= 1 or n <= settings.parallelism:
         return np.arange(n + 1, dtype=np.int64)
     sums = np.cumsum(cost)
     total = int(sums[-1])
-    # Enough splits for every worker; a later batch cannot be waited for.
+    # Make enough splits for every worker; later batches are not known yet.
     target = min(settings.target_bytes, max(1, total // settings.parallelism))
     most = min(settings.max_files, max(1, n // settings.parallelism))
     bounds = [0]
@@ -177,7 +177,7 @@ def _boundaries(cost: npt.NDArray[np.int64], settings: SplitSettings) -> npt.NDA
     while bounds[-1] < n:
         begin = bounds[-1]
         done = int(sums[begin - 1]) if begin else 0
-        # The first round of splits is small, so that every worker starts early and they end apart.
+        # The first round of splits is small: workers start early and finish at different times.
         small = ramp < settings.parallelism and n > settings.parallelism * most
         goal = done + (target // 2 if small else target)
         end = int(np.searchsorted(sums, goal, side="right"))
@@ -188,5 +188,5 @@ def _boundaries(cost: npt.NDArray[np.int64], settings: SplitSettings) -> npt.NDA
 
 
 def with_parallelism(settings: SplitSettings, workers: int, concurrency: int) -> SplitSettings:
-    """The settings for a cluster of so many workers with so many tasks each."""
+    """The settings for ``workers`` workers with ``concurrency`` tasks each."""
     return replace(settings, parallelism=max(1, min(workers * concurrency, 100_000)))

@@ -1,12 +1,12 @@
-"""SplitLoader: draws a plan's batches in the background, into a bounded queue.
+"""SplitLoader: draws a plan's batches in the background into a bounded queue.
 
-States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; each is final. An error is recorded before any
-end is announced. A step that finds the queue full gives its thread back (the reader schedules the
-next), so that slow readers never hold the pool. What is queued are surviving files; splits are cut
-when they are handed out, so that a late `apply_dynamic_filter` still holds.
+States: INITIAL -> NO_MORE_SPLITS | FAILED | CLOSED; the last three are final. An error is recorded
+before the end is announced. A step that finds the queue full releases its thread, and the reader
+schedules the next step, so slow readers never block the pool. The queue holds surviving files.
+Splits are cut when they are handed out, so that a late `apply_dynamic_filter` still applies.
 
-A plan that does no I/O (`ScanPlan.plans_without_io`) is begun by its reader: to hand a
-millisecond's work to another thread and back costs as much as the work.
+The reader itself starts a plan that does no I/O (`ScanPlan.plans_without_io`): a change of threads
+costs as much as a millisecond's work.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SplitLoader:
     Args:
         plan: the scan.
         pool: runs the steps.
-        max_batches: queued partition batches at most.
-        max_files: queued files at most; one batch may exceed it.
+        max_batches: maximum number of queued batches.
+        max_files: maximum number of queued files; a single batch may exceed it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SplitLoader:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Begins to load, or leaves that to the first `take` if the plan does no I/O."""
+        """Starts loading, or leaves that to the first `take` if the plan does no I/O."""
         with self._changed:
             if not self._plan.plans_without_io:
                 self._schedule()
@@ -67,11 +67,11 @@ class SplitLoader:
             return self._state
 
     def take(self, timeout: float) -> SliceBatch | None:
-        """The next batch; None where none came in time or none will come (see `finished`).
+        """The next batch; None if none came in time or none will come (see `finished`).
 
         Errors:
             PlanClosed: the loader was closed.
-            whatever made loading fail, as soon as what was loaded before it is drained.
+            whatever made loading fail, once the batches loaded before it are drained.
         """
         self._begin_here()
         with self._changed:
@@ -82,7 +82,7 @@ class SplitLoader:
             if self._state is LoaderState.CLOSED:
                 raise PlanClosed("the plan was closed", "plan again")
             if self._state is LoaderState.FAILED:
-                # Rows behind a failure would be dropped anyway: the query fails as a whole.
+                # The query fails as a whole, so it does not need the batches after a failure.
                 assert self._failure is not None
                 raise self._failure
             if not self._queue:
@@ -94,7 +94,7 @@ class SplitLoader:
 
     @property
     def finished(self) -> bool:
-        """Nothing follows and nothing failed."""
+        """Whether all batches were taken and nothing failed."""
         with self._changed:
             return self._state is LoaderState.NO_MORE_SPLITS and not self._queue
 
@@ -122,7 +122,7 @@ class SplitLoader:
                 self._fail(e)
 
     def _begin_here(self) -> None:
-        """The first batch of a plan that does no I/O, and whether that was all."""
+        """Draws the first batch of a plan that does no I/O, and checks for a second."""
         with self._changed:
             if (
                 self._begun
@@ -158,13 +158,13 @@ class SplitLoader:
                     self._changed.notify_all()
                     if batch is None:
                         return
-        except BaseException as e:  # every throwable reaches the reader, SystemExit too
+        except BaseException as e:  # every exception reaches the reader, even SystemExit
             with self._changed:
                 self._running = False
                 self._fail(e)
 
     def _fail(self, failure: BaseException) -> None:
-        """Held: self._changed. The error first, then the state."""
+        """Records the error first, then the state. Held: self._changed."""
         if self._state is LoaderState.INITIAL:
             self._failure = failure
             self._state = LoaderState.FAILED

@@ -1,7 +1,7 @@
-"""SplitSource: hands out a plan's splits in batches that can be asked for again.
+"""SplitSource: hands out a plan's splits in batches that can be requested again.
 
-The law: every planned file range is emitted exactly once; a batch is repeatable, byte for byte,
-until the next token is asked for; "finished" is said only after the last split, and never while an
+The law: every planned file range is emitted exactly once. A batch is repeatable, byte for byte,
+until the next token is requested. "finished" is set only after the last split, and never while an
 error is pending.
 """
 
@@ -31,7 +31,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
-    """One answer: the splits (None: none yet, or none at all) and whether anything follows."""
+    """One batch: the splits (None: none yet, or no more) and whether it is the last."""
 
     token: int
     next_token: int
@@ -43,8 +43,8 @@ class SplitSource:
     """Splits of one plan; one reader at a time.
 
     Attributes:
-        plan: what is cut.
-        opened: when, by `time.perf_counter`.
+        plan: the plan whose splits are handed out.
+        opened: start time, by `time.perf_counter`.
     """
 
     def __init__(
@@ -71,14 +71,15 @@ class SplitSource:
         self._loader.start()
 
     def next(self, token: int, max_splits: int, timeout: float) -> SourceBatch:
-        """The batch for a token: 0 first, then the last answer's `next_token`; the last token again
-        repeats.
+        """The batch for a token: 0 first, then the `next_token` of the last batch.
+
+        The last token again repeats its batch.
 
         Args:
             timeout: seconds to wait for the first split.
 
         Errors:
-            InvalidRequest: a token that is neither the next nor the last.
+            InvalidRequest: the token is neither the next nor the last.
             whatever made planning fail.
         """
         if max_splits < 1:
@@ -106,7 +107,7 @@ class SplitSource:
         return self.plan.report(self._totals, paths)
 
     def end_once(self) -> bool:
-        """True for the first who tells that the plan has ended, whether drawn out or closed."""
+        """True only for the first caller that reports the plan's end, drawn out or closed."""
         with self._lock:
             first, self._ended = not self._ended, True
             return first
@@ -138,7 +139,7 @@ class SplitSource:
 
     def _cut(self, batch: SliceBatch) -> None:
         if len(batch) > _CHUNK:
-            # The first splits of a huge directory must not wait for the cutting of the last.
+            # The first splits of a huge directory must not wait until its last files are cut.
             self._rest = batch.slice(_CHUNK, len(batch))
             batch = batch.slice(0, _CHUNK)
         if not len(batch):
@@ -167,7 +168,7 @@ def _row_groups(batch: SliceBatch) -> _RowGroups | None:
 
 
 class _RowGroups:
-    """Row-group offsets of a batch's files, from the index."""
+    """Row group offsets of a batch's files, from the index."""
 
     def __init__(self, index: IndexSnapshot, ordinals: npt.NDArray[np.int64]) -> None:
         self._index = index

@@ -1,4 +1,4 @@
-"""Splits: which byte ranges of which files one task reads, as columns."""
+"""Splits as columns: the byte ranges of files that one task reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SplitBatch:
         modified: int64[F], milliseconds since the epoch.
         partition: int32[F], index into `partitions`.
         readers, reader: how each range is read, as in `SliceBatch`.
-        logs: of each range's slice, in merge order; None: there is nothing to merge.
+        logs: the logs of each range's slice, in merge order; None if there is nothing to merge.
     """
 
     first: npt.NDArray[np.int32]
@@ -57,7 +57,7 @@ class SplitBatch:
         return self.num_splits * 12 + self.num_files * 40 + int(self.paths.nbytes)
 
     def slice(self, begin: int, end: int) -> SplitBatch:
-        """Splits begin to end, with only the ranges they hold."""
+        """Splits begin to end, with only their own ranges."""
         low, high = int(self.first[begin]), int(self.first[end])
         return SplitBatch(
             first=self.first[begin : end + 1] - np.int32(low),
