@@ -1,6 +1,6 @@
-"""A directory of files of one format taken as a table: no metastore needed.
+"""A directory of files of one format as a table; needs no metastore.
 
-Partitions are what the directories say (``month=1/day=2``), columns what the files say.
+Directory names give the partitions (``month=1/day=2``), files give the columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DirectoryCatalog:
         location: canonical URI.
 
     Attributes:
-        strays: files that are not the table's, or cannot be read; as far as they were looked at.
+        strays: inspected files that are not part of the table, or cannot be read.
     """
 
     def __init__(self, storage: Storage, location: str) -> None:
@@ -73,11 +73,11 @@ class DirectoryCatalog:
         return None
 
     def table(self, name: TableName, age: float = 0.0) -> Table:
-        """The directory's table, looked at once.
+        """The directory's table; inspected once.
 
         Errors:
-            TableNotFound: there is no file.
-            UnsupportedTable: it is the root of a Delta, Hudi or Iceberg table.
+            TableNotFound: there are no files.
+            UnsupportedTable: the directory is the root of a Delta, Hudi or Iceberg table.
             SchemaConflict, FileCorrupt: see `bridge.table.infer`.
         """
         if name != self.name:
@@ -95,7 +95,7 @@ class DirectoryCatalog:
         return _Batches([self._partitions[n] for n in names])
 
     def forget(self, name: TableName) -> None:
-        """The directory is looked at again when it is next asked about."""
+        """Makes the next request inspect the directory again."""
         self._table = None
 
     def _look(self) -> Table:
@@ -129,14 +129,17 @@ class DirectoryCatalog:
         if len(self.strays) > _NAMED:
             _log.warning("and %d files more", len(self.strays) - _NAMED)
         names = {k.name for k in keys}
-        # A column that files also hold is the partition's, as in Hive.
+        # As in Hive, the partition key wins over a file column of the same name.
         columns = tuple(c for c in columns if c.name not in names)
         return Table(self.name, columns, keys, self._location, format)
 
     def _inside(
         self, listing: FileTable, paths: list[str]
     ) -> tuple[FileTable, list[str], tuple[Stray, ...]]:
-        """Without a README beside key=value directories: no engine takes it for the table's."""
+        """Leaves out files beside key=value directories, such as a README, if none holds data.
+
+        No engine reads them as part of the table.
+        """
         start = len(self._location) + 1
         keyed = ["=" in path[start:].rpartition("/")[0] for path in paths]
         if all(keyed) or not any(keyed):
@@ -162,7 +165,7 @@ class DirectoryCatalog:
                 )
 
     def _directories(self, paths: list[str]) -> list[str]:
-        """Directories with files, relative to the root, in the order of the paths."""
+        """Directories that hold files, relative to the root, in path order."""
         start = len(self._location) + 1
         found = dict.fromkeys(path[start:].rpartition("/")[0] for path in paths)
         return list(found)
@@ -195,7 +198,7 @@ class DirectoryCatalog:
 def key_type(values: Sequence[str | None]) -> Type:
     """The type of a partition key: int, bigint, date or string.
 
-    '01' stays text, since it would not survive as a number.
+    '01' stays text, because a number would lose the zero.
     """
     present = [v for v in values if v is not None]
     if not present:
@@ -214,7 +217,7 @@ def _is_date(text: str) -> bool:
 
 
 def _sample(listing: FileTable, paths: list[str]) -> list[tuple[str, int]]:
-    """The first file of every directory, the last of all, evenly thinned to a bounded number."""
+    """The first file of every directory and 50 evenly spaced files, thinned to a limit."""
     first = [0] + [
         i + 1
         for i, (a, b) in enumerate(pairwise(paths))
@@ -241,4 +244,4 @@ class _Batches:
         return next(self._batches)
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Nothing is in flight."""

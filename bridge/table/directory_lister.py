@@ -1,6 +1,6 @@
-"""Listings of partitions, remembered only as long as the freshness asked for allows.
+"""Lists partition directories; caches listings only as long as the freshness allows.
 
-A large directory is handed on in chunks while the rest of it is still being listed.
+A large directory is handed on in chunks while the rest is still being listed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CHUNK = 1 << 16
 
 
 class SharedListing:
-    """The files of one directory in chunks, as they are listed; safe for threads.
+    """The files of one directory, in chunks as they are listed; safe for threads.
 
-    All scans that share it see the same files, whichever of them draws a chunk first. A listing
-    that failed fails for all of them.
+    All scans that share a listing see the same files, whichever scan draws a chunk first. If it
+    fails, it fails for all of them.
     """
 
     def __init__(self, chunks: Iterator[FileTable]) -> None:
@@ -40,7 +40,7 @@ class SharedListing:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Files held so far, beside those whose columns are the index's."""
+        """Files held in memory so far, without those in columns mapped from the index."""
         return sum(
             len(chunk) for i, chunk in enumerate(list(self._chunks)) if i not in self._mapped
         )
@@ -51,11 +51,11 @@ class SharedListing:
 
     @property
     def ended(self) -> bool:
-        """Nothing is left to be listed."""
+        """Whether the listing has completed."""
         return self._source is None and self._failure is None
 
     def chunk(self, number: int) -> FileTable | None:
-        """The chunk of a number from 0 on; None behind the last. Errors: see `DirectoryLister`."""
+        """Chunk ``number``, from 0; None after the last. Errors: see `DirectoryLister`."""
         with self._lock:
             while number >= len(self._chunks):
                 if self._failure is not None:
@@ -74,7 +74,7 @@ class SharedListing:
             return self._chunks[number]
 
     def replace(self, number: int, files: FileTable) -> None:
-        """Keeps the same files as columns that the index maps: they take no memory."""
+        """Replaces a chunk by equal columns mapped from the index, which take no memory."""
         with self._lock:
             self._chunks[number] = files
             self._mapped.add(number)
@@ -90,7 +90,7 @@ class SharedListing:
 class DirectoryLister:
     """Lists partitions in parallel; a cached listing is reused within its time to live.
 
-    Memory is bounded by the number of files remembered; the least recently used go first.
+    Memory is bounded by the number of cached files; the least recently used listings go first.
     """
 
     def __init__(
@@ -117,17 +117,18 @@ class DirectoryLister:
         *,
         absent_is_empty: bool = False,
     ) -> list[SharedListing]:
-        """The data files of each partition: one as it is listed, several listed in parallel.
+        """The data files of each partition; several partitions are listed in parallel.
+
+        A single partition is listed lazily, as its chunks are drawn.
 
         Args:
-            hints: paths known from the index; a store that pages is listed in parallel between
-                them.
-            absent_is_empty: a directory that does not exist is one without files.
+            hints: paths known from the index; a paging store is listed in parallel between them.
+            absent_is_empty: a directory that does not exist counts as empty.
 
         Errors:
-            StorageFailure, FileUnreadable: a directory that cannot be listed fails the scan: taking
-                it as empty would lose rows.
-            PartitionAbsent: it does not exist, where that can be told: object stores have none.
+            StorageFailure, FileUnreadable: a directory cannot be listed. The scan fails, because an
+                empty listing would lose rows.
+            PartitionAbsent: the directory does not exist. Object stores cannot tell.
         """
         check = not (absent_is_empty or self._ignore_absent)
         if len(partitions) == 1 and not isinstance(freshness, Cached):
@@ -141,14 +142,14 @@ class DirectoryLister:
             raise
 
     def look_at(self, uris: Sequence[str]) -> list[FileStat | None]:
-        """Single files as they are now, None where there is none. Errors: StorageFailure."""
-        if len(uris) < 2 or uris[0].startswith("file:"):  # no wait that threads could share
+        """The present state of single files; None if a file is absent. Errors: StorageFailure."""
+        if len(uris) < 2 or uris[0].startswith("file:"):  # threads would gain nothing
             return [self.storage.stat(uri) for uri in uris]
         return list(self._pool.map(self.storage.stat, uris))
 
     def background(self, work: Callable[[], None]) -> None:
-        """Does something ahead of need; its errors are left to whoever needs it."""
-        with contextlib.suppress(RuntimeError):  # closed: nobody will need it
+        """Runs work ahead of need; a failure surfaces when its result is needed."""
+        with contextlib.suppress(RuntimeError):  # the lister is closed
             self._pool.submit(work)
 
     def close(self) -> None:
@@ -174,7 +175,7 @@ class DirectoryLister:
             self._require(partition)
 
     def _require(self, partition: Partition) -> None:
-        """Told only of a directory without any file: no other is looked at."""
+        """Raises if the directory does not exist; called only if the listing was empty."""
         if self.storage.directory_exists(partition.location):
             return
         whose = f"partition {partition.name}" if partition.name else "the table"

@@ -1,8 +1,8 @@
-"""The directories of a table that hold data, as columns: no object per file, nor per directory.
+"""A table's directories that hold data, as columns: no object per file or directory.
 
-Storage has no list of partitions; it has files. A directory counts if at least one file lies right
-in it that an engine would read: one that is not empty, and with no hidden name on its way from the
-root. Hidden are names that begin with ``.`` or ``_``, but for directories that spell a partition
+Storage has no list of partitions, only files. A directory counts if it directly contains at least
+one file that an engine would read: the file is not empty, and no name on its path from the root is
+hidden. Names that begin with ``.`` or ``_`` are hidden, except directories that name a partition
 (``_year=2024``), as in Spark.
 """
 
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 _HIDDEN = r"(^|/)(\.|_[^=/]*/|_[^/]*$)"
 _NAME = r"/?[^/]*$"
 _FEW = 256
-"""Up to this many directories right below the root, each is listed by a call of its own."""
+"""Up to this many directories directly below the root are listed by one call each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Discovered:
 
     Attributes:
         root: canonical URI.
-        rows: of `SCHEMA`: ``path`` relative to the root (empty: the root itself); ``files``,
-            ``bytes`` and ``newest`` (microseconds since the epoch) of the files right in it;
-            ``sample``, the name of the newest of them, and its size.
+        rows: with `SCHEMA`: ``path`` relative to the root (empty: the root itself); ``files``,
+            ``bytes`` and ``newest`` (microseconds since the epoch) of the files directly in it;
+            ``sample``, the name of its newest file, and that file's size.
     """
 
     root: str
@@ -62,11 +62,11 @@ class Discovered:
 
 
 def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Discovered:
-    """Lists all that lies below a root and keeps a row a directory.
+    """Lists everything below a root and keeps one row per directory.
 
     Args:
         root: canonical URI.
-        threads: listings under way at once.
+        threads: maximum number of concurrent listings.
 
     Errors:
         StorageFailure, InvalidUri.
@@ -75,7 +75,7 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Disco
     if len(children) < 2:
         return Discovered(root, combine(summaries(storage, root, root)))
     if len(children) > _FEW:
-        # Many small ones: one listing of all, cut between them where the store can be cut.
+        # Many small directories: one listing, split between them if the store supports it.
         pages = storage.pages(root, hints=pa.array(children, pa.large_string()))
         return Discovered(root, combine(summarise(page, root) for page in pages))
     own = combine(summarise(p, root) for p in storage.pages(root, recursive=False))
@@ -85,18 +85,18 @@ def list_directories(storage: Storage, root: str, *, threads: int = 16) -> Disco
 
 
 def summaries(storage: Storage, prefix: str, root: str) -> Iterator[pa.Table]:
-    """`summarise` of each page of what lies below a prefix."""
+    """`summarise` for each page of the listing below a prefix."""
     return (summarise(page, root) for page in storage.pages(prefix))
 
 
 def is_visible(directory: str) -> bool:
-    """Whether a directory's own name is one that engines look into."""
+    """Whether engines read a directory of this name."""
     name = directory.rpartition("/")[2]
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
 def summarise(listing: FileTable, root: str) -> pa.Table:
-    """A row for each directory of a listing; a directory may have further rows of other pages."""
+    """One row per directory of a listing; other pages may add rows for the same directory."""
     if not len(listing):
         return SCHEMA.empty_table()
     relative = pc.utf8_slice_codeunits(listing.paths, len(root.removesuffix("/")) + 1)
@@ -113,7 +113,7 @@ def summarise(listing: FileTable, root: str) -> pa.Table:
 
 
 def combine(parts: Iterable[pa.Table]) -> pa.Table:
-    """One row for each directory, whatever parts it came in; sorted by path."""
+    """Merges the parts into one row per directory, sorted by path."""
     rows = pa.concat_tables([SCHEMA.empty_table(), *parts]).combine_chunks()
     if not rows.num_rows:
         return rows
@@ -138,7 +138,7 @@ def _grouped(
     encoded = pc.dictionary_encode(paths)
     group = encoded.indices.to_numpy()
     count = len(encoded.dictionary)
-    # The last of each group, ordered by time and then by place, is its newest.
+    # The last of each group, ordered by time and then by position, is the newest.
     order = np.lexsort((np.arange(len(group)), newest, group))
     last = order[np.flatnonzero(np.diff(group[order], append=count))]
     return pa.table(

@@ -1,13 +1,12 @@
-"""Freshness: how sure a scan of a directory table is that it sees every file.
+"""Freshness: how current the file set of a directory table must be.
 
 - `Live` lists storage for each query, so a file written a moment ago is read.
-- `Cached` lists at most once in ``ttl`` seconds, and takes partitions as they were at most ``ttl``
-  seconds ago.
-- `Indexed` takes the file set of the index's generation. It is right only where nothing writes
-  without the index, so it must be asked for. A partition that was moved since is listed.
+- `Cached` lists at most once in ``ttl`` seconds; partitions may be ``ttl`` seconds old, too.
+- `Indexed` uses the file set of the index's generation. It is correct only if every writer updates
+  the index, so it must be requested. A partition that has moved since is listed.
 
-The word ``fresh`` of a single request is `Live` without anything that the planner remembers of the
-metastore. A table sets its freshness in the property `PROPERTY`; every report tells it.
+The request option ``fresh`` means `Live` without any cached metastore data. A table sets its
+freshness in the property `PROPERTY`; every report shows it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _CACHED = re.compile(r"cached\(([^)]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Storage is listed for each query."""
+    """Lists storage for each query."""
 
     def __str__(self) -> str:
         return "live"
@@ -33,7 +32,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """A listing serves for ``ttl`` seconds."""
+    """Reuses a listing for ``ttl`` seconds."""
 
     ttl: float
 
@@ -43,7 +42,7 @@ class Cached:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The index's generation tells the files."""
+    """Uses the file set of the index's generation."""
 
     def __str__(self) -> str:
         return "snapshot"
@@ -53,17 +52,17 @@ Freshness = Live | Cached | Indexed
 
 
 def max_age(freshness: Freshness) -> float:
-    """For how many seconds an answer of the catalogue may be reused."""
+    """Maximum age of a catalogue answer, in seconds."""
     return freshness.ttl if isinstance(freshness, Cached) else 0.0
 
 
 def bypasses_caches(text: str | None) -> bool:
-    """Whether a request asks that nothing remembered be used."""
+    """Whether a request forbids cached data."""
     return text is not None and text.strip().lower() == FRESH
 
 
 def parse_freshness(text: str) -> Freshness:
-    """Parses ``live``, ``cached(60s)``, ``snapshot``, and ``fresh``, which is ``live`` here.
+    """Parses ``live``, ``cached(60s)``, ``snapshot`` and ``fresh``, which counts as ``live``.
 
     >>> str(parse_freshness("cached(2m)"))
     'cached(120s)'

@@ -1,7 +1,7 @@
-"""A table's schema from its files: the schemas of a sample, compared and widened.
+"""Infers a table's schema from its files: compares and widens the schemas of a sample.
 
-The law: the inferred type of a column holds every value of every file looked at, exactly; files
-that no common type holds are a conflict, named with both files.
+The law: the inferred type of a column holds every value of every inspected file exactly. If no
+common type exists, the conflict is reported with both files.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_schema(storage: Storage, uri: str, size: int, format: str = "parquet") 
     """The schema of one file.
 
     Errors:
-        FileCorrupt: not of this format, cut short, damaged, or with two columns that differ only
+        FileCorrupt: not of this format, truncated, damaged, or with two columns that differ only
             in case.
         UnsupportedTable: schemas of this format cannot be read.
         FileUnreadable, StorageFailure.
@@ -84,7 +84,7 @@ def read_schema(storage: Storage, uri: str, size: int, format: str = "parquet") 
 
 
 def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
-    """Itself.
+    """Returns the schema if Hive and Trino can use its names.
 
     Errors:
         UnicodeDecodeError: a name is not UTF-8.
@@ -109,12 +109,13 @@ def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
 def infer_readable(
     storage: Storage, files: Sequence[tuple[str, int]], format: str = "parquet"
 ) -> tuple[tuple[Column, ...], tuple[Stray, ...]]:
-    """Columns that hold the values of the given files (URI and size) in order of appearance, and
-    those of the files that cannot be read.
+    """Infers columns that hold the values of the given files (URI, size), in order of appearance.
+
+    Also returns the files that cannot be read.
 
     Errors:
         SchemaConflict: two files disagree.
-        FileCorrupt: none can be read.
+        FileCorrupt: no file can be read.
         FileUnreadable.
     """
     schemas: list[tuple[str, pa.Schema]] = []
@@ -126,7 +127,7 @@ def infer_readable(
         except FileCorrupt as error:
             found = stray(storage, uri, size)
             whole = recognise(storage, uri, size)
-            if whole is not None and whole.name == format:  # the reader knows more of it
+            if whole is not None and whole.name == format:  # the reader's message says more
                 what = error.message.removeprefix(uri).lstrip(": ")
                 found = Stray(uri, f"damaged: {what}", "restore it or write it again")
             strays.append(found)
@@ -137,7 +138,7 @@ def infer_readable(
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:
-    """Like `infer_readable`, of schemas that have been read, each with its file's URI.
+    """Like `infer_readable`, for schemas already read, each with its file's URI.
 
     Errors:
         SchemaConflict.
@@ -162,9 +163,9 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
 
 
 def type_of(arrow: pa.DataType) -> Type:
-    """The table type for a file's column as Arrow shows it; UNKNOWN where Hive has none.
+    """The table type of a file column, from its Arrow type; UNKNOWN if Hive has none.
 
-    Both kinds of timestamp become Hive's zone-free one: that is how Spark's tables are declared.
+    Timestamps with and without a zone both become Hive's zone-free type, as Spark declares them.
     """
     simple = _SIMPLE.get(arrow)
     if simple is not None:

@@ -1,4 +1,4 @@
-"""What exists: tables, partitions and files, whoever keeps the catalogue of them."""
+"""Tables, partitions and the catalogue that describes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """``schema.table``; both in lower case, as Hive keeps them."""
+    """``schema.table``, both in lower case as in Hive."""
 
     schema: str
     table: str
@@ -33,10 +33,10 @@ class Table:
     """A table as its catalogue describes it.
 
     Attributes:
-        columns: data columns; partition keys are apart.
-        partition_keys: in the order of the directory levels; empty when not partitioned.
+        columns: data columns, without partition keys.
+        partition_keys: in the order of the directory levels; empty if not partitioned.
         location: canonical URI of its root.
-        format: ``parquet`` or the reason for refusal has been raised before.
+        format: name of the file format; unsupported formats were refused before.
         properties: the catalogue's table properties.
         table_format: a name in `bridge.table.registry`.
     """
@@ -57,11 +57,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view that Trino made; every Trino that reads the catalogue reads it.
+    """A view created by Trino; every Trino on the same catalogue can read it.
 
     Attributes:
-        definition: JSON in Trino's own words.
-        owner: who made it; None where the catalogue does not tell.
+        definition: JSON in Trino's own format.
+        owner: its creator; None if the catalogue does not say.
     """
 
     name: TableName
@@ -75,10 +75,10 @@ class Partition:
     """One partition.
 
     Attributes:
-        name: as the catalogue spells it (escaped): ``month=1/day=2``; empty for an unpartitioned
+        name: escaped, as the catalogue spells it: ``month=1/day=2``; empty for an unpartitioned
             table.
         values: unescaped text by partition key; None is NULL.
-        location: canonical URI, wherever it lies.
+        location: canonical URI, inside or outside the table's directory.
     """
 
     name: str
@@ -88,19 +88,17 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionBatch:
-    """Partitions fetched together, and the names asked for that the catalogue did not know any
-    more.
-    """
+    """Partitions fetched together, and requested names that the catalogue no longer knows."""
 
     partitions: tuple[Partition, ...]
     missing: tuple[str, ...] = ()
 
 
 class Catalog(Protocol):
-    """Where tables are described: a Hive Metastore, or a directory taken as a table.
+    """Describes tables: a Hive Metastore, or a directory used as a table.
 
-    ``age`` is for how many seconds before the call an answer may have been true; 0: it is true at
-    some moment after the call began.
+    ``age`` is the maximum age of an answer in seconds; 0 means that the answer was true at some
+    moment after the call began.
     """
 
     def schemas(self) -> list[str]: ...
@@ -114,7 +112,7 @@ class Catalog(Protocol):
         ...
 
     def view(self, name: TableName) -> View | None:
-        """A view that Trino made, None for whatever else bears the name.
+        """A view created by Trino; None if the name belongs to anything else.
 
         Errors:
             SchemaNotFound, TableNotFound.
@@ -134,12 +132,12 @@ class Catalog(Protocol):
         ...
 
     def forget(self, name: TableName) -> None:
-        """Whatever is remembered of a table is not used again."""
+        """Discards everything cached about a table."""
         ...
 
 
 class PartitionFetch(Protocol):
-    """An iterator of batches that can be stopped; close() stops calls that are under way."""
+    """An iterator of batches; close() stops calls in flight."""
 
     def __iter__(self) -> PartitionFetch: ...
 

@@ -1,7 +1,7 @@
-"""Partition names: ``month=1/city=New%20York`` and the values they stand for.
+"""Partition names such as ``month=1/city=New%20York``, and their values.
 
-The law (correctness rule 18): split on '/', then on the first '=', and only THEN unescape, once;
-``__HIVE_DEFAULT_PARTITION__`` is NULL, compared after decoding; a value that does not parse as the
+The law (rule 18): split on '/', then on the first '=', and only THEN unescape, once.
+``__HIVE_DEFAULT_PARTITION__`` is NULL, compared after decoding. A value that does not parse as the
 key's type is unknown, and an unknown value keeps its partition.
 """
 
@@ -16,13 +16,13 @@ from bridge.table.model import Column
 from bridge.types import INTEGER_RANGE, Kind, Type, Value
 
 NULL_MARKER = "__HIVE_DEFAULT_PARTITION__"
-# The characters that Hive escapes in a partition directory's name.
+# The characters that Hive escapes in partition directory names.
 _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(c) for c in range(1, 32)}
 _CODE = re.compile("%([0-9A-Fa-f]{2})")
 _EPOCH = date(1970, 1, 1)
 _EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-# Spellings that every engine reads, and reads alike. Others are an error or NULL to some: Python's
-# own parsers take more (weeks, digits of other scripts, underscores), so they see only these.
+# Spellings that every engine parses alike. Some engines reject others or read them as NULL.
+# Python's parsers accept more (weeks, digits of other scripts, underscores), so these filter first.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?
 
 
 class UnparsableValue:
-    """A partition value that is not of its key's type; nothing is known about it."""
+    """A partition value that does not parse as its key's type; nothing is known about it."""
 
 
 UNPARSABLE = UnparsableValue()
@@ -45,7 +45,7 @@ def escape(value: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Undoes `escape`, once.
+    """Undoes `escape` once.
 
     >>> unescape("a%2525b")
     'a%25b'
@@ -54,7 +54,7 @@ def unescape(text: str) -> str:
 
 
 def partition_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
-    """The name of a partition, escaped: ``partition_name(["a"], ["x/y"])`` is ``a=x%2Fy``."""
+    """The escaped name of a partition: ``partition_name(["a"], ["x/y"])`` is ``a=x%2Fy``."""
     return "/".join(
         f"{escape(k)}={NULL_MARKER if v is None or v == '' else escape(v)}"
         for k, v in zip(keys, values, strict=True)
@@ -62,7 +62,7 @@ def partition_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
 
 
 def parse_partition_name(name: str) -> tuple[tuple[str, str | None], ...]:
-    """Key and unescaped value (None is NULL) of each level of a name.
+    """The key and the unescaped value (None is NULL) of each level of a name.
 
     >>> parse_partition_name("a=x%2Fy/b=__HIVE_DEFAULT_PARTITION__")
     (('a', 'x/y'), ('b', None))
@@ -78,7 +78,7 @@ def parse_partition_name(name: str) -> tuple[tuple[str, str | None], ...]:
 def parse_value(text: str | None, type_: Type) -> Value | UnparsableValue | None:
     """The canonical value of a partition value's text; None is NULL, UNPARSABLE is unknown.
 
-    '01' and '1' are the same int: values compare typed, names never do.
+    '01' and '1' are the same int: typed values are compared, never names.
     """
     if text is None:
         return None
@@ -106,7 +106,7 @@ def _boolean(text: str, _type: Type) -> Value | UnparsableValue:
 def _decimal(text: str, type_: Type) -> Value | UnparsableValue:
     if not _NUMBER.fullmatch(text):
         return UNPARSABLE
-    # Digits, not arithmetic: decimal's own rounds to 28 of them.
+    # Work on digits: Decimal arithmetic would round to 28 digits.
     sign, digits, exponent = Decimal(text).as_tuple()
     unscaled = "".join(map(str, digits)).lstrip("0")
     if not unscaled:
@@ -114,7 +114,7 @@ def _decimal(text: str, type_: Type) -> Value | UnparsableValue:
     shift = int(exponent) + type_.scale
     zeros = len(unscaled) - len(unscaled.rstrip("0"))
     if len(unscaled) + shift > type_.precision or -shift > zeros:
-        return UNPARSABLE  # more digits than the type holds, before the point or after it
+        return UNPARSABLE  # the type's precision or scale is too small
     value = int(unscaled[:shift] if shift < 0 else unscaled + "0" * shift)
     return -value if sign else value
 
@@ -139,7 +139,7 @@ def _timestamp(text: str, _type: Type) -> Value | UnparsableValue:
 
 def _text(text: str, type_: Type) -> Value | UnparsableValue:
     if type_.kind is Kind.VARCHAR and len(text) > type_.length:
-        return UNPARSABLE  # cut to its length by Hive, refused by Trino
+        return UNPARSABLE  # Hive truncates it, Trino rejects it
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -160,8 +160,9 @@ _PARSERS: dict[Kind, Callable[[str, Type], Value | UnparsableValue]] = {
 def typed_values(
     names: Sequence[str], keys: Sequence[Column]
 ) -> list[list[Value | UnparsableValue | None]]:
-    """Typed values by key (outer) and partition (inner); names with missing levels are
-    unparsable.
+    """Typed values by key (outer) and partition (inner).
+
+    A name with missing levels is unparsable.
     """
     columns: list[list[Value | UnparsableValue | None]] = [[] for _ in keys]
     memo: list[dict[str, Value | UnparsableValue | None]] = [{} for _ in keys]
@@ -189,7 +190,7 @@ def typed_values(
 
 
 class _Missing:
-    """Absent from the memo; None means NULL there."""
+    """Marks a value that is not in the memo, where None means NULL."""
 
 
 _MISSING = _Missing()

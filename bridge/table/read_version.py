@@ -1,13 +1,13 @@
-"""Which version of a table a scan reads.
+"""The version of a table that a scan reads.
 
-The text form travels on the wire and in handles::
+The text form is used on the wire and in handles::
 
     ""                        the newest version, merged
     "time:1716199200000"      as of a time, in milliseconds since the epoch
     "version:41"              as of a version, in the table format's own spelling
     "changes:40..41"          rows changed after version 40, up to and including 41
-    "...;read_optimized"      base files alone, without merging logs
-    "...;segments=3,5"        chosen segments alone
+    "...;read_optimized"      only base files, logs are not merged
+    "...;segments=3,5"        only these segments
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHANGES = re.compile(r"changes:([^;]*?)\.\.([^;]*)")
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The version that is newest when the query first asks."""
+    """The newest version at the query's first request."""
 
     def __str__(self) -> str:
         return ""
@@ -40,7 +40,7 @@ class AsOfTime:
 
 @dataclass(frozen=True, slots=True)
 class AsOfVersion:
-    """A version by the name that the table format gives it."""
+    """A version, by its name in the table format."""
 
     version: str
 
@@ -50,7 +50,7 @@ class AsOfVersion:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows changed after one version, up to and including another; empty: no end."""
+    """Rows changed after one version, up to and including another; an empty end is open."""
 
     after: str
     until: str = ""
@@ -64,12 +64,12 @@ Point = Newest | AsOfTime | AsOfVersion | Changes
 
 @dataclass(frozen=True, slots=True)
 class ReadVersion:
-    """What of a table's history is read, and how.
+    """Which part of a table's history is read, and how.
 
     Attributes:
-        point: which version, or the changes between two.
-        read_optimized: base files alone; logs are not merged.
-        segments: the segments read; empty: all.
+        point: a version, or the changes between two versions.
+        read_optimized: reads only base files; logs are not merged.
+        segments: the segments to read; empty: all.
     """
 
     point: Point = Newest()

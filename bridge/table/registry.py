@@ -1,7 +1,7 @@
-"""Table formats by name: a new format is a new package, and edits nothing here.
+"""Table formats by name; a new format is a new package and needs no change here.
 
-A package of `bridge.table` that has a ``TABLE_FORMAT`` is one; other distributions add formats in
-the entry point group ``skipbridge.table_formats``, whose value is the `TableFormat`.
+Every package of `bridge.table` with a ``TABLE_FORMAT`` is a format. Other distributions add formats
+in the entry point group ``skipbridge.table_formats``, whose value is the `TableFormat`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from bridge.table.snapshot import TableFormat
 
 GROUP = "skipbridge.table_formats"
 PROPERTY = "skipbridge.table_format"
-"""Table property that names the format of a table; it wins over what formats recognise."""
+"""Table property that names a table's format; it takes precedence over recognition."""
 DIRECTORY = "directory"
 _log = logging.getLogger(__name__)
 
 
 @cache
 def table_formats() -> dict[str, TableFormat]:
-    """All formats that are installed; a name is taken by the first that has it."""
+    """All installed formats; if two have one name, the first is used."""
     found: dict[str, TableFormat] = {}
     for module in pkgutil.iter_modules(package.__path__):
         if module.ispkg:
@@ -39,7 +39,7 @@ def table_formats() -> dict[str, TableFormat]:
         try:
             format = entry.load()
             found.setdefault(format.name, format)
-        except Exception as error:  # no query of other tables fails for a broken distribution
+        except Exception as error:  # a broken distribution must not fail queries of other tables
             _log.warning("table format %s of %s cannot be loaded", entry.name, entry.value)
             _log.debug("it failed", exc_info=error)
     return found
@@ -62,7 +62,7 @@ def format_named(name: str) -> TableFormat:
 
 
 def recognised(properties: Mapping[str, str], input_format: str = "") -> str:
-    """The name of the format of a table that the metastore describes; ``directory`` by default."""
+    """The format's name for a table of the metastore; ``directory`` by default."""
     named = properties.get(PROPERTY, "").strip().lower()
     if named:
         return named

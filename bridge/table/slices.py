@@ -1,7 +1,7 @@
-"""File slices as columns: what a snapshot consists of, and what every stage of the planner handles.
+"""File slices as columns: the content of a snapshot and the input of every planner stage.
 
-A slice is one base file with the logs that change it, or logs alone. A batch holds the slices of a
-few partitions; no object is made per file.
+A slice is one base file with its logs, or logs alone. A batch holds the slices of a few partitions;
+no object is created per file.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PIECE = 1 << 16
 
 
 class IndexFiles(Protocol):
-    """The files that one generation of an index knows, by ordinal; all arrays are in path order.
+    """The files that one index generation knows, by ordinal; all arrays are in path order.
 
     Attributes:
         generation: its number.
-        location: of the table when the index was built.
-        complete: the generation names every file that was there; no build is under way.
+        location: the table's location when the index was built.
+        complete: the generation names every file that existed; no build is in progress.
         knows_owners: it names every partition that owns a file, not just one.
         sizes, modified: bytes, and microseconds since the epoch.
-        etags: Arrow strings, null where the store has none.
-        trusted: the entry tells of the file as listed.
+        etags: Arrow strings, null if the store has none.
+        trusted: the entry describes the file as listed.
         all_ordinals: 0 to n-1; whole-table batches carry this very object.
         shared: a file may belong to several partitions.
     """
@@ -74,8 +74,8 @@ class ReaderSpec:
 
     Attributes:
         format: a name in the registry of file formats.
-        properties: of the SerDe, sorted.
-        columns: the files' own schema; None: the snapshot's.
+        properties: SerDe properties, sorted.
+        columns: the files' own schema; None: the schema of the snapshot.
     """
 
     format: str
@@ -88,10 +88,10 @@ class Logs:
     """The logs of a batch's slices, in merge order.
 
     Attributes:
-        offsets: of slice i, its logs are ``offsets[i]`` to ``offsets[i + 1]``; int64[n + 1].
+        offsets: slice i has logs ``offsets[i]`` to ``offsets[i + 1]``; int64[n + 1].
         files: all logs.
-        ordinals: of each log in the batch's index, -1 where it knows nothing of it.
-        adds_rows: logs may hold rows that no base file holds; False: they only take rows away.
+        ordinals: of each log in the batch's index; -1 if it is not indexed.
+        adds_rows: logs may hold rows that no base file holds; False: they only remove rows.
     """
 
     offsets: Int64Array
@@ -101,7 +101,7 @@ class Logs:
 
     @property
     def counts(self) -> Int64Array:
-        """Logs of each slice."""
+        """The number of logs of each slice."""
         return np.diff(self.offsets)
 
     def slice(self, begin: int, end: int) -> Logs:
@@ -115,7 +115,7 @@ class Logs:
         )
 
     def take(self, positions: Int64Array) -> Logs:
-        """The logs of some slices."""
+        """The logs of the slices at these positions."""
         counts = self.counts[positions]
         offsets = np.concatenate(([0], np.cumsum(counts)))
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
@@ -124,9 +124,9 @@ class Logs:
 
 
 class LazyPaths:
-    """Paths of indexed files, made only for those that survive pruning.
+    """Paths of indexed files, materialised only for files that survive pruning.
 
-    A million strings cost more than the pruning itself.
+    To create a million strings costs more than the pruning itself.
     """
 
     def __init__(self, index: IndexFiles, ordinals: Int64Array) -> None:
@@ -154,14 +154,14 @@ class SliceBatch:
     """Slices of one or more partitions.
 
     Attributes:
-        files: base files; its paths may be `LazyPaths`. An empty path stands where there is none.
-        ordinals: of each base file in ``index``, -1 where the index does not know it.
+        files: base files; their paths may be `LazyPaths`. A slice without a base has an empty path.
+        ordinals: of each base file in ``index``; -1 if it is not indexed.
         partition: index into ``partitions``; int32[n].
-        readers: how the files are read, each once.
-        index: whose ordinals these are; None: there is none.
-        reader: index into ``readers``; None: all are read by the first.
-        has_base: False where a slice is logs alone; None: all have a base file.
-        logs: None: there is nothing to merge.
+        readers: the distinct ways to read the files.
+        index: the index that the ordinals refer to; None if there is none.
+        reader: index into ``readers``; None: the first reads all files.
+        has_base: False if a slice is logs alone; None: all have a base file.
+        logs: None if there is nothing to merge.
     """
 
     files: FileTable
@@ -179,12 +179,12 @@ class SliceBatch:
 
     @property
     def is_whole_index(self) -> bool:
-        """The batch is all files of the index in their order: its columns need no copy."""
+        """Whether the batch is all files of the index in order, so that columns need no copy."""
         return self.index is not None and self.ordinals is self.index.all_ordinals
 
     @property
     def num_bytes(self) -> int:
-        """Of base files and logs."""
+        """Size of base files and logs."""
         if self.index is not None and self.is_whole_index:
             return self.index.total_bytes
         logs = 0 if self.logs is None else int(self.logs.files.sizes.sum())
@@ -192,7 +192,7 @@ class SliceBatch:
 
     @property
     def merged(self) -> Mask | None:
-        """Slices that have logs; None: none has."""
+        """Slices that have logs; None if no slice has."""
         return None if self.logs is None else self.logs.counts > 0
 
     def take(self, positions: Sequence[int] | Int64Array) -> SliceBatch:
@@ -211,7 +211,7 @@ class SliceBatch:
         )
 
     def filter(self, keep: Mask | None) -> SliceBatch:
-        """The slices whose slot is True; the same object if all are, or ``keep`` is None."""
+        """The slices where ``keep`` is True; the same object if all are, or ``keep`` is None."""
         if keep is None or keep.all():
             return self
         return self.take(np.flatnonzero(keep))
@@ -231,7 +231,7 @@ class SliceBatch:
         )
 
     def pieces(self, most: int = _PIECE) -> Iterator[SliceBatch]:
-        """The batch with all its paths made, a piece at a time where they are many."""
+        """The batch with its paths materialised, in pieces of at most ``most`` slices."""
         if not isinstance(self.files.paths, LazyPaths):
             yield self
             return
@@ -242,7 +242,7 @@ class SliceBatch:
 
 
 def join_slices(batches: Sequence[SliceBatch]) -> SliceBatch:
-    """One batch of several of one snapshot, in their order; their paths are made."""
+    """Joins batches of one snapshot in their order, with their paths materialised."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]
@@ -291,7 +291,7 @@ def _join_logs(batches: Sequence[SliceBatch]) -> Logs | None:
 
 
 def join_files(tables: Sequence[FileTable]) -> FileTable:
-    """Files of several tables, one after the other; unlike `concatenate` it does not sort."""
+    """Joins file tables in their order; unlike `concatenate` it does not sort."""
     if len(tables) == 1:
         return tables[0]
     paths = [t.paths.made() if isinstance(t.paths, LazyPaths) else t.paths for t in tables]

@@ -1,8 +1,8 @@
-"""What a table format is, and what a snapshot of a table is.
+"""The interfaces of table formats and of snapshots.
 
-A table format opens snapshots; a snapshot gives file slices. Formats are found by name: a package
-in `bridge.table` with a ``TABLE_FORMAT``, or an entry point in the group
-``skipbridge.table_formats`` of another distribution (see CONTRIBUTING.md).
+A table format opens snapshots; a snapshot provides file slices. Formats are found by name: a
+package in `bridge.table` with a ``TABLE_FORMAT``, or an entry point of another distribution in the
+group ``skipbridge.table_formats`` (see CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Columns = frozenset[str] | None
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """What a table format may use.
+    """Services and settings for a table format.
 
     Attributes:
-        lister: lists directories in parallel, and remembers listings.
-        index: of the table, None where there is none.
-        index_at: opens a generation of it by number. Errors: GenerationNotFound and its like.
+        lister: lists directories in parallel, and caches listings.
+        index: the table's index; None if there is none.
+        index_at: opens a generation by number. Errors: GenerationNotFound and others.
         freshness: how old a directory listing may be; formats that commit file sets ignore it.
-        absent_is_empty: a partition whose directory is gone has no files, as in Hive.
+        absent_is_empty: a partition whose directory does not exist is empty, as in Hive.
     """
 
     storage: Storage
@@ -49,17 +49,17 @@ class Snapshot(Protocol):
     """One version of a table, as all scans of one query see it; safe for threads.
 
     Attributes:
-        id: lets any planner open the same snapshot again; empty where none can, as a listing.
+        id: lets any planner reopen the same snapshot; empty if it cannot, as for a listing.
         table: with the schema of that version.
-        index: that most of its slices are matched with; None: there is none.
-        row_filter: rows outside it do not belong to the version; readers enforce it.
-        committed: the file set is the truth: damage is an error, never a reason to list.
-        freshness: as reports tell it: ``live``, ``cached(60s)``, ``snapshot``, ``committed``.
-        plans_without_io: neither the metastore nor storage is asked for slices.
-        listed_files: files held in memory, beside what the index maps.
+        index: the index that most slices are matched with; None if there is none.
+        row_filter: rows outside it are not part of the version; readers enforce it.
+        committed: the file set is authoritative: damage is an error, never a reason to list.
+        freshness: as reports show it: ``live``, ``cached(60s)``, ``snapshot``, ``committed``.
+        plans_without_io: slices need neither the metastore nor storage.
+        listed_files: files held in memory, without those mapped from the index.
 
-    Errors of every method: MetastoreUnavailable, StorageFailure and their like: nothing is taken as
-    empty that could not be read.
+    Errors of every method: MetastoreUnavailable, StorageFailure and others; a failed read never
+    counts as empty.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Snapshot(Protocol):
     def listed_files(self) -> int: ...
 
     def partition_names(self) -> list[str]:
-        """Names of all partitions; ``[""]`` of a table without partitions."""
+        """Names of all partitions; ``[""]`` for a table without partitions."""
         ...
 
     def partitions(self, names: list[str]) -> PartitionFetch:
@@ -82,45 +82,45 @@ class Snapshot(Protocol):
         ...
 
     def begin(self) -> None:
-        """Starts in the background what a scan asks first.
+        """Starts the first I/O of a scan in the background.
 
-        What fails now fails again when a scan asks.
+        A failure surfaces when a scan repeats the request.
         """
         ...
 
     def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
-        """The slices of some partitions, those of a large one in several batches."""
+        """The slices of some partitions; a large partition yields several batches."""
         ...
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
-        """What the index says a partition holds, where that is known earlier than `slices`.
+        """What the index says a partition holds, if that is known earlier than `slices`.
 
-        Each slice must pass `unchanged` before it is used. None: `slices` is as fast, or the index
-        cannot tell.
+        Each slice must pass `unchanged` before use. None if `slices` is as fast, or the index does
+        not know.
         """
         ...
 
     def unchanged(self, slices: SliceBatch) -> Mask:
-        """Which slices of `indexed_slices` lie in storage exactly as the index knows them."""
+        """Marks slices of `indexed_slices` that are in storage exactly as indexed."""
         ...
 
 
 class TableFormat(Protocol):
-    """A kind of table.
+    """The interface of a table format.
 
     Attributes:
-        name: in lower case, unique.
-        versioned: `snapshot` takes read versions other than the newest.
+        name: unique, in lower case.
+        versioned: whether `snapshot` accepts versions other than the newest.
     """
 
     name: str
     versioned: bool
 
     def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
-        """Whether a table of the metastore is of this format.
+        """Whether a table of the metastore has this format.
 
         Args:
-            input_format: the Hive class that its storage descriptor names.
+            input_format: the Hive input format class in its storage descriptor.
         """
         ...
 
@@ -130,17 +130,17 @@ class TableFormat(Protocol):
         """Opens a version of a table.
 
         Args:
-            id: of a snapshot that was opened before; empty: the one that ``read`` names.
+            id: of a snapshot opened earlier; empty: open what ``read`` names.
 
         Errors:
-            ReadVersionNotFound: there is no such version, or it was cleaned.
-            ReadVersionUnsupported: the format has no such read.
-            SnapshotExpired: ``id`` cannot be opened again.
+            ReadVersionNotFound: there is no such version, or it was cleaned up.
+            ReadVersionUnsupported: the format does not support this read.
+            SnapshotExpired: ``id`` cannot be reopened.
         """
         ...
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
-        """What lies at a location, whatever the metastore knows: what sync asks.
+        """What a location holds, independent of the metastore; used by sync.
 
         Args:
             threads: listings in flight at once.

@@ -1,7 +1,7 @@
-"""Files of a directory that are not of its table: what they are, by their first and last bytes.
+"""Recognises files in a directory that are not part of its table, by their first and last bytes.
 
-Nothing is skipped in silence that engines would read: what is left out lies outside of every
-partition, what lies in one stays in the file set, and both are named.
+No file that engines would read is skipped silently: a file outside every partition is left out, a
+file inside one stays in the file set, and both are reported.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HEAD = 512
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A file that is no readable file of the table.
+    """A file that is not a readable file of the table.
 
     Attributes:
-        what: ends "<uri> is".
+        what: the end of a sentence that starts with "<uri> is".
         remedy: what to do about it.
-        read: whether it lies in a partition, so that engines read it and fail.
+        read: whether it is inside a partition, so that engines read it and fail.
     """
 
     uri: str
@@ -43,7 +43,7 @@ class Stray:
 
 
 def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
-    """Looks at a file that cannot be read as one of the table. Errors: FileUnreadable."""
+    """Describes a file that cannot be read as part of the table. Errors: FileUnreadable."""
     whole = recognise(storage, uri, size)
     if whole is not None and whole.read_schema is not None:
         remedy = "move it to a table of its own: a directory is read in one format"
@@ -59,7 +59,7 @@ def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
 
 
 def what_is(head: bytes, uri: str) -> str:
-    """What a file is that no format recognises, by its first bytes.
+    """Describes a file that no format recognises, by its first bytes.
 
     >>> what_is(b"a,b,c", "file:///t/a.csv")
     'CSV text'
@@ -90,7 +90,7 @@ def _one(name: str) -> str:
 
 
 def is_data(storage: Storage, uri: str, size: int) -> bool:
-    """Whether a file is whole and of a format that tables are inferred from.
+    """Whether a file is whole and has a format that schemas are inferred from.
 
     Errors:
         FileUnreadable, StorageFailure.
@@ -100,5 +100,5 @@ def is_data(storage: Storage, uri: str, size: int) -> bool:
 
 
 def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:
-    """Whether some files, not too many to look at, are all of other formats."""
+    """Whether all files have other formats; False if they are too many to check."""
     return len(files) <= most and not any(is_data(storage, uri, size) for uri, size in files)

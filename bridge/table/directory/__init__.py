@@ -1,4 +1,4 @@
-"""Directory tables: a table's files are what its partitions' directories hold."""
+"""Directory tables: the files in the partition directories are the table."""
 
 from __future__ import annotations
 

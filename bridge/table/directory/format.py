@@ -24,23 +24,23 @@ _GENERATION = re.compile(r"generation:(\d{1,12})")
 
 
 class DirectoryFormat:
-    """Implements `TableFormat`; a table has no versions but the newest."""
+    """Implements `TableFormat`; a directory table has only its newest version."""
 
     name = "directory"
     versioned = False
 
     def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
-        """Whatever no other format claims is a directory table."""
+        """Always true: a table that no other format claims is a directory table."""
         return True
 
     def snapshot(
         self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
     ) -> DirectorySnapshot:
-        """The file set as the freshness wants it.
+        """The file set, obtained as the freshness requires.
 
         Errors:
-            ReadVersionUnsupported: another version than the newest.
-            SnapshotExpired: a listing cannot be made a second time.
+            ReadVersionUnsupported: a version other than the newest was requested.
+            SnapshotExpired: a listing cannot be repeated.
         """
         if read != NEWEST:
             raise ReadVersionUnsupported(
@@ -61,7 +61,7 @@ class DirectoryFormat:
         return _open(table, context)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
-        """Lists the whole tree below the location."""
+        """Lists the whole directory tree below the location."""
         return list_directories(storage, location, threads=threads)
 
 
@@ -72,12 +72,13 @@ def _open(table: Table, context: TableContext) -> DirectorySnapshot:
         case Cached():
             return CachedSnapshot(table, context)
         case Live() | Indexed():
-            # Without such an index storage is the only truth.
+            # Without a usable index, only storage knows the files.
             return LiveSnapshot(table, context)
 
 
 def _tells_all(table: Table, index: IndexFiles) -> bool:
-    """Whether the generation names every file of the table: no build is under way, and every owner
-    of a file is known.
+    """Whether the generation names every file of the table.
+
+    No build may be in progress, and every partition that owns a file must be known.
     """
     return index.complete and (index.knows_owners or not table.partition_keys)

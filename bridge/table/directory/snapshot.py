@@ -1,4 +1,4 @@
-"""Three ways to the file set of a directory table: a listing, a remembered listing, the index."""
+"""Three sources of a directory table's file set: a listing, a cached listing, the index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bridge.table.snapshot import Columns, TableContext
 
 
 class DirectorySnapshot:
-    """What all three have in common: partitions and listings, each asked for once."""
+    """The common part: fetches each partition and each listing once."""
 
     committed = False
     plans_without_io = False
@@ -60,7 +60,7 @@ class DirectorySnapshot:
             return self._names
 
     def partitions(self, names: list[str]) -> PartitionFetch:
-        """Fetched in batches, unless an earlier scan of this query has fetched them all."""
+        """Fetches partitions in batches, unless the query's earlier scans have fetched them all."""
         known = self._partitions
         if all(name in known for name in names):
             return _Known(PartitionBatch(tuple(known[name] for name in names)))
@@ -72,7 +72,7 @@ class DirectorySnapshot:
             self._context.lister.background(self._begin)
 
     def _begin(self) -> None:
-        """In a thread of the lister: it must not wait for another one."""
+        """Runs in a thread of the lister, so it must not wait for another one."""
         if self.table.partition_keys:
             self.partition_names()
 
@@ -133,7 +133,7 @@ class DirectorySnapshot:
         index = self.index
         if index is None or not _consecutive(found.ordinals):
             return found
-        # Storage is as the index knows it: its mapped columns serve, what was listed is let go.
+        # Storage matches the index: use the index's mapped columns and free the listed ones.
         begin, end = int(found.ordinals[0]), int(found.ordinals[-1]) + 1
         same = FileTable(index.paths[begin:end], index.sizes[begin:end], index.modified[begin:end])
         listing.replace(number, same)
@@ -142,7 +142,7 @@ class DirectorySnapshot:
         return SliceBatch(same, ordinals, found.partition, partitions, self._readers, index)
 
     def _indexed(self, index: IndexFiles, partitions: tuple[Partition, ...]) -> SliceBatch:
-        """The index's own file set; only survivors' paths are ever made."""
+        """The index's own file set; paths are materialised only for survivors."""
         groups = [index.ordinals_of(p.name) for p in partitions]
         ordinals = groups[0] if len(groups) == 1 else np.concatenate(groups)
         whole = ordinals is index.all_ordinals
@@ -161,7 +161,7 @@ class DirectorySnapshot:
 
 
 class LiveSnapshot(DirectorySnapshot):
-    """Storage is listed once for the query."""
+    """Storage is listed once per query."""
 
     def __init__(self, table: Table, context: TableContext) -> None:
         super().__init__(table, replace(context, freshness=Live()))
@@ -175,7 +175,7 @@ class LiveSnapshot(DirectorySnapshot):
                         listing.chunk(0)
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
-        """Of a table without partitions that is not listed yet."""
+        """Only for a table without partitions whose listing has not completed."""
         index = self.index
         if index is None or self.table.partition_keys or index.shared:
             return None
@@ -185,7 +185,7 @@ class LiveSnapshot(DirectorySnapshot):
         return self._indexed(index, (partition,))
 
     def unchanged(self, slices: SliceBatch) -> Mask:
-        """Looks at each file; one that does not lie right in the table's directory is changed."""
+        """Checks each file; one that is not directly in the table's directory counts as changed."""
         index = slices.index
         same = np.zeros(len(slices), np.bool_)
         if index is None:
@@ -212,11 +212,11 @@ class LiveSnapshot(DirectorySnapshot):
 
 
 class CachedSnapshot(DirectorySnapshot):
-    """Listings and partitions may be some seconds old."""
+    """Listings and partitions may be as old as the time to live."""
 
 
 class IndexedSnapshot(DirectorySnapshot):
-    """The file set of an index generation; a partition that was moved since is listed."""
+    """The file set of an index generation; a partition that has moved since is listed."""
 
     def __init__(self, table: Table, context: TableContext, index: IndexFiles) -> None:
         super().__init__(table, context)
@@ -236,21 +236,22 @@ class IndexedSnapshot(DirectorySnapshot):
             yield from super().slices(PartitionBatch(moved), columns)
 
     def _moved(self, partition: Partition) -> bool:
-        """Whether the partition has another location than the index knows: the files there are no
-        part of the table any more.
+        """Whether the partition has another location than the index knows.
+
+        The files at the indexed location no longer belong to the table.
         """
         index = self._generation
         ordinals = index.ordinals_of(partition.name)
         if not len(ordinals):
             return not self.table.partition_keys and index.location != self.table.location
-        # Paths ascend: what the first and the last begin with, all between them do.
+        # Paths are sorted: a prefix of the first and the last is a prefix of all.
         inside = join(partition.location, "")
         ends = (index.paths[int(i)].as_py() for i in (ordinals[0], ordinals[-1]))
         return not all(path.startswith(inside) for path in ends)
 
 
 class _Known:
-    """Partitions that were fetched before."""
+    """Partitions that were already fetched."""
 
     def __init__(self, batch: PartitionBatch) -> None:
         self._batches = iter((batch,))
@@ -262,11 +263,11 @@ class _Known:
         return next(self._batches)
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Nothing is in flight."""
 
 
 class _Remembered:
-    """Keeps partitions as they are fetched."""
+    """Remembers partitions as they are fetched."""
 
     def __init__(self, fetch: PartitionFetch, known: dict[str, Partition]) -> None:
         self._fetch = fetch
@@ -287,7 +288,7 @@ def _absent(listing: SharedListing | None) -> bool:
 
 
 def _zeros(count: int) -> np.ndarray:
-    """The first partition, for every file, without memory."""
+    """Partition 0 for every file, without allocating memory."""
     return np.broadcast_to(np.int32(0), count)
 
 
