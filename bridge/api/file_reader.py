@@ -29,12 +29,12 @@ class DataFile:
     uri: str
     size: int
     modified: int
+    format: str
 
 
 def read_file(
     storage: Storage,
     file: DataFile,
-    format: str,
     wanted: Sequence[Column],
     table: Sequence[Column],
     engine: str,
@@ -58,10 +58,10 @@ def read_file(
                 f"{file.uri} has {source.size()} bytes and not the {file.size} that were planned",
                 "scan again",
             )
-        read = file_format(format).read_rows
+        read = file_format(file.format).read_rows
         if read is None:
             raise UnsupportedTable(
-                f"files of format {format} are not read here", "read them with the engine"
+                f"files of format {file.format} are not read here", "read them with the engine"
             )
         parts = read(source, file.uri, [c.name for c in wanted], [c.name for c in table])
         for found, rows in parts:

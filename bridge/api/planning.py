@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from bridge.expression.nodes import Expression
 from bridge.jobs.explain import explain
 from bridge.planner.planner import Planner
 from bridge.planner.report import PruneReport
@@ -22,11 +23,13 @@ class OpenScan:
 
     Attributes:
         table: as the plan sees it.
+        row_filter: rows outside it do not belong to the version that is read.
     """
 
     def __init__(self, planner: Planner, request: ScanRequest) -> None:
         self._plan = planner.plan(request)
         self.table: Table = self._plan.table
+        self.row_filter: Expression = self._plan.snapshot.row_filter
 
     def batches(self) -> Iterator[SliceBatch]:
         """The files that may hold a row, batch by batch; closing the iterator ends the plan.

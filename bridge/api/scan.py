@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from bridge.api.arrow_types import arrow_scalar, arrow_type
@@ -18,8 +19,8 @@ from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_request import Asked
 from bridge.errors import EnvironmentMissing, FileCorrupt, InvalidRequest, UnsupportedType
 from bridge.expression.bind import Scope
-from bridge.expression.format import format
-from bridge.expression.nodes import Reference
+from bridge.expression.format import format as spelled
+from bridge.expression.nodes import And, Reference
 from bridge.file_formats.rows import BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
@@ -118,7 +119,8 @@ class Scan:
         scan = self._open(asked.limit)
         schema = output_schema(scan.table, asked.columns)
         fields = [*scan.table.schema, *HIDDEN_COLUMNS]
-        keep = row_filter(asked.expression, fields, asked.semantics)
+        condition = And((asked.expression, scan.row_filter))
+        keep = row_filter(condition, fields, asked.semantics)
         batches = self._rows(scan, schema, keep)
         if asked.limit is not None:
             batches = _limited(batches, asked.limit)
@@ -177,7 +179,7 @@ class Scan:
         return page(f"scan of {self._table}", rows)
 
     def _where(self) -> str:
-        return format(self._asked.expression)
+        return spelled(self._asked.expression)
 
     def _open(self, limit: int | None = None) -> OpenScan:
         return OpenScan(*self._request(limit))
@@ -210,7 +212,6 @@ class Scan:
             parts = read_file(
                 self._session._storage,
                 file,
-                definition.format,
                 columns,
                 definition.columns,
                 self._asked.semantics,
@@ -236,13 +237,24 @@ class Scan:
     def _tasks(
         self, definition: Definition, batch: SliceBatch
     ) -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
+        """Errors: UnsupportedTable: a file's rows are not all of it, or not only of it."""
         files = batch.files
+        merged = batch.merged
+        if (merged is not None and merged.any()) or (
+            batch.has_base is not None and not batch.has_base.all()
+        ):
+            raise UnsupportedTable(
+                f"{self._table} has files with deletes or updates, which are not merged here",
+                "read it with the engine",
+            )
+        readers = np.zeros(len(files), np.int32) if batch.reader is None else batch.reader
         constants: dict[int, dict[str, Any]] = {}
-        for uri, size, modified, owner in zip(
+        for uri, size, modified, owner, reader in zip(
             files.paths.to_pylist(),
             files.sizes.tolist(),
             files.modified.tolist(),
             batch.partition.tolist(),
+            readers.tolist(),
             strict=True,
         ):
             if owner not in constants:
@@ -259,7 +271,8 @@ class Scan:
                     pa.timestamp("us", "UTC")
                 ),
             }
-            yield DataFile(uri, size, modified), {**constants[owner], **hidden}
+            format = batch.readers[reader].format
+            yield DataFile(uri, size, modified, format), {**constants[owner], **hidden}
 
     def _key_values(self, definition: Definition, partition: Partition) -> dict[str, Any]:
         """The partition's keys as scalars.

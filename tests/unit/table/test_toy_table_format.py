@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired
+from bridge.api.session import Session
+from bridge.config import Config
+from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.text import parse_where
 from bridge.file_formats.registry import file_formats
@@ -277,3 +279,27 @@ def test_no_file_of_a_version_with_a_matching_row_is_left_out(
             assert must <= found <= set(live), (number, where, must - found)
             kept, total = kept + len(found), total + len(live)
     assert kept < total
+
+
+def test_the_python_api_reads_a_version_and_nothing_else(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2, 3])
+    b = write(lake, "b.parquet", [20, 40])
+    c = write(lake, "c.tsv", [50, 60], 2)
+    lake.commit({"p=1": slices(a, b), "p=2": slices(c)}, where="x >= 2")
+    index(lake)
+    session = Session(Config())
+    session._planners[""] = lake.planner()
+    table = session.table("db.t")
+
+    def rows(where: str | None = None, **options: Any) -> list[int]:
+        return sorted(table.scan(where, **options).to_arrow()["x"].to_pylist())
+
+    assert rows() == rows(pruning=False) == [2, 3, 20, 40, 50, 60]
+    assert rows("x < 30") == rows("x < 30", columns=["x", "p"]) == [2, 3, 20]
+    assert len(rows(limit=3)) == 3
+    (lake.root / "t" / "p=1" / "b.del").write_text("0")
+    lake.commit({"p=1": slices(a, b, deletes={b: ["p=1/b.del"]})})
+    assert rows("x < 10") == [1, 2, 3]
+    with pytest.raises(UnsupportedTable, match="deletes"):
+        rows()
+    session.close()
