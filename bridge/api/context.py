@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 from bridge.config import Config
@@ -27,7 +28,7 @@ class SessionContext:
         self._catalog: HiveCatalog | None = None
         self._planners: dict[str, Planner] = {}
         self._looked: dict[str, float] = {}
-        self._outdated: list[Planner] = []
+        self._outdated: weakref.WeakSet[Planner] = weakref.WeakSet()
 
     def _hive(self) -> HiveCatalog:
         with self._lock:
@@ -82,4 +83,4 @@ class SessionContext:
             held = self._planners.pop(table if is_location(table) else "", None)
             self._looked.pop(table, None)
             if held is not None:
-                self._outdated.append(held)  # scans under way go on
+                self._outdated.add(held)  # scans under way go on, and hold it

@@ -96,7 +96,7 @@ class TableIndex:
 
         Errors:
             ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
-            InvalidRequest: there is no such kind.
+            InvalidRequest: there is no such kind, or an argument is of another type.
             TableNotFound, UnsupportedTable, IndexConflict, StorageFull and their like.
         """
         asked = _asked(kinds, modes or {}, without)
@@ -151,6 +151,9 @@ class TableIndex:
         """
         from bridge.jobs.index_add import add_to_index
 
+        if isinstance(files, str | PathLike):
+            raise InvalidRequest(f"files is one path: {files}", "give a list of paths")
+        _check_nan(nan)
         made = add_to_index(
             self._session._config,
             self._table,
@@ -234,6 +237,7 @@ class TableIndex:
     ) -> IndexBuild:
         from bridge.jobs.index_table import index_table
 
+        _check_nan(nan)
         made = index_table(
             self._session._config,
             self._table,
@@ -254,9 +258,20 @@ def _nobody(*_: object) -> None:
     """Whom nothing is told."""
 
 
+def _check_nan(nan: str) -> None:
+    if nan not in ("footer", "scan"):
+        raise InvalidRequest(f"nan is {nan!r}", "give footer or scan")
+
+
 def _asked(
     kinds: Mapping[str, str | Sequence[str]], modes: Mapping[str, str], without: Sequence[str]
 ) -> Asked:
+    if isinstance(modes, str):
+        raise InvalidRequest(
+            f"modes is the text {modes!r}", f"give them by column: {{'*': {modes!r}}}"
+        )
+    if isinstance(without, str):
+        raise InvalidRequest(f"without is the text {without!r}", f"give a list: [{without!r}]")
     there = {kind.name for kind in known_kinds().values()}
     for name in kinds:
         if name not in there:

@@ -17,7 +17,13 @@ from bridge.api.parallel import in_order
 from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_request import Asked
-from bridge.errors import EnvironmentMissing, FileCorrupt, InvalidRequest, UnsupportedType
+from bridge.errors import (
+    EnvironmentMissing,
+    FileCorrupt,
+    InvalidRequest,
+    UnsupportedTable,
+    UnsupportedType,
+)
 from bridge.expression.bind import Scope
 from bridge.expression.format import format as spelled
 from bridge.expression.nodes import And, Reference

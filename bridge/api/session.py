@@ -43,6 +43,10 @@ def connect(
     for name, value in settings.items():
         if name not in _KEYS:
             raise InvalidConfiguration(f"unknown setting {name!r}", _nearest(name))
+        if value is None:
+            raise InvalidConfiguration(
+                f"the setting {name} is None", "leave it out, or give a value"
+            )
         given[_KEYS[name]] = str(value).lower() if isinstance(value, bool) else str(value)
     return Session(load(given, Path(config_file) if config_file else None, origin="connect()"))
 
@@ -100,7 +104,8 @@ class Session(SessionContext):
         with self._lock:
             planners = [*self._planners.values(), *self._outdated]
             catalog, self._catalog = self._catalog, None
-            self._planners, self._outdated = {}, []
+            self._planners = {}
+            self._outdated.clear()
         for planner in planners:
             planner.lister.close()
         if catalog is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from bridge.api.html import page
@@ -92,12 +93,17 @@ class Table:
 
         Errors:
             InvalidPredicate: the condition does not parse.
-            InvalidRequest: the limit is negative, or the semantics are none of these.
+            InvalidRequest: an argument is of another type, the limit is negative, or the semantics
+                are none of these.
         """
         if semantics not in DIALECTS:
             raise InvalidRequest(f"no semantics {semantics!r}", f"one of {', '.join(DIALECTS)}")
-        if limit is not None and limit < 0:
-            raise InvalidRequest(f"a limit of {limit}", "give 0 or more")
+        if limit is not None and (not isinstance(limit, Integral) or int(limit) < 0):
+            raise InvalidRequest(f"a limit of {limit!r}", "give a whole number, 0 or more")
+        if isinstance(columns, str):
+            raise InvalidRequest(f"columns is the text {columns!r}", f"give a list: [{columns!r}]")
+        if where is not None and not isinstance(where, str):
+            raise InvalidRequest(f"where is {where!r}", "give a condition as text: 'id = 5'")
         expression: Expression = AlwaysTrue()
         dropped: tuple[str, ...] = ()
         if where is not None:
@@ -107,7 +113,7 @@ class Table:
                 expression=expression,
                 dropped=dropped,
                 columns=None if columns is None else tuple(columns),
-                limit=limit,
+                limit=None if limit is None else int(limit),
                 semantics=semantics,
                 freshness=freshness,
                 pruning=pruning,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import gc
 import os
 import threading
 from pathlib import Path
@@ -48,6 +49,9 @@ def test_what_cannot_be_asked_of_a_build_is_refused(table: bridge.Table) -> None
         ({"blom": "name"}, "INVALID_REQUEST"),
         ({"bloom": "nope"}, "COLUMN_NOT_FOUND"),
         ({"modes": {"id": "some"}}, "INVALID_CONFIGURATION"),
+        ({"modes": "full"}, "INVALID_REQUEST"),
+        ({"without": "bloom(id)"}, "INVALID_REQUEST"),
+        ({"nan": "scna"}, "INVALID_REQUEST"),
     ):
         with pytest.raises(bridge.BridgeError) as caught:
             table.index.build(**options)
@@ -56,6 +60,22 @@ def test_what_cannot_be_asked_of_a_build_is_refused(table: bridge.Table) -> None
         with pytest.raises(bridge.BridgeError) as caught:
             ask()
         assert caught.value.code == "GENERATION_NOT_FOUND"
+
+
+def test_one_path_is_no_list_of_files(table: bridge.Table) -> None:
+    for path in (Path(table.name) / "month=1", f"{table.name}/month=1"):
+        with pytest.raises(bridge.BridgeError, match="give a list"):
+            table.index.add(path)  # type: ignore[arg-type]
+
+
+def test_a_session_that_refreshes_often_holds_nothing_of_before(
+    table: bridge.Table, session: bridge.Session
+) -> None:
+    for _ in range(5):
+        table.index.refresh()
+        assert kept(table, "id = 2101") == 1
+    gc.collect()
+    assert not session._outdated
 
 
 def test_added_files_prune_and_the_others_stay(table: bridge.Table) -> None:

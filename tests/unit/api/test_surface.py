@@ -42,6 +42,8 @@ def test_settings_are_keywords_and_wrong_ones_are_told(tmp_path: Path) -> None:
         bridge.connect(planner_recursiv=True)
     with pytest.raises(bridge.BridgeError, match=r"from connect\(\)"):
         bridge.connect(planner_listing_threads="many")
+    with pytest.raises(bridge.BridgeError, match="metastore_uri is None"):
+        bridge.connect(metastore_uri=None)  # type: ignore[arg-type]
     with pytest.raises(bridge.BridgeError, match="no such configuration file"):
         bridge.connect(tmp_path / "none.toml")
 
