@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from bridge.api.arrow_types import arrow_scalar, arrow_type
+from bridge.api.arrow_types import arrow_type
 from bridge.api.file_reader import DataFile, read_file
 from bridge.api.html import page
 from bridge.api.parallel import in_order
+from bridge.api.partition_keys import key_values
 from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_request import Asked
 from bridge.errors import (
     EnvironmentMissing,
-    FileCorrupt,
     InvalidRequest,
     UnsupportedTable,
     UnsupportedType,
@@ -35,7 +35,6 @@ from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, Partition
 from bridge.table.model import Table as Definition
-from bridge.table.partition import UnparsableValue, typed_values
 from bridge.table.slices import SliceBatch
 from bridge.types import Field
 
@@ -281,24 +280,9 @@ class Scan:
             yield DataFile(uri, size, modified, format), {**constants[owner], **hidden}
 
     def _key_values(self, definition: Definition, partition: Partition) -> dict[str, Any]:
-        """The partition's keys as scalars.
-
-        Errors:
-            FileCorrupt: a value is not of its key's type; Hive and Spark read NULL there.
-        """
+        """The partition's keys as scalars. Errors: as `key_values`."""
         keys = definition.partition_keys
-        found: dict[str, Any] = {}
-        columns = typed_values([partition.name], keys) if keys else []
-        for key, (value,) in zip(keys, columns, strict=True):
-            if isinstance(value, UnparsableValue):
-                if self._asked.semantics == "trino":
-                    raise FileCorrupt(
-                        f"partition {partition.name} of {self._table}: {key.name} is no {key.type}",
-                        "rename the partition, or scan with semantics='hive', where it is NULL",
-                    )
-                value = None
-            found[key.name] = arrow_scalar(value, key.type)
-        return found
+        return key_values(self._table, keys, partition, self._asked.semantics)
 
 
 def output_schema(definition: Definition, columns: tuple[str, ...] | None) -> pa.Schema:

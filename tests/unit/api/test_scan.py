@@ -16,6 +16,7 @@ import pytest
 from api_flights import write
 
 import bridge
+from bridge.table.partition import escape
 
 
 def ids(found: Any) -> list[int]:
@@ -303,6 +304,52 @@ def test_18_a_partition_value_that_is_not_of_its_type(
     assert hive._key_values(definition, partition)["p"].as_py() is None
     with pytest.raises(FileCorrupt, match="p=abc"):
         Scan(session, "db.t", Asked())._key_values(definition, partition)
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "value"),
+    [
+        ("char(3)", "US", "US "),
+        ("double", "-1.5", -1.5),
+        ("binary", "ab", b"ab"),
+        ("float", "0.1", None),
+        ("double", "NaN", None),
+        ("char(1)", "US", None),
+        ("timestamp with local time zone", "2020-01-01 00:00:00", None),
+    ],
+)
+@pytest.mark.parametrize("semantics", ["trino", "hive", "spark"])
+def test_18_a_key_that_planning_knows_nothing_of_is_read_or_refused_and_never_null(
+    type: str, text: str, value: Any, semantics: str
+) -> None:
+    from bridge.api.partition_keys import key_values
+    from bridge.table.model import Column, Partition
+    from bridge.types import parse_hive_type
+
+    keys = (Column("p", parse_hive_type(type)),)
+    partition = Partition(f"p={escape(text)}", (text,), "file:///t/p")
+    if value is None:
+        with pytest.raises(bridge.BridgeError) as caught:
+            key_values("db.t", keys, partition, semantics)
+        assert caught.value.code == "UNSUPPORTED_TYPE"
+    else:
+        assert key_values("db.t", keys, partition, semantics)["p"].as_py() == value
+
+
+@pytest.mark.parametrize(("type", "text"), [("date", "2020-1-5"), ("varchar(2)", "abc")])
+def test_18_a_value_that_engines_read_each_in_their_own_way_is_refused(
+    type: str, text: str
+) -> None:
+    from bridge.api.partition_keys import key_values
+    from bridge.errors import UnsupportedType
+    from bridge.table.model import Column, Partition
+    from bridge.types import parse_hive_type
+
+    keys = (Column("p", parse_hive_type(type)),)
+    partition = Partition(f"p={text}", (text,), "file:///t/p")
+    for semantics in ("hive", "spark"):
+        with pytest.raises(UnsupportedType, match="each in their own way"):
+            key_values("db.t", keys, partition, semantics)
 
 
 def test_large_files_stream_in_batches(tmp_path: Path, session: bridge.Session) -> None:
