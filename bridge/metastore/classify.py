@@ -14,6 +14,7 @@ from functools import cache
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.registry import file_formats, spelled
 from bridge.metastore._gen import ttypes
+from bridge.table.registry import DIRECTORY, recognised
 
 _OUR_PACKAGE = "io.skipbridge."
 _OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
@@ -51,6 +52,17 @@ def refuse_unsupported(table: ttypes.Table, formats: frozenset[str] = _PARQUET) 
     if found is not None:
         raise UnsupportedTable(
             f"{table.dbName}.{table.tableName} is {found.kind} ({found.value})", found.remedy
+        )
+
+
+def refuse_other_table_formats(table: ttypes.Table) -> None:
+    """For what knows tables of plain directories alone. Errors: UnsupportedTable."""
+    found = recognised(table.parameters or {}, table.sd.inputFormat or "")
+    if found != DIRECTORY:
+        raise UnsupportedTable(
+            f"{table.dbName}.{table.tableName} is of the table format {found!r}: not every file in "
+            "its directories belongs to it",
+            "leave it as it is: Trino and the Python API read it through skipbridge already",
         )
 
 

@@ -17,7 +17,11 @@ from dataclasses import dataclass, field
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.registry import file_formats, indexed_formats
 from bridge.metastore._gen import ttypes
-from bridge.metastore.classify import refuse_unsupported, storage_format
+from bridge.metastore.classify import (
+    refuse_other_table_formats,
+    refuse_unsupported,
+    storage_format,
+)
 
 ORIGINAL_PROPERTY = "skipbridge.hive.original_input_format"
 _PACKAGE = "io.skipbridge.hive."
@@ -96,6 +100,7 @@ def is_marked(record: ttypes.Table | ttypes.Partition) -> bool:
 def refuse_unhookable(table: ttypes.Table) -> None:
     """Errors: UnsupportedTable if Hive would read wrong rows through a hook, or gain nothing."""
     refuse_unsupported(table, indexed_formats())
+    refuse_other_table_formats(table)
     name = f"{table.dbName}.{table.tableName}"
     if table.sd.numBuckets and table.sd.numBuckets > 0:
         # Bucket joins number the files of a partition by their place in the listing.

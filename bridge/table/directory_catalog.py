@@ -141,7 +141,9 @@ class DirectoryCatalog:
         No engine reads them as part of the table.
         """
         start = len(self._location) + 1
-        keyed = ["=" in path[start:].rpartition("/")[0] for path in paths]
+        directories = [path[start:].rpartition("/")[0] for path in paths]
+        deepest = max((d.count("/") for d in directories if "=" in d), default=0)
+        keyed = ["=" in d and d.count("/") == deepest for d in directories]
         if all(keyed) or not any(keyed):
             return listing, paths, ()
         others = [
@@ -164,16 +166,19 @@ class DirectoryCatalog:
                     "reading its raw files would give wrong rows",
                 )
 
-    def _directories(self, paths: list[str]) -> list[str]:
-        """Directories that hold files, relative to the root, in path order."""
+    def _directories(self, paths: list[str]) -> dict[str, str]:
+        """Directories that hold files, relative to the root, in path order; each with a file."""
         start = len(self._location) + 1
-        found = dict.fromkeys(path[start:].rpartition("/")[0] for path in paths)
-        return list(found)
+        found: dict[str, str] = {}
+        for path in paths:
+            found.setdefault(path[start:].rpartition("/")[0], path)
+        return found
 
-    def _keys(self, directories: list[str]) -> tuple[Column, ...]:
-        levels = [d.split("/") if d else [] for d in directories]
+    def _keys(self, directories: dict[str, str]) -> tuple[Column, ...]:
         names: tuple[str, ...] | None = None
-        for directory, parts in zip(directories, levels, strict=True):
+        example = ""
+        for directory, path in directories.items():
+            parts = directory.split("/") if directory else []
             if any("=" not in part for part in parts):
                 raise InvalidRequest(
                     f"{self._location}/{directory} is not named key=value",
@@ -181,12 +186,12 @@ class DirectoryCatalog:
                 )
             here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)
             if names is None:
-                names = here
+                names, example = here, path
             elif here != names:
                 raise SchemaConflict(
-                    f"files lie below {'/'.join(names) or 'the root'} and below "
-                    f"{'/'.join(here) or 'the root'} (in {directory or self._location})",
-                    "all files of a table lie at the same levels",
+                    f"{example} lies below {'/'.join(names) or 'the root'}, and {path} below "
+                    f"{'/'.join(here) or 'the root'}",
+                    "all files of a table lie at the same levels: move those that are not its own",
                 )
         assert names is not None
         values = [[v for _, v in parse_partition_name(d)] for d in directories if d]

@@ -20,7 +20,11 @@ from bridge.errors import MetastoreFailure, UnsupportedTable
 from bridge.jobs.create_table import thrift_columns, thrift_table
 from bridge.jobs.sync.write_batches import BatchLimits, batches
 from bridge.metastore import records
-from bridge.metastore.classify import refuse_unsupported, storage_format
+from bridge.metastore.classify import (
+    refuse_other_table_formats,
+    refuse_unsupported,
+    storage_format,
+)
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import canonical
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
@@ -79,6 +83,7 @@ def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
 def registered_table(record: records.Table) -> RegisteredTable:
     """Errors: UnsupportedTable: its files are not to be read as they lie."""
     refuse_unsupported(record)
+    refuse_other_table_formats(record)
     return RegisteredTable(
         record,
         _columns(record.sd.cols),

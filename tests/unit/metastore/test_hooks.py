@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.errors import UnsupportedTable
+from bridge.jobs.sync.metastore import registered_table
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import storage_format
 from bridge.metastore.hooks import (
@@ -101,6 +102,16 @@ def test_a_hook_of_a_later_version_is_not_guessed_at() -> None:
     record = table(descriptor("io.skipbridge.hive.BridgeAvroInputFormat"))
     with pytest.raises(UnsupportedTable, match="BridgeAvroInputFormat"):
         unhook(record)
+
+
+def test_a_table_of_another_table_format_is_refused() -> None:
+    """Hive lists its directories, which hold files of other versions too."""
+    record = table(parameters={"skipbridge.table_format": "manifest"})
+    with pytest.raises(UnsupportedTable, match=r"d\.t is of the table format 'manifest'"):
+        refuse_unhookable(record)
+    with pytest.raises(UnsupportedTable, match="manifest"):
+        registered_table(record)
+    refuse_unhookable(table(parameters={"skipbridge.table_format": "directory"}))
 
 
 def test_a_hooked_table_is_of_the_format_that_it_was() -> None:

@@ -92,12 +92,30 @@ def test_beside_partitions_it_is_left_out_and_named(tmp_path: Path) -> None:
     ]
 
 
-def test_data_beside_partitions_is_a_conflict_still(tmp_path: Path) -> None:
-    write(tmp_path / "p=1" / "a.parquet")
-    write(tmp_path / "b.parquet")
+def test_between_the_levels_of_partitions_it_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path / "p=1" / "q=1" / "a.parquet")
+    (tmp_path / "p=1" / "README.txt").write_text("read me")
     found = catalog(tmp_path)
-    with pytest.raises(SchemaConflict):
+    table = found.table(found.name)
+    assert [k.name for k in table.partition_keys] == ["p", "q"]
+    assert found.partition_names(table) == ["p=1/q=1"]
+    assert [(s.uri.rpartition("/")[2], s.read) for s in found.strays] == [("README.txt", False)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("p=1/a.parquet", "b.parquet"), ("p=1/q=1/a.parquet", "p=1/b.parquet")],
+)
+def test_data_beside_partitions_is_a_conflict_still(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    write(tmp_path / first)
+    write(tmp_path / second)
+    found = catalog(tmp_path)
+    with pytest.raises(SchemaConflict) as raised:
         found.table(found.name)
+    assert f"{tmp_path}/{first}" in str(raised.value)
+    assert f"{tmp_path}/{second}" in str(raised.value)
 
 
 def test_an_orc_table_whose_first_file_is_text(tmp_path: Path) -> None:
