@@ -101,7 +101,7 @@ def _list(bounds: object) -> list[object]:
 def test_timestamps_as_micros(session: SparkSession, lake: Lake) -> None:
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     try:
-        session.sql(SQL.format(0, 10)).write.parquet(lake.location)
+        session.sql(SQL.format(0, 10)).write.mode("append").parquet(lake.location)
     finally:
         session.conf.unset("spark.sql.parquet.outputTimestampType")
     lake.build(collector=SparkCollector(session))

@@ -44,9 +44,8 @@ class DirectoryFormat:
         """
         if read != NEWEST:
             raise ReadVersionUnsupported(
-                f"{table.name} is a directory of files, which keeps no versions: "
-                f"it cannot be read as {str(read)!r}",
-                "read its newest version, or keep the table in a format with versions",
+                f"{table.name} keeps no older versions, {str(read)!r} was asked for",
+                "read its newest version; a directory of files has no other",
             )
         generation = _GENERATION.fullmatch(id)
         if generation is not None:
