@@ -153,7 +153,9 @@ def test_counts_limits_and_orders_know_the_row_filter(stack: Stack) -> None:
     ]
 
 
-def test_logs_and_unknown_formats_are_refused_by_name(stack: Stack, table: Path) -> None:
+def test_logs_and_unknown_formats_and_filters_are_refused_by_name(
+    stack: Stack, table: Path
+) -> None:
     (table / "p=1/f1.del").write_text("0")
     deletes = [*files([0]), *files([1], deletes=["p=1/f1.del"])]
     commit(table, 4, deletes, at=4_000_000)
@@ -161,6 +163,12 @@ def test_logs_and_unknown_formats_are_refused_by_name(stack: Stack, table: Path)
         stack.query("SELECT x FROM laws.versions")
     commit(table, 5, [*files([0]), *files([1], "orc")], at=5_000_000)
     with pytest.raises(Exception, match="UNSUPPORTED_FORMAT"):
+        stack.query("SELECT x FROM laws.versions")
+    commit(table, 6, files([0]), at=6_000_000, where="d > 2.5")
+    with pytest.raises(Exception, match="ROW_FILTER_UNSUPPORTED"):
+        stack.query("SELECT x FROM laws.versions")
+    commit(table, 7, files([0]), at=7_000_000, where="x < 2 OR s = 's3'")
+    with pytest.raises(Exception, match=r"UNSUPPORTED_TABLE.*row filter"):
         stack.query("SELECT x FROM laws.versions")
     assert (
         xs(stack.query("SELECT x FROM laws.versions FOR VERSION AS OF 1 ORDER BY 1"))
