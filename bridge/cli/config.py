@@ -1,4 +1,4 @@
-"""``skipbridge config``: what is set, and where it comes from."""
+"""``skipbridge config``: shows all settings and their origin."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bridge.config import OPTIONS, config_file, load
 
 @click.group("config", cls=Verbs)
 def config_group() -> None:
-    """Show settings. A flag wins over the environment, which wins over the file."""
+    """Show settings. Flags override the environment, which overrides the file."""
 
 
 @config_group.command("show")
-@click.option("--origin", is_flag=True, help="Also say where each value comes from.")
+@click.option("--origin", is_flag=True, help="Also show where each value comes from.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 def show(origin: bool, output: str) -> None:
     """All settings with their values.
@@ -41,7 +41,7 @@ def show(origin: bool, output: str) -> None:
         rows = [(key, value, what) for key, value, _, what in rows]  # type: ignore[misc]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     for row in rows:
-        # One line a setting, however narrow the terminal: it can be searched and cut.
+        # One line per setting, however narrow the terminal, for grep and cut.
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
         emit("  ".join([*cells, row[-1]]))
     say(f"file: {path or config_file()}")

@@ -1,4 +1,4 @@
-"""``skipbridge demo``: the whole story on one machine."""
+"""``skipbridge demo``: index and query a sample table on one machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bridge.demo.run import missing_parts, run_demo
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("demo-out"),
     show_default=True,
-    help="Directory for everything it writes; an earlier demo there is replaced.",
+    help="Output directory; an earlier demo there is replaced.",
 )
 @click.option(
     "--trino-version",
     default="476",
     show_default=True,
-    help="Trino to run; `skipbridge plugin versions` lists those possible.",
+    help="Trino version; `skipbridge plugin versions` lists the supported ones.",
 )
 @click.option(
     "--from-server",
@@ -32,12 +32,13 @@ from bridge.demo.run import missing_parts, run_demo
 )
 def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
     """Write a table of 5,000 small files, index it, and query it through a real Trino: with
-    pruning, without, and file by file as an engine reads it by itself.
+    pruning, without pruning, and with each file opened to decide, as an engine does by itself.
 
-    Shows for each query the files opened, bytes read and the median of a few runs after a warm-up.
+    For each query, shows the files opened, the bytes read and the median time of a few runs after a
+    warm-up.
 
-    Needs a JDK 17, a JDK 25 and Maven; downloads Trino's server (190 MB) once. Everything it starts
-    it stops, also on Ctrl-C.
+    Needs a JDK 17, a JDK 25 and Maven; downloads Trino's server (190 MB) once. Stops every process
+    that it starts, also on Ctrl-C.
     """
     interruption = _Interruption()
     interruption.listen()
@@ -66,10 +67,10 @@ def demo(out: Path, trino_version: str, from_server: Path | None) -> None:
 
 
 class _Interruption:
-    """A terminal's or a scheduler's request to end: it runs the same clean-up as an error.
+    """Turns SIGINT and SIGTERM into the same clean-up as an error.
 
-    Libraries may swallow KeyboardInterrupt while they are imported, and a Spark context leaves a
-    handler of its own behind: so the request is remembered, and asked about at each line told.
+    Libraries may swallow KeyboardInterrupt during their import, and a Spark context replaces the
+    signal handler. The request is therefore remembered and checked at each line of output.
     """
 
     def __init__(self) -> None:

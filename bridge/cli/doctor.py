@@ -1,4 +1,4 @@
-"""``skipbridge doctor``: what is missing before the first query."""
+"""``skipbridge doctor``: reports what is missing before the first query."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "
 
 @click.command()
 @click.argument("table", required=False)
-@click.option("--trino", metavar="HOST:PORT", help="Also look at this Trino.")
-@click.option("--hive", metavar="HOST:PORT", help="Also look at this HiveServer2.")
+@click.option("--trino", metavar="HOST:PORT", help="Also check this Trino.")
+@click.option("--hive", metavar="HOST:PORT", help="Also check this HiveServer2.")
 @click.option(
     "--hive-authentication",
     type=click.Choice(AUTHENTICATIONS),
     default="NONE",
     show_default=True,
-    help="What hive.server2.authentication says there.",
+    help="Value of hive.server2.authentication there.",
 )
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri", "service.host", "service.port", "index.root")
@@ -37,10 +37,10 @@ def doctor(
     hive_authentication: str,
     output: str,
 ) -> None:
-    """Check JDKs, Maven, metastore, planner, Trino, Hive, whether the index of TABLE is fresh and
-    all its partitions have Hive's hook.
+    """Check JDKs, Maven, metastore, planner, Trino and Hive; for TABLE, also check that its index
+    is fresh and that all its partitions have Hive's hook.
 
-    Nothing is changed. Exit status 1 if something that was asked for is broken.
+    Changes nothing. Exit status 1 if something that was requested is broken.
     """
     findings = list(
         examine(config, table, trino, HiveAddress(hive, hive_authentication) if hive else None)

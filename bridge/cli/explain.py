@@ -1,4 +1,4 @@
-"""``skipbridge explain``: which files a predicate would read, and why."""
+"""``skipbridge explain``: shows which files a predicate reads, and why."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from bridge.report.text import funnel
 @click.option(
     "--to",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file instead of stdout; whole or not at all.",
+    help="Write to this file instead of stdout, completely or not at all.",
 )
 @click.option("--no-pruning", is_flag=True, help="Keep every file, for comparison.")
 @click.option("--generation", type=int, help="An index generation other than the newest.")
@@ -58,11 +58,12 @@ def explain(
     """Show the funnel of a scan: partitions -> files -> splits.
 
     TABLE is schema.table in the metastore, or a directory of Parquet files (./flights). WHERE is
-    the condition of a query, without the word. Data is not read, only names, sizes and the index.
+    the condition of a query, without the keyword. No data is read, only file names, sizes and the
+    index.
 
-    Each line of the funnel is a stage: what came in, what it kept, which columns it looked at.
-    Lines "not used" name an index that could not prune, why, and the command that mends it. A
-    --freshness given here wins over the table's own property.
+    Each line of the funnel is a stage: its input, what it kept, and the columns it evaluated.
+    Lines "not used" name an index that could not prune, the reason, and the command that fixes it.
+    A --freshness given here overrides the table's own property.
 
     \b
     skipbridge explain demo.flights "month = 3 AND carrier = 'UA' AND dep_delay > 60"

@@ -1,4 +1,4 @@
-"""``skipbridge hive``: tables that Hive reads through skipbridge."""
+"""``skipbridge hive``: hooks that let Hive read tables through skipbridge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.jobs.hive_jar import build_jar, hive_versions
 
 _METASTORE = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be altered, do nothing.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 
 
 @click.group(cls=Verbs)
@@ -28,7 +28,7 @@ def hive() -> None:
     skipbridge hive hook demo.flights       let Hive read the table through it
     skipbridge hive unhook demo.flights     exactly as it was
 
-    A hooked table needs the jar wherever Hive reads it; without a planner it is read whole.
+    A hooked table needs the jar wherever Hive reads it. Without a planner, Hive reads every file.
     """
 
 
@@ -38,12 +38,12 @@ def hive() -> None:
     "--to",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Directory to put it into. [default: this one]",
+    help="Directory for the jar. [default: the current one]",
 )
 def jar(hive_version: str, to: Path) -> None:
-    """Build the hooks' jar, and print where it lies.
+    """Build the hooks' jar, and print its path.
 
-    It has no dependencies but Hive itself. Put it on the class path of every process in which Hive
+    Its only dependency is Hive itself. Put it on the class path of every process in which Hive
     reads files:
 
     \b
@@ -53,7 +53,7 @@ def jar(hive_version: str, to: Path) -> None:
     and restart them. ADD JAR in a session is not enough: local Tez tasks do not see it.
     """
     made = build_jar(hive_version, to.absolute(), say)
-    say("put it into lib/ of every Hive, and restart HiveServer2; then: skipbridge hive hook")
+    say("put it into lib/ of every Hive and restart HiveServer2; then run skipbridge hive hook")
     emit(str(made))
 
 
@@ -72,9 +72,9 @@ def versions() -> None:
 def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     """Let Hive read a table through skipbridge.
 
-    Replaces the input format of the table and of all its partitions by a subclass of the same, and
-    remembers what was there. Nothing else changes: files, statistics, writes. Partitions that Hive
-    adds later have it from the start. Interrupted, it goes on when run again.
+    Replaces the input format of the table and of all its partitions by a subclass, and records the
+    former one. Nothing else changes: files, statistics, writes. Partitions that Hive adds later
+    are hooked from the start. If interrupted, run it again.
 
     The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
     table fail. Trino's stock hive connector refuses hooked tables; skipbridge's own reads them.
@@ -90,9 +90,9 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
 @_OUTPUT
 @settings(*_METASTORE)
 def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
-    """Give a table and its partitions the input formats back that they had.
+    """Restore the former input formats of a table and its partitions.
 
-    Interrupted, it goes on when run again. Remove the jar only when no table is hooked any more.
+    If interrupted, run it again. Remove the jar only when no table is hooked any more.
     """
     with progress(f"unhooking {name}") as tick:
         report = unhook_table(config, name, dry_run=dry_run, progress=tick)
@@ -101,10 +101,10 @@ def unhook(config: Config, name: str, dry_run: bool, output: str) -> None:
 
 @hive.command("ddl")
 @click.argument("name", metavar="DB.TABLE")
-@click.option("--undo", is_flag=True, help="The way back.")
+@click.option("--undo", is_flag=True, help="Print the statements of `unhook`.")
 @settings(*_METASTORE)
 def ddl(config: Config, name: str, undo: bool) -> None:
-    """Print the statements by which `hook`, or `unhook`, can be done by hand.
+    """Print the statements to do the same as `hook` or `unhook` by hand.
 
     \b
     skipbridge hive ddl demo.flights > hook.sql && beeline -u jdbc:hive2://... -f hook.sql

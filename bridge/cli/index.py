@@ -41,7 +41,7 @@ def index() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a build is to do, round after round where it stays."""
+    """The options of a build, for one run or for repeated runs."""
 
     nan: Nan
     local: bool = True
@@ -80,12 +80,12 @@ class _Work:
         )
 
     def stay(self, config: Config, table: str, seconds: float) -> None:
-        """Refreshes until the process is asked to end; a round under way is finished."""
+        """Refreshes until the process is asked to end; finishes the round in progress."""
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
         rounds = itertools.count()
-        # What the first round has read whole need not be read whole by the others.
+        # The first round checks the whole index for damage; the others need not.
         done = watch(
             lambda: self.once(config, table, check=next(rounds) == 0),
             seconds,
@@ -103,11 +103,11 @@ class _Work:
     type=click.Choice(["footer", "scan"]),
     default="footer",
     show_default=True,
-    help="scan also reads float columns, to count NaN: > and <> on them can then prune.",
+    help="scan also reads float columns to count NaN, so that > and <> can prune on them.",
 )
 @kind_options
-@click.option("--local", is_flag=True, help="Without Spark, with threads of this process.")
-@click.option("--full", is_flag=True, help="Forget earlier generations' entries, read every file.")
+@click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
+@click.option("--full", is_flag=True, help="Ignore earlier generations, read every file again.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_BUILD_SETTINGS)
 def build(
@@ -115,17 +115,18 @@ def build(
 ) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 
-    The first build reads the footer of every file, a later one only those of new and changed
-    files. The index is one directory, .skipbridge under the table unless --index-root says
-    otherwise; planners take the new generation within a second, and keep the old one if a build
-    fails. Spark needs `pip install 'skipbridge[spark]'` and a JDK 17; --local needs neither.
+    The first build reads the footer of every file; a later build reads only those of new and
+    changed files. The index is one directory, .skipbridge in the table's directory unless
+    --index-root is set. Planners use the new generation within a second; if a build fails, they
+    keep the old one. Spark needs `pip install 'skipbridge[spark]'` and a JDK 17; --local needs
+    neither.
 
-    Beside min and max of every column an index may hold others, each over columns that are named.
-    They are kept from then on, by this command and by refresh; all come from one read of each file.
+    Beside min and max of every column, an index may hold other kinds over named columns. This
+    command and refresh keep them up to date from then on; each file is read once for all of them.
 
-    Writers need not wait: what they write meanwhile is read by queries until the next refresh.
-    After every --index-files-per-commit files what is there is committed: planners use it at once,
-    and a build that dies is taken up where it was by running it again. `create` is the same.
+    Writers need not wait: until the next refresh, queries read every file written meanwhile. The
+    build commits after every --index-files-per-commit files. Planners use each commit at once, and
+    a failed build continues from its last commit when run again. `create` is the same command.
 
     \b
     skipbridge index build demo.flights
@@ -148,15 +149,15 @@ index.add_command(build, "create")
     "seconds",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help="Stay, and refresh every so often until ended (Ctrl-C).",
+    help="Keep running and refresh at this interval until stopped (Ctrl-C).",
 )
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_BUILD_SETTINGS)
 def refresh(config: Config, table: str, nan: Nan, seconds: float | None, output: str) -> None:
-    """Index new and changed files, forget vanished ones; in this process, since they are few.
+    """Index new and changed files and remove deleted ones, in this process, since they are few.
 
-    Run it after writes, or let it stay with --watch. Until then new files are read by every query:
-    slower, never wrong. Several may run at once: one commits first, the others add what it lacks.
+    Run it after writes, or repeat it with --watch. Until then every query reads new files: slower,
+    never wrong. Several may run at once: one commits first, the others add what it lacks.
     """
     work = _Work(nan, output=output)
     if seconds is None:
@@ -170,9 +171,9 @@ def refresh(config: Config, table: str, nan: Nan, seconds: float | None, output:
 @click.argument("name", metavar="INDEX")
 @settings(*_SETTINGS)
 def hide(config: Config, table: str, name: str) -> None:
-    """Make planners pass over one INDEX of TABLE: minmax, or as `show` spells it.
+    """Make planners ignore one INDEX of TABLE: minmax, or a name that `show` prints.
 
-    It is kept up to date all the same; reports say INVISIBLE. To see what an index is worth.
+    The index stays up to date; reports say INVISIBLE. Use it to measure what an index is worth.
     """
     done = show_index_to_planners(config, table, name, visible=False)
     emit(f"{done['table']} @ generation {done['generation']}: {name} is invisible to planners")
@@ -183,7 +184,7 @@ def hide(config: Config, table: str, name: str) -> None:
 @click.argument("name", metavar="INDEX")
 @settings(*_SETTINGS)
 def reveal(config: Config, table: str, name: str) -> None:
-    """Make planners use an INDEX again that was hidden."""
+    """Make planners use a hidden INDEX again."""
     done = show_index_to_planners(config, table, name, visible=True)
     emit(f"{done['table']} @ generation {done['generation']}: {name} is visible to planners")
 
@@ -194,7 +195,7 @@ def reveal(config: Config, table: str, name: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @settings(*_SETTINGS)
 def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
-    """Drop one INDEX of TABLE, or all of its indexes; no file of the table is touched."""
+    """Drop one INDEX of TABLE, or all of its indexes; no data file is touched."""
     if name is None and not yes:
         click.confirm(f"Drop all indexes of {table}?", abort=True, err=True)
     done = drop_from_index(config, table, name)
@@ -206,14 +207,14 @@ def drop(config: Config, table: str, name: str | None, yes: bool) -> None:
 
 @index.command("show")
 @click.argument("table")
-@click.option("--failed", is_flag=True, help="The files that could not be read, and why.")
+@click.option("--failed", is_flag=True, help="List the files that could not be read, and why.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
 def show(config: Config, table: str, failed: bool, output: str) -> None:
     """The newest generation: files, columns, size, age.
 
-    A file that could not be read is read by every query, and tried again when it changes;
-    `index build --full` tries all again.
+    Every query reads a file that could not be indexed. The next refresh after the file changes
+    tries it again; `index build --full` tries all files again.
     """
     if failed:
         _show_failed(_index_of(config, table).failed(), output)
@@ -231,7 +232,7 @@ def _index_of(config: Config, table: str) -> TableIndex:
 
 
 def _shown(key: str, value: object) -> str:
-    """A value as a person reads it."""
+    """A value formatted for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -256,16 +257,16 @@ def _show_failed(files: list[dict[str, Any]], output: str) -> None:
 @click.option(
     "--log",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Log of predicates; without it the one of planner.predicate_log, if planners keep one.",
+    help="Log of predicates. [default: planner.predicate_log]",
 )
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_SETTINGS)
 def report(config: Config, table: str, log: Path | None, output: str) -> None:
     """How much the index of TABLE helps, by column, and what would make it help more.
 
-    Tells for each column how many files hold a value, what share of the files a predicate keeps,
-    and what it takes to store; which column the table should be sorted by, and which index is dead
-    weight. The last two need to know what queries ask: set planner.predicate_log.
+    For each column, shows how many files hold a value, what share of the files a predicate keeps,
+    and the storage it takes. Recommends a column to sort the table by, and names indexes that are
+    never useful. The last two need a log of predicates: set planner.predicate_log.
     """
     found = _index_of(config, table).report(log)
     if output == "json":
@@ -281,7 +282,7 @@ def report(config: Config, table: str, log: Path | None, output: str) -> None:
 )
 @settings(*_SETTINGS)
 def clean(config: Config, table: str, keep: int) -> None:
-    """Delete generations but the newest, and files that none of those kept names.
+    """Delete all but the newest generations, and files that no kept generation needs.
 
     Nothing younger than an hour is deleted: a planner or a build may still need it.
     """

@@ -1,4 +1,4 @@
-"""Options of ``skipbridge index build`` that say what to index; one for each installed kind."""
+"""Options of ``skipbridge index build`` that choose indexes; one per installed kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bridge.index.registry import kinds
 
 
 def kind_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gathers ``--bloom``, ``--values``, ``--mode``, ``--without`` and their like as ``asked``."""
+    """Collects ``--bloom``, ``--values``, ``--mode``, ``--without`` and others as ``asked``."""
 
     @wraps(command)
     def wrapped(**given: Any) -> None:
@@ -32,13 +32,13 @@ def kind_options(command: Callable[..., None]) -> Callable[..., None]:
             "--mode",
             multiple=True,
             metavar="COLUMN=MODE",
-            help="How much min/max keeps of a column, or of *: none, counts, truncate(16) or full.",
+            help="What min/max stores for a column, or for *: none, counts, truncate(16) or full.",
         ),
         click.option(
             "--without",
             multiple=True,
             metavar="INDEX",
-            help="Drop one of the indexes, as `index show` spells it: 'bloom(id)'.",
+            help="Drop one index, named as in `index show`: 'bloom(id)'.",
         ),
     ]
     for option in reversed(options):

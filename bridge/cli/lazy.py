@@ -1,6 +1,6 @@
-"""A click group that imports a command when it is used, and shows every error as a person reads it.
+"""A click group that imports each command on first use and prints errors for people.
 
-``skipbridge --help`` takes a tenth of a second that way; Arrow, sqlglot and Thrift take two.
+``skipbridge --help`` then takes 0.1 s; to import Arrow, sqlglot and Thrift takes 2 s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("bridge")
 
 
 class Verbs(click.Group):
-    """A group whose help shows the first sentence of each verb whole, where click would cut it."""
+    """A group whose help shows each verb's first sentence in full; click would truncate it."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [
@@ -35,10 +35,10 @@ class Verbs(click.Group):
 
 
 class LazyGroup(click.Group):
-    """The top of the command line.
+    """The top-level command group.
 
     Args:
-        commands_at: by name: where the command is (``module:attribute``) and one line of help.
+        commands_at: by name: the command's place (``module:attribute``) and one line of help.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
         self._commands_at = commands_at
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which a newcomer needs them."""
+        """Commands in the order in which a new user needs them."""
         return list(self._commands_at)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; exit status 2 for what the user can remedy, 1 otherwise."""
+        """Runs the command; exit status 2 for errors that the user can fix, 1 for others."""
         try:
             return super().invoke(ctx)
         except BridgeError as e:
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
             click.echo("stopped", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            # The reader of our output went away; Python must not complain about it at exit.
+            # The reader of the output closed the pipe; avoid Python's complaint at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit):

@@ -14,16 +14,16 @@ from bridge.cli.lazy import LazyGroup
 from bridge.config import unknown_variables
 
 _COMMANDS = {
-    "demo": ("bridge.cli.demo:demo", "The whole story: files, index, planner, a real Trino."),
-    "explain": ("bridge.cli.explain:explain", "Which files a query would read, and why."),
+    "demo": ("bridge.cli.demo:demo", "Index and query a sample table through a real Trino."),
+    "explain": ("bridge.cli.explain:explain", "Show which files a query reads, and why."),
     "index": ("bridge.cli.index:index", "Build, refresh, show and clean indexes."),
-    "table": ("bridge.cli.table:table", "Register files that exist as a table."),
-    "sync": ("bridge.cli.sync:sync", "Make the metastore say what lies on storage."),
+    "table": ("bridge.cli.table:table", "Register existing files as a table."),
+    "sync": ("bridge.cli.sync:sync", "Make the metastore match storage."),
     "metastore": ("bridge.cli.metastore:metastore", "A Hive Metastore for trials."),
-    "serve": ("bridge.cli.serve:serve", "Start the planner that engines ask."),
+    "serve": ("bridge.cli.serve:serve", "Start the planner service for Trino and Hive."),
     "plugin": ("bridge.cli.plugin:plugin", "Build the Trino connector."),
     "hive": ("bridge.cli.hive:hive", "Let Hive skip files: build the jar, hook tables, undo it."),
-    "doctor": ("bridge.cli.doctor:doctor", "What is missing here, and how to remedy it."),
+    "doctor": ("bridge.cli.doctor:doctor", "Report what is missing here, and how to fix it."),
     "config": ("bridge.cli.config:config_group", "Show settings and where they come from."),
 }
 
@@ -44,16 +44,16 @@ _COMMANDS = {
     "-v",
     "--verbose",
     is_flag=True,
-    help="Log what is done, and errors with their trace, to stderr.",
+    help="Log actions, and errors with their trace, to stderr.",
 )
 @click.pass_context
 def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
-    """Skip files that hold no matching row, in Trino and Hive, over tables that exist.
+    """Skip files that hold no matching row, in Trino and Hive, over existing tables.
 
     \b
     First steps:
-      skipbridge demo                         the whole story in a few minutes
-      skipbridge explain DIRECTORY 'x > 5'    which files a query would read
+      skipbridge demo                         a full example in a few minutes
+      skipbridge explain DIRECTORY 'x > 5'    which files a query reads
       skipbridge index build DB.TABLE         index a table with Spark
       skipbridge serve                        start the planner for the engines
       skipbridge plugin build                 build the Trino connector
@@ -61,7 +61,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
       skipbridge doctor                       what is missing on this machine
 
     Every command explains itself with --help. Data goes to stdout, everything else to stderr.
-    Exit status: 0 done, 2 something to remedy in the request or on this machine, 1 anything else.
+    Exit status: 0 done, 2 something to fix in the request or on this machine, 1 anything else.
     """
     ctx.obj = config_path
     logging.basicConfig(
@@ -70,7 +70,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
     )
     for noisy in ("py4j", "sqlglot"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    # They log each refused connection; our errors name the address and the remedy.
+    # They log each refused connection; our errors already name the address and the remedy.
     for own in ("thrift", "trino"):
         logging.getLogger(own).setLevel(logging.CRITICAL)
     for name, near in unknown_variables():
@@ -81,8 +81,8 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
 def main() -> None:
     """Entry point.
 
-    The process ends without Python's finalisation: a thread of Arrow that gives back a Python
-    buffer in the midst of it aborts the process (status 134) after all was done.
+    The process ends without Python's finalisation: if an Arrow thread releases a Python buffer
+    during finalisation, the process aborts with status 134 after its work is done.
     """
     status: object = 1
     try:

@@ -1,4 +1,4 @@
-"""``skipbridge metastore``: a metastore for trying things out."""
+"""``skipbridge metastore``: a Hive Metastore for trials."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ def _directory(data_dir: Path | None) -> Path:
 
 @click.group(cls=Verbs)
 def metastore() -> None:
-    """Start and stop the Hive Metastore that lies inside PySpark's jars (for trials, not
-    production).
-    """
+    """Start and stop the Hive Metastore in PySpark's jars (for trials, not production)."""
 
 
 @metastore.command("start")
-@click.option("--port", default=9083, show_default=True, help="0 takes a free one.")
+@click.option("--port", default=9083, show_default=True, help="0 selects a free one.")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where its Derby database and log lie. [default: in the user's cache]",
+    help="Directory of its Derby database and log. [default: in the user's cache]",
 )
 @click.option(
     "--warehouse",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where tables without a location of their own lie. [default: within the data directory]",
+    help="Directory of tables without their own location. [default: in the data directory]",
 )
 @click.option("--detach", is_flag=True, help="Leave it running; stop it with `metastore stop`.")
 def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool) -> None:
@@ -73,7 +71,7 @@ def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The one that it was started with.",
+    help="The directory that it was started with.",
 )
 def stop(data_dir: Path | None) -> None:
     """Stop a metastore that was started with --detach."""

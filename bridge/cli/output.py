@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout, everything else on stderr, errors with code and remedy."""
+"""Output conventions: data on stdout, all else on stderr, errors with code and remedy."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ DIALECTS = click.Choice(["trino", "hive", "spark"])
 
 
 def say(text: str) -> None:
-    """Tells a person what is going on (stderr)."""
+    """Writes a message for people (stderr)."""
     click.echo(text, err=True)
 
 
 def emit(text: str) -> None:
-    """Data (stdout)."""
+    """Writes data (stdout)."""
     click.echo(text)
 
 
@@ -39,17 +39,17 @@ def emit_json(value: object) -> None:
 
 
 def first_lines(lines: Sequence[str], most: int = 50) -> Iterator[str]:
-    """The first of many lines and the number of the others; JSON output has them all."""
+    """The first lines, and the number of omitted ones; JSON output has all."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"... and {len(lines) - most:,} more: --output json shows all"
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all.
+    """Writes a file completely or not at all.
 
     Errors:
-        InvalidRequest: there is no such directory, or it must not be written to.
+        InvalidRequest: the directory does not exist or is not writable.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -66,11 +66,11 @@ def write(path: Path, text: str) -> None:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere; call with (done, total)."""
+    """A progress bar on a terminal, nothing elsewhere; call it with (done, total)."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    # Imported here: half of a short command's time would go into it.
+    # Imported here, because it would double the time of a short command.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -88,7 +88,7 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def settings(*keys: str) -> Callable[[Command], Command]:
-    """Adds ``--metastore-uri`` and the like, and passes a `Config` as ``config``."""
+    """Adds ``--metastore-uri`` and other options, and passes a `Config` as ``config``."""
     from bridge.config import OPTIONS
 
     known = {o.key: o for o in OPTIONS}
@@ -120,8 +120,8 @@ def settings(*keys: str) -> Callable[[Command], Command]:
 
 
 def _point_at_directory(error: BridgeError, table: object) -> None:
-    """A TABLE without a slash is looked up in the metastore; a directory of that name may be what
-    was meant.
+    """Extends the remedy: a TABLE without a slash is looked up in the metastore, but the user may
+    have meant a directory of that name.
     """
     if (
         isinstance(table, str)

@@ -13,7 +13,7 @@ from bridge.jobs.plugin import build_plugin, supported_versions
 
 @click.group(cls=Verbs)
 def plugin() -> None:
-    """Build the Trino connector that reads what the planner keeps."""
+    """Build the Trino connector that reads the files that the planner keeps."""
 
 
 @plugin.command("build")
@@ -23,7 +23,7 @@ def plugin() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("skipbridge-trino"),
     show_default=True,
-    help="Directory to build in; the plugin is a directory in it, named as the connector.",
+    help="Build directory; the plugin is its subdirectory named like the connector.",
 )
 @click.option(
     "--from-server",
@@ -44,7 +44,7 @@ def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> 
       connector.name=skipbridge
       skipbridge.planner=127.0.0.1:9527
 
-    Restart Trino. The coordinator alone asks the planner: start `skipbridge serve` beside it.
+    Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
     made = build_plugin(trino_version, to.absolute(), from_server, name, say)
     say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")

@@ -1,4 +1,4 @@
-"""``skipbridge serve``: the resident planner."""
+"""``skipbridge serve``: runs the planner service."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bridge.jobs.serve import serve_many
     "planner.freshness",
 )
 def serve(config: Config) -> None:
-    """Start the planner that Trino and Hive ask for splits.
+    """Start the planner service for Trino and Hive.
 
-    It listens on loopback only, until it can tell its clients apart. Ctrl-C or SIGTERM let calls
-    under way finish. --processes starts several behind the same port.
+    It listens on loopback only, since it does not authenticate clients yet. Ctrl-C or SIGTERM let
+    calls in flight finish. --processes starts several processes behind one port.
 
     \b
     In etc/catalog/bridge.properties of every Trino node:

@@ -1,4 +1,4 @@
-"""``skipbridge sync``: storage to metastore, for one table or many, once or again and again."""
+"""``skipbridge sync``: updates the metastore from storage, for one table or many."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ PROBLEMS = 3
 )
 @click.option(
     "--extractor",
-    help="How directories spell partitions: hive (key=value), single, multi (a key a level), "
-    "month, day, hour (2024/03/08), none, or one that a package brings. [default: as before; hive]",
+    help="How directories name partitions: hive (key=value), single, multi (one key per level), "
+    "month, day, hour (2024/03/08), none, or one of another package. [default: as before; hive]",
 )
 @click.option(
     "--partition-keys",
     multiple=True,
     metavar="NAME[:TYPE],...",
-    help="Keys of a new table, where directories do not name them or their type is to be another.",
+    help="Keys of a new table, if directories do not name them, or to set their types.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
-@click.option("--full", is_flag=True, help="Compare every partition, trust no earlier run.")
-@click.option("--adopt", is_flag=True, help="Take over a table that something else has made.")
+@click.option("--full", is_flag=True, help="Compare every partition, even if an earlier run did.")
+@click.option("--adopt", is_flag=True, help="Take over a table that skipbridge did not create.")
 @click.option("--move", is_flag=True, help="The table has moved to --location.")
 @click.option(
     "--relocate",
     is_flag=True,
-    help="Bring partitions that are registered elsewhere back to their directory here.",
+    help="Point partitions registered elsewhere back to their directory here.",
 )
 @click.option(
     "--hold-wider",
     is_flag=True,
-    help="Files narrower than the table's types are no error; the table keeps its types.",
+    help="Accept files narrower than the table's types; the table keeps its types.",
 )
-@click.option("--drop-all", is_flag=True, help="An empty location is meant: drop every partition.")
+@click.option("--drop-all", is_flag=True, help="Accept an empty location: drop every partition.")
 @click.option(
     "--spark/--no-spark",
     default=None,
@@ -69,17 +69,15 @@ PROBLEMS = 3
     is_flag=False,
     flag_value="local",
     type=click.Choice(INDEXES),
-    help="Refresh the index at the end, in this process or with Spark. [without a value: local]",
+    help="Refresh the index at the end, in this process or with Spark. [value omitted: local]",
 )
 @click.option(
     "--hook/--unhook",
     default=None,
-    help="Let Hive read the table through skipbridge, or no more. [default: as it is]",
+    help="Hook or unhook the table for Hive. [default: unchanged]",
 )
-@click.option("--watch", metavar="TIME", help="Stay, and look again that often (30s, 5m).")
-@click.option(
-    "--listen", is_flag=True, help="Stay, and look again when the metastore tells of a change."
-)
+@click.option("--watch", metavar="TIME", help="Keep running and sync at this interval (30s, 5m).")
+@click.option("--listen", is_flag=True, help="Keep running and sync on metastore events.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri", "index.root", "sync.batch_partitions", "sync.batch_bytes")
 def sync(
@@ -103,22 +101,22 @@ def sync(
     listen: bool,
     output: str,
 ) -> None:
-    """Make the metastore say what lies on storage: database, table, columns and partitions.
+    """Make the metastore match storage: database, table, columns and partitions.
 
-    Directories with data become partitions; those without are dropped (files are never touched);
-    new columns are appended and types widened, in the table and in its partitions. It may be
-    stopped at any point and run again, also twice at once. Directories that are no partition are
-    told and left alone.
+    Directories with data become partitions; partitions without data are dropped (files are never
+    touched). New columns are appended and types widened, in the table and in its partitions. It
+    may be stopped at any point and run again, even twice at once. Directories that are not
+    partitions are reported and left alone.
 
     \b
     skipbridge sync demo.flights --location s3a://lake/flights --index
     skipbridge sync demo.flights --dry-run              the difference, as a diff
     skipbridge sync demo.events --location /data/events --extractor day --partition-keys dt:date
     skipbridge sync --all tables.toml --output json     1,000 tables
-    skipbridge sync demo.flights --watch 5m --listen    stay
+    skipbridge sync demo.flights --watch 5m --listen    keep running
 
-    Exit status: 0 in step, 3 in step but for partitions that collide or that the metastore
-    refused, 2 something to remedy first, 1 anything else (for --all: a table failed); run again.
+    Exit status: 0 in step; 3 in step except for partitions that collide or that the metastore
+    refused; 2 something to fix first; 1 anything else (with --all: a table failed), run again.
     """
     if (name is None) == (file is None):
         raise InvalidRequest("neither or both of DB.TABLE and --all", "give one of the two")

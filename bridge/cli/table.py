@@ -1,4 +1,4 @@
-"""``skipbridge table``: register files that exist as a table."""
+"""``skipbridge table``: registers existing files as a table."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def table() -> None:
 @click.option(
     "--location", required=True, help="Directory of Parquet or ORC files, Hive style (key=value/)."
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be registered, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri")
 def create(config: Config, name: str, location: str, dry_run: bool, output: str) -> None:
-    """Register a directory as an external table: the schema comes from the files.
+    """Register a directory as an external table; the schema comes from the files.
 
-    Footers of files from all partitions are compared; if they disagree in a way that no reader can
-    bridge, nothing is registered. Files are neither moved nor changed. Run again, it registers
-    the directories that have come since.
+    Footers of files from all partitions are compared. If they disagree in a way that no reader can
+    reconcile, nothing is registered. Files are neither moved nor changed. Run it again to register
+    new directories.
 
     \b
     skipbridge table create demo.flights --location /data/flights
