@@ -1,4 +1,4 @@
-"""Changes of an index that read no file: its settings, and its deletion."""
+"""Changes an index without reading data files: new settings, or deletion."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from bridge.storage.uri import join
 
 _ATTEMPTS = 8
 _WITH_SETTINGS = 2
-"""The first version that has settings. What a later one says more is not known of old entries."""
+"""The first version with settings. A change of settings raises older indexes to this version and no
+further, because their entries lack what later versions record.
+"""
 
 
 def change_settings(
     store: IndexStore, change: Callable[[IndexSettings], IndexSettings]
 ) -> Manifest:
-    """Commits a generation of the same entries with other settings; the newest if none differ.
+    """Commits a generation with the same entries and new settings.
+
+    Returns:
+        The new manifest; the newest existing one if the settings do not change.
 
     Errors:
         GenerationNotFound: there is no index.
-        InvalidConfiguration: ``change`` refuses.
-        IndexConflict: builders won several times running.
+        InvalidConfiguration: raised by ``change``.
+        IndexConflict: other builders committed first, several times in a row.
     """
     for attempt in range(_ATTEMPTS):
         held = store.latest()
@@ -55,13 +60,14 @@ def change_settings(
 
 
 def drop_index(store: IndexStore) -> int:
-    """Deletes all of an index; the number of deleted files.
+    """Deletes an index and returns the number of deleted files.
 
-    The newest generation goes last: at no time is an older one taken for it. Planners that hold
-    the index open read every file of columns they have not loaded.
+    The newest generation is deleted last, so that no older one ever appears to be the newest.
+    Planners that have the index open read every file when a query uses a column they had not
+    loaded.
 
     Errors:
-        StorageFailure: some of it is left; run it again.
+        StorageFailure: some files are left; run it again.
     """
     deleted = 0
     for number in store.generations():

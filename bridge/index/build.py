@@ -1,9 +1,9 @@
 """Building and refreshing an index: list, compare, read what is new, commit one generation.
 
-The law: a generation's entry tells of the very bytes that (path, size, mtime, etag) name. A file is
-looked at before and after it is read, one written within the clock's grain is read but not
-trusted, and what could not be read has an entry that says nothing but why; it is tried again when
-the file changes.
+The law: an entry describes exactly the bytes that its (path, size, mtime, etag) identify. Each file
+is checked before and after it is read. A file modified within the clock's grain is read but not
+trusted. A file that could not be read gets an entry that holds only the reason, and is retried when
+it changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SHARD_BYTES = 256 * 1024 * 1024
 """A shard also ends when its entries and index payloads take this much memory."""
 _LONGEST_WAIT = 2.2
 _CHECKED_AFTER = CLEANED_AFTER / 2
-"""Seconds after which a build looks, before it commits, whether its shards are still there."""
+"""A build that takes longer, in seconds, checks before it commits that its shards still exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class BuildReport:
     """What a build did.
 
     Attributes:
-        generation: the one that describes the table now.
-        committed: whether this build made it; False where nothing had changed.
+        generation: the generation that describes the table now.
+        committed: whether this build committed it; False if nothing had changed.
         files: all files of the table.
         read: files read by this build.
-        removed: entries that vanished or changed.
-        untrusted: files read too soon after they were written, or not at all.
-        failed: URI and reason of files that could not be read.
-        bytes_written: to storage.
+        removed: entries removed because their files were deleted or changed.
+        untrusted: files read too soon after they were written, or that could not be read.
+        failed: URI and reason for each file that could not be read.
+        bytes_written: bytes written to storage.
     """
 
     generation: int
@@ -92,23 +92,24 @@ def build_index(
     files_per_commit: int = 0,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
-    """Brings the index of a table up to date; a first build, a refresh and a rebuild are one.
+    """Brings the index of a table up to date: a first build, a refresh or a rebuild.
 
     Args:
-        list_files: see `bridge.index.listed`.
-        collector: who reads files.
-        nan: ``scan`` reads float columns to count NaN; entries without counts are read again.
-        progress: called with files read and files to read.
+        list_files: lists the files of the table; see `bridge.index.listed`.
+        collector: reads the files.
+        nan: ``scan`` reads float columns to count NaN. Files whose entries lack the counts are
+            read again.
+        progress: called with the number of files read and the number of files to read.
         full: reads every file again.
-        settings: what the index is to hold, made from what it holds; files that an index of it
-            does not cover yet are read again. A refresh leaves them as they are.
-        files_per_commit: commits a generation whenever that many files were read: planners use
-            what is there, and a build that dies is taken up where it was. 0 commits once.
-        shard_entries: begins another shard after so many entries; a column of a file is one.
+        settings: maps the current settings of the index to the new ones. Files that a new
+            definition does not cover yet are read again. A refresh keeps the settings.
+        files_per_commit: commits a generation each time this many files were read. Planners use
+            each generation, and a build that dies resumes from the last one. 0 commits once.
+        shard_entries: starts a new shard after this many entries, one per file and column.
 
     Errors:
-        IndexConflict: other builders won several times running.
-        StorageFailure, StorageFull, InvalidUri: nothing was committed since the last commit.
+        IndexConflict: other builders committed first, several times in a row.
+        StorageFailure, StorageFull, InvalidUri: earlier commits of this build remain.
     """
     listed = list_files()
     work = Work.over(len(listed.files))
@@ -127,18 +128,18 @@ def add_files(
     settings: Change = unchanged,
     shard_entries: int = SHARD_ENTRIES,
 ) -> BuildReport:
-    """Adds some files to the index of a table, on top of its newest generation.
+    """Adds some files to the newest generation of a table's index.
 
-    Entries of all other files stay as they are. Where there is no index yet, the generation is an
-    incomplete one: its files are not all of the table's.
+    The entries of all other files are kept. If there is no index yet, the new generation is marked
+    incomplete, because it does not name all files of the table.
 
     Args:
         listed: the files as they are now, sorted by path, each once.
-        settings: of an index that there is not yet; else those of the index stay.
-        shard_entries: as for a build.
+        settings: used only if there is no index yet; an existing index keeps its settings.
+        shard_entries: as for `build_index`.
 
     Errors:
-        IndexCorrupt: the index is damaged, or of an older version: a build replaces it.
+        IndexCorrupt: the index is damaged or of an older version; a build replaces it.
         IndexConflict, StorageFailure, StorageFull: nothing was committed.
     """
     work = Work.over(len(listed.files))
@@ -155,14 +156,14 @@ def _bring_up(
     settings: Change,
     files_per_commit: int,
 ) -> BuildReport:
-    """Reads what is missing and commits, until this build or another one has brought it all."""
+    """Reads missing files and commits, until the index covers all listed files."""
     started, work = time.monotonic(), build.work
     steps = _Steps(files_per_commit, progress)
     conflicts = gone = 0
     while True:
         base, entries, number = build.base(full, settings)
         missing = build.missing(entries, base)
-        # A rebuild of a whole index must not begin by forgetting it.
+        # A full rebuild commits once: its first commit would drop all other entries.
         part = steps.next(missing, work, whole=full and number > 1)
         if len(part):
             build.collect(part, entries, collector, steps.tick)
@@ -181,15 +182,15 @@ def _bring_up(
             conflicts += 1
             if conflicts == _ATTEMPTS:
                 raise
-            # The winner may have seen later files: look again, so that none of its entries is
-            # taken for vanished. What it read, or this build already has, is not read again.
+            # The other builder may have indexed newer files. List again, or their entries would
+            # be removed as deleted. Files that either build has read are not read again.
             full = False
             build.relist(list_files())
             continue
         gone += removed
         if complete:
             break
-        conflicts, full, settings = 0, False, unchanged  # they are in the base now
+        conflicts, full, settings = 0, False, unchanged  # the base has them now
         work.begin_anew()
     return BuildReport(
         generation=manifest.generation,
@@ -206,7 +207,7 @@ def _bring_up(
 
 @dataclass(slots=True)
 class _Steps:
-    """Cuts what is to be read into commits, and counts over all of them."""
+    """Divides the files to read among commits, and reports progress over all of them."""
 
     size: int
     progress: Progress | None
@@ -229,7 +230,7 @@ class _Build:
     """One build.
 
     Args:
-        partial: the listed files are some of the table's: what is not among them has not vanished.
+        partial: only some files of the table are listed; entries of other files are kept.
     """
 
     def __init__(
@@ -252,10 +253,9 @@ class _Build:
         self._listed = listed
 
     def base(self, full: bool, change: Change) -> tuple[Manifest | None, Entries, int]:
-        """The newest generation that can be built upon, its entries, and the number to commit.
+        """The generation to build on (None: start anew), its entries, and the number to commit.
 
-        What is broken is replaced, whole; settings are those of the newest manifest that can be
-        read.
+        A damaged index is replaced as a whole. The settings come from the newest readable manifest.
         """
         numbers = self.store.generations()
         number = numbers[-1] + 1 if numbers else 1
@@ -268,7 +268,7 @@ class _Build:
             change = unchanged
         self._settings = change(manifest.settings if manifest is not None else IndexSettings())
         if self.work.shards and self._settings != before:
-            self.work.forget()  # another builder asked for more than was read here
+            self.work.forget()  # another builder changed the settings
         if manifest is None or broken is not None or full:
             return None, NONE, number
         if manifest.location != self._table.location:
@@ -281,7 +281,7 @@ class _Build:
             return None, NONE, number
 
     def _refuse_base(self, manifest: Manifest) -> None:
-        """Errors: IndexCorrupt: nothing can be added to it, a build must replace it."""
+        """Errors: IndexCorrupt: files cannot be added to this index; a build must replace it."""
         remedy = f"skipbridge index build {self._table.location}"
         if manifest.version != VERSION:
             raise IndexCorrupt(
@@ -298,13 +298,12 @@ class _Build:
 
     @property
     def _kinds(self) -> tuple[tuple[IndexKind, Definition], ...]:
-        """What can be gathered here; a kind that is not installed is left to those who have it."""
+        """The definitions whose kinds are installed here; other installations build the rest."""
         known = registry.kinds()
         return tuple((known[d.kind], d) for d in self._settings.definitions if d.kind in known)
 
     def cleaned_away(self) -> bool:
-        """Whether a shard that was not committed yet has been taken for garbage by a cleaning;
-        all is read again then.
+        """Whether a cleanup deleted an uncommitted shard. If so, all files are read again.
 
         Errors:
             StorageFailure.
@@ -318,7 +317,7 @@ class _Build:
         return True
 
     def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
-        """Listed files that neither the base nor this build tells enough about."""
+        """Listed files that neither the base nor this build covers."""
         covered = self.work.ordinal >= 0
         place = self._place(entries)
         covered[place[(place >= 0) & self._enough(entries, base)]] = True
@@ -327,7 +326,7 @@ class _Build:
         return np.flatnonzero(~covered)
 
     def _place(self, entries: Entries) -> npt.NDArray[np.int64]:
-        """The listed file each entry tells about, -1 where it vanished or is not the same."""
+        """The listed file of each entry; -1 if the file was deleted or changed."""
         files = self._listed.files
         place = identity.find(files.paths, entries.paths)
         known = place >= 0
@@ -350,7 +349,7 @@ class _Build:
 
     def _enough(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.bool_]:
         current = [s.reader == READER for s in base.shards] if base is not None else []
-        # What an older reader could not read, this one may.
+        # This reader may read files that an older one could not.
         failed = _lasting(entries) & np.array([*current, False], np.bool_)[entries.shard]
         enough = entries.flags("trusted") | failed
         if self._nan == "scan" and base is not None:
@@ -376,7 +375,7 @@ class _Build:
         """Reads files and writes them as shards.
 
         Args:
-            entries: of the base.
+            entries: the entries of the base.
         """
         files = self._listed.files
         said = self._said(entries)
@@ -419,7 +418,7 @@ class _Build:
             self._write(Collected.concatenate(parts), started, said)
 
     def _said(self, entries: Entries) -> dict[int, str | None]:
-        """What the base notes of listed files whose entries tell nothing and are tried again."""
+        """The problems that the base records for listed files that are retried."""
         place = self._place(entries)
         silent = np.flatnonzero((place >= 0) & ~entries.flags("trusted") & ~_lasting(entries))
         problems = entries.files["problem"].take(pa.array(silent)).to_pylist()
@@ -444,10 +443,10 @@ class _Build:
         work.shards.append(shard)
 
     def _news(self, outcome: pa.Table, started: int, said: Mapping[int, str | None]) -> pa.Table:
-        """What is worth an entry, with a column ``trusted``; what failed is noted.
+        """The files that get an entry, with a column ``trusted``. Records the files that failed.
 
-        Not a file of which nothing was learned that the base does not say: its entry would be dead
-        from the beginning, in every refresh anew.
+        A file that failed as the base already records gets none: each refresh would add an entry
+        that is dead from the start.
         """
         work, files = self.work, self._listed.files
         numbers = outcome["file"].to_numpy()
@@ -455,7 +454,7 @@ class _Build:
         if files.etags is not None:
             etags = files.etags.take(pa.array(numbers))
             settled |= etags.is_valid().to_numpy(zero_copy_only=False)
-        good = outcome["rows"].to_numpy() >= 0  # else nothing was learned
+        good = outcome["rows"].to_numpy() >= 0  # otherwise the file could not be read
         trusted = settled & good
         news = np.ones(len(numbers), np.bool_)
         told = outcome["problem"].to_pylist()
@@ -465,7 +464,7 @@ class _Build:
             number, problem = int(numbers[i]), told[i]
             if problem is not None:
                 work.failed.append((files.paths[number].as_py(), problem))
-            # One that the clock does not tell from its next version is not remembered.
+            # A problem of a file that may have changed within the clock's grain is not recorded.
             told[i] = problem if settled[i] and not str(problem).startswith(CHANGED) else None
             if told[i] is not None:
                 work.problems[number] = told[i]
@@ -476,7 +475,7 @@ class _Build:
         return outcome.append_column("trusted", pa.array(trusted)).filter(pa.array(news))
 
     def _better(self, place: npt.NDArray[np.int64], entries: Entries) -> npt.NDArray[np.bool_]:
-        """Entries of the base of whose files this build knows more: the file itself, or why not."""
+        """Entries of the base that this build replaces: it read the file, or has a new problem."""
         work = self.work
         better = np.append(work.trusted, False)[place]
         if not work.problems:
@@ -490,7 +489,11 @@ class _Build:
     def commit(
         self, base: Manifest | None, entries: Entries, number: int, complete: bool
     ) -> tuple[Manifest, int]:
-        """Puts this build's shards on top of the base; the base itself if nothing changed."""
+        """Commits this build's shards on top of the base.
+
+        Returns:
+            The new manifest (the base if nothing changed) and the number of removed entries.
+        """
         work = self.work
         place = self._place(entries)
         mine = np.append(work.ordinal >= 0, False)[place]  # -1 picks the last
@@ -500,7 +503,7 @@ class _Build:
             vanished &= identity.find(self._listed.files.paths, entries.paths) >= 0
             complete = base is not None and base.complete
         removed = vanished | better
-        superfluous = place[mine & ~better]  # the base already tells as much
+        superfluous = place[mine & ~better]  # the base already covers them
         dead = dead_ordinals(base, self.store) if base is not None else {}
         for position, shard in enumerate(base.shards if base is not None else ()):
             ordinals = entries.ordinal[removed & (entries.shard == position)]
@@ -544,14 +547,14 @@ class _Build:
         return self.store.commit(manifest), int(np.count_nonzero(removed))
 
     def _kept(self, shard: Shard, dead: int) -> Shard:
-        """With its dead as of now, without what the settings do not ask for any more."""
+        """The shard with its current dead count, without definitions that were dropped."""
         asked = {definition.signature for definition in self._settings.definitions}
         payloads = tuple(p for p in shard.payloads if p.signature in asked)
         return replace(shard, dead=dead, payloads=payloads)
 
 
 def _lasting(entries: Entries) -> npt.NDArray[np.bool_]:
-    """Entries of files that failed as they are, and would again."""
+    """Entries of files that fail again until they change."""
     found = np.zeros(len(entries), np.bool_)
     problems = one_chunk(entries.files["problem"]) if len(entries) else pa.nulls(0)
     for i in np.flatnonzero(problems.is_valid().to_numpy(zero_copy_only=False)).tolist():
@@ -560,7 +563,7 @@ def _lasting(entries: Entries) -> npt.NDArray[np.bool_]:
 
 
 def _settle(modified: npt.NDArray[np.int64]) -> None:
-    """Waits out the grain of the youngest file, so that its entry can be trusted."""
+    """Waits until the newest file is older than the clock's grain, so that it can be trusted."""
     now = now_micros()
     young = modified[modified + identity.grain(modified) >= now]
     young = young[young <= now + 1_000_000]

@@ -1,7 +1,7 @@
-"""Collecting: reading what the index needs from files, on any engine.
+"""Reads from data files what the index needs, in local threads or on Spark.
 
-A `Collector` spreads tasks; what it does with each chunk is `collect_chunk`, the same code in a
-thread here and in a Spark executor there.
+A `Collector` distributes the tasks. Each chunk of tasks is read by `collect_chunk`, both in local
+threads and in Spark executors.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ CHANGED = "FILE_CHANGED: written while it was read"
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One file to read, as the listing saw it; ``file`` is the number the answer refers to.
+    """One file to read, as listed.
 
     Attributes:
-        format: its name, one of `bridge.file_formats.registry.indexed_formats`.
+        file: the number by which results refer to the file.
+        format: the file format's name, one of `bridge.file_formats.registry.indexed_formats`.
     """
 
     file: int
@@ -48,12 +49,12 @@ class FileTask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is to be read from files, all in one pass over each.
+    """What to read from each file, in one pass.
 
     Attributes:
         nan: ``scan`` reads float columns to count NaN.
-        kinds: the indexes beside min/max, each with its kind.
-        modes: of min/max, by column.
+        kinds: the definitions other than min/max, each with its kind.
+        modes: how much min/max keeps, by column; see `bridge.index.kinds.modes`.
     """
 
     nan: Nan = "footer"
@@ -62,15 +63,15 @@ class Reading:
 
 
 class Collector(Protocol):
-    """Spreads the reading of files over threads or machines."""
+    """Distributes the reading of files over threads or machines."""
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
-        """What the files say, in any order; every task is answered once."""
+        """Yields the results in any order; each task appears once."""
         ...
 
 
 class ThreadCollector:
-    """Reads in this process; for small refreshes and tests."""
+    """Reads in this process, for small refreshes and tests."""
 
     def __init__(self, storage: Storage, threads: int = 8) -> None:
         self._storage = storage
@@ -93,17 +94,17 @@ def collect_chunk(
 ) -> Collected:
     """Reads some files one after another.
 
-    Args:
-        formats: of the tasks, by name; without them those that are installed here.
+    One file never fails the others (correctness 27). A file that is damaged, deleted or changed
+    since it was listed yields a problem instead of statistics, and so does any unexpected error.
+    Only damage is remembered: an unexpected error may be the fault of this machine or program, so
+    the file is retried. If the footer is intact and the data is damaged, the footer's statistics
+    are kept.
 
-    A file that is damaged, gone, or not the one that was listed has no entry but a reason; so has
-    one that raises anything else whatever: no file decides for the others (correctness 27). Only
-    damage is remembered of it: what nobody foresaw may be this machine's fault, or this program's,
-    and the file is tried again. One whose footer is whole and whose data is damaged keeps what the
-    footer says.
+    Args:
+        formats: the formats of the tasks, by name; None: the installed ones.
 
     Errors:
-        StorageFailure: the storage cannot be reached; nothing is known about any file then.
+        StorageFailure: the storage cannot be reached. No result is returned for any file.
     """
     chunk = _Chunk(storage, reading, formats if formats is not None else file_formats())
     for task in tasks:
@@ -137,7 +138,7 @@ class _Chunk:
             what = f"{type(error).__name__}: {error}".partition("\n")[0]
             self._failed(task, f"{FileUnreadable.code}: {task.uri}: cannot be read: {what}")
             return
-        # The listing is the look before, this one is the look after (correctness 19).
+        # The listing was the check before the read; this is the check after it (correctness 19).
         after = self.storage.stat(task.uri)
         if after is None or not _same(task, after):
             self.builder.failed(task.file, CHANGED)
@@ -165,7 +166,7 @@ class _Chunk:
         return Collected(collected.files, collected.columns, tables)
 
     def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]], str | None]:
-        """What a file says for min/max and for the kinds, and why not for all of them."""
+        """Statistics for min/max, rows for each definition, and a problem if data is damaged."""
         footer = self._statistics(task)
         if not isinstance(footer, Footer) or (
             self.reading.nan == "footer" and not self.reading.kinds
@@ -224,7 +225,7 @@ class _Chunk:
 
 
 def _legible(reason: str) -> str:
-    """Errors quote what they found, which need not be text."""
+    """Escapes what is not valid UTF-8: errors quote values from files."""
     return reason.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,8 +1,7 @@
-"""A shard's columns in storage; only the columns asked for are read.
+"""The columns file of a shard in storage. Only the requested columns are read.
 
-One request reads the footer, whose checksum is in the manifest; it says in which row groups each
-column is stored. One more request per run of adjacent row groups reads the rows, whose pages carry
-checksums.
+One request reads the footer, whose checksum is in the manifest. It says which row groups hold each
+column. One more request per run of adjacent row groups reads the rows, whose pages have checksums.
 """
 
 from __future__ import annotations
@@ -31,26 +30,26 @@ from bridge.index.shard import (
 from bridge.index.store import IndexStore
 
 _READ = ("file", "lower", "upper", "exact", "nulls", "nans")
-"""Leaves that pruning needs; they lie next to one another in a row group."""
+"""Columns of the Parquet file that pruning needs. They are adjacent in each row group."""
 _GAP = 64 * 1024
-"""Bytes that cost less to read than a request of their own."""
+"""Gaps of at most this many bytes are read, because another request would cost more."""
 _REMEDY = "skipbridge index build builds it anew"
 
 
 def put_columns(store: IndexStore, name: str, columns: pa.Table) -> Blob:
-    """Writes a shard's columns so that a `ColumnFile` can read parts of them."""
+    """Writes a shard's columns so that a `ColumnFile` can read single columns."""
     raw = write_columns(columns)
     return store.put_blob(name, raw, footer_size(raw))
 
 
 class ColumnFile:
-    """An opened file of columns; safe for threads.
+    """An opened columns file. Thread-safe.
 
     Attributes:
-        keys: rows (start, end) of each column.
+        keys: the row range (start, end) of each column.
 
     Errors:
-        IndexCorrupt, StorageFailure: of the constructor and of `read`.
+        IndexCorrupt, StorageFailure: raised by the constructor and by `read`.
     """
 
     def __init__(self, store: IndexStore, blob: Blob) -> None:
@@ -64,7 +63,7 @@ class ColumnFile:
 
     def _open(self) -> None:
         blob = self._blob
-        if not blob.tail:  # written without a tail: all of it is read, once
+        if not blob.tail:  # written without a tail: the whole file is read once
             self._whole = read_columns(self._store.read_blob(blob))
             self.keys = _edges(key_texts(self._whole), column_starts(self._whole))
             return
@@ -77,9 +76,9 @@ class ColumnFile:
             raise IndexCorrupt(f"{blob.name}: its directory is not of its rows", _REMEDY)
 
     def read(self, wanted: Iterable[str]) -> dict[str, pa.Table]:
-        """The rows of some columns, without ``column`` and ``size``; those it has not are left out.
+        """The rows of some columns, without ``column`` and ``size``. Omits columns it lacks.
 
-        Reads the row groups that hold them, and no more than a gap's worth between.
+        Reads only the row groups that hold them, and gaps of at most `_GAP` bytes between.
         """
         spans = {key: self.keys[key] for key in wanted if key in self.keys}
         spans = {key: span for key, span in spans.items() if span[1] > span[0]}
@@ -101,7 +100,7 @@ class ColumnFile:
         return found
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of each column; of those that share a row group, its share by rows."""
+        """Bytes of each column. Columns that share a row group share its bytes by rows."""
         if self._whole is not None:
             share = self._blob.size / max(self._whole.num_rows, 1)
             return {key: round((b - a) * share) for key, (a, b) in self.keys.items()}
@@ -124,7 +123,7 @@ class ColumnFile:
         return sum(chunks.column(i).total_compressed_size for i in range(chunks.num_columns))
 
     def _groups(self, start: int, end: int) -> range:
-        """Row groups that hold some of the rows."""
+        """The row groups that hold these rows."""
         return range(bisect_right(self._rows, start) - 1, bisect_left(self._rows, end))
 
     def _read_groups(self, groups: Sequence[int]) -> pa.Table:
@@ -163,7 +162,7 @@ _SCHEMA = pa.schema([COLUMNS.field(name) for name in _READ])
 
 
 def no_rows() -> pa.Table:
-    """What `ColumnFile.read` would say of a column without rows."""
+    """What `ColumnFile.read` returns for a column without rows."""
     return _SCHEMA.empty_table()
 
 
@@ -172,7 +171,7 @@ def _edges(keys: Sequence[str], starts: Sequence[int]) -> dict[str, tuple[int, i
 
 
 class _Parts(io.RawIOBase):
-    """A file of which only some parts are there, all that will be read."""
+    """A file of which only the parts to be read are in memory."""
 
     def __init__(self, size: int, extents: Sequence[tuple[int, int]], parts: Sequence[Any]) -> None:
         self._size, self._extents, self._parts, self._at = size, extents, parts, 0

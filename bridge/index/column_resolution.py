@@ -1,19 +1,19 @@
 """Columns that engines find by name or by position, depending on their settings.
 
-Hive 4 reads the n-th column of an ORC file as the table's n-th, unless it is set to go by name; a
-file of old Hive has no names at all. The index therefore keeps statistics of such a file by (name,
-position), and uses them for a column of the table only where name and position agree. Everything
-else is unknown, and the file is read.
+Hive 4 reads the n-th column of an ORC file as the table's n-th column, unless it is set to match by
+name. Files of old Hive versions have no names at all. The index therefore keeps statistics of such
+a file by (name, position). It uses them for a column of the table only if name and position agree.
+Otherwise the column is unknown, and the file is read.
 
 =================  =====================  ==========================================
 table (a, b)       file                   used
 =================  =====================  ==========================================
 ``b``              (a, b)                 b
-``b``              (b, a), (c, a, b)      nothing: by place it is another column
-``b``              (_col0, _col1)         _col1: there is no other way to find it
-``b``              (A, B)                 nothing: by name ORC finds it not, so it is NULL
-``b``              (a)                    all NULL, both ways
-``b``              (a, c)                 nothing: NULL by name, c by place
+``b``              (b, a), (c, a, b)      nothing: by position it is another column
+``b``              (_col0, _col1)         _col1: only the position can match
+``b``              (A, B)                 nothing: ORC does not find it by name: NULL
+``b``              (a)                    all NULL, by name and by position
+``b``              (a, c)                 nothing: NULL by name, c by position
 =================  =====================  ==========================================
 """
 
@@ -26,7 +26,7 @@ from bridge.file_formats.statistics import LeafStatistics
 from bridge.types import Kind, Type
 
 WIDTH = ("", "$columns")
-"""The path of a leaf that no file has: its bounds are the number of the file's columns."""
+"""The path of an artificial leaf whose bounds are the number of columns of the file."""
 _INTEGERS: Mapping[Kind, int] = {
     Kind.TINYINT: 8,
     Kind.SMALLINT: 16,
@@ -45,16 +45,16 @@ _SAME = {
 
 
 def width_leaf(count: int) -> LeafStatistics:
-    """Says of a file that its columns may be found by place, and how many there are."""
+    """Marks a file whose columns may be found by position, and holds their number."""
     column = PhysicalColumn(WIDTH, PhysicalType("INT32", "int", 32))
     return LeafStatistics(column.key(), column, count, count, True, 0, 0, 0)
 
 
 def reads_as(stored: PhysicalType, target: Type) -> bool:
-    """Whether a column of such a file is read as the table's type without Hive's conversions.
+    """Whether Hive reads the stored type as the table's type without changing values.
 
-    Those of ORC turn what does not fit into NULL and write binary as digits: only a wider integer
-    and a wider decimal are sure to be the same value.
+    Hive's ORC conversions turn values that do not fit into NULL, and binary into digits. Only
+    conversions to a wider integer or a wider decimal surely keep the value.
     """
     if stored.logical == "int":
         return stored.width <= _INTEGERS.get(target.kind, 0)
@@ -66,12 +66,12 @@ def reads_as(stored: PhysicalType, target: Type) -> bool:
 def agreeing(
     columns: Sequence[PhysicalColumn], path: tuple[str, ...], position: int | None, target: Type
 ) -> tuple[list[int], list[int]]:
-    """Which stored columns are the table's, and which cast doubt on the files that have them.
+    """Which stored columns are the table's column, and which make it unknown in their files.
 
     Args:
-        columns: all that have a position.
-        path: the column asked for, in lower case.
-        position: its place in the table; None where it is not known.
+        columns: all columns that have a position.
+        path: the requested column, in lower case.
+        position: its position in the table; None if unknown.
     """
     sure: list[int] = []
     doubtful: list[int] = []

@@ -1,9 +1,10 @@
-"""PruningStatistics over the local form of an index: resolves, converts and joins stored columns.
+"""PruningStatistics from the local copy of an index: resolves, converts and joins stored columns.
 
-Columns are found by name, ignoring case, as in Hive. A file is unknown if two of its columns match,
-or if the column is a leaf in one file and a group in another (correctness 14). In a file without
-the column all its values are NULL, as external tables read missing columns (15). Where engines may
-find columns by position, name and position must agree: `bridge.index.column_resolution`.
+Columns are found by name, ignoring case, as in Hive. A column is unknown in a file if two of the
+file's columns match, or if it is a leaf in one file and a group in another (correctness 14). In a
+file without the column all its values are NULL, as external tables read missing columns (15). Where
+engines may find columns by position, name and position must agree: see
+`bridge.index.column_resolution`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _Key = tuple[tuple[str, ...], Type, bool, int | None]
 
 
 class ColumnView:
-    """Columns of one generation; each (path, type, timestamp rule) is joined once and cached.
+    """Columns of one generation. Each (path, type, timestamp rule) is joined once and cached.
 
-    The cache is bounded in bytes and drops the least recently used column first. A column that
-    cannot be read is unknown; `problems` says why, and it is tried again after some seconds.
+    The cache is bounded in bytes and evicts the least recently used column first. A column that
+    cannot be read is unknown. `problems` says why, and the read is retried after some seconds.
     """
 
     def __init__(self, compiled: CachedIndex) -> None:
@@ -65,10 +66,10 @@ class ColumnView:
         self.problems: dict[str, tuple[float, BridgeError]] = {}
 
     def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
-        """As an engine with these semantics reads files.
+        """Statistics as an engine with these semantics reads the files.
 
         Args:
-            columns: the table's, in order, for files whose columns may be found by their place.
+            columns: the table's columns in order, for files whose columns may be found by position.
         """
         places = {c.name.lower(): i for i, c in enumerate(columns)} if self._widths else {}
         return _Statistics(self, semantics, places)
@@ -76,10 +77,10 @@ class ColumnView:
     def column(
         self, reference: BoundReference, semantics: Semantics, place: int | None = None
     ) -> ColumnStatistics | None:
-        """What is known of a column.
+        """The statistics of a column; None if nothing is known.
 
         Args:
-            place: among the table's columns.
+            place: its position among the table's columns; None if unknown.
         """
         if reference.partition or isinstance(reference, BoundCall):
             return None
@@ -95,13 +96,13 @@ class ColumnView:
             ):
                 return None
             busy = self._busy.setdefault(key, threading.Lock())
-        with busy:  # only those who ask for the same column wait for it
+        with busy:  # only requests for the same column wait
             with self._lock:
                 if key in self._cache:
                     return self._cache[key][0]
             try:
                 found = self._join(key[0], reference.type, semantics, place)
-            except BridgeError as error:  # unknown keeps every file; the plan's report names it
+            except BridgeError as error:  # unknown keeps every file; the report says why
                 with self._lock:
                     self.problems[".".join(key[0])] = (time.monotonic(), error)
                 return None
@@ -120,12 +121,12 @@ class ColumnView:
                 self._held -= dropped
 
     def used(self) -> list[tuple[str, ...]]:
-        """Paths of the columns that are held, the most recently used last."""
+        """Paths of the cached columns, the most recently used last."""
         with self._lock:
             return list(dict.fromkeys(path for path, _, _, _ in self._cache))
 
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
-        """Brings columns to this machine, together, that are not held ready; begins to read them.
+        """Fetches all columns that are not cached, together, and starts to read them.
 
         Errors: as `CachedIndex.fetch`.
         """
@@ -169,7 +170,7 @@ class ColumnView:
         return self._many(variants, conflicts, target, semantics, lacking)
 
     def _lacking(self, place: int | None) -> Mask | None:
-        """Files that have no column in that place, if they are looked at by place; None: all."""
+        """Files read by name only, and files with no column at that position. None: all files."""
         if not self._widths:
             return None
         lacking = np.ones(self.num_files, np.bool_)
@@ -187,7 +188,7 @@ class ColumnView:
     def _single(
         self, variant: CachedColumn, loaded: Loaded, target: Type, semantics: Semantics
     ) -> ColumnStatistics | None:
-        """All files have the column, in one type: arrays as they lie, if that is the table's."""
+        """All files have the column in one type. Arrays of the table's type are not copied."""
         flags, every = loaded.flags, loaded.every
         lower_known = None if every & LOWER else (flags & LOWER) != 0
         upper_known = None if every & UPPER else (flags & UPPER) != 0
@@ -204,7 +205,7 @@ class ColumnView:
             exact = sure if exact is None else exact & sure
         whole = lower_known is None and upper_known is None
         found = self._result(target, converted, (lower_known, upper_known, exact), counts)
-        if converted.kept and target.kind is not Kind.BOOLEAN:  # rule 13 looks at both bounds
+        if converted.kept and target.kind is not Kind.BOOLEAN:  # rule 13 needs both bounds
             found = replace(found, cells=self.compiled.cells(variant), expect=loaded.expect)
         return _searchable(found, loaded.ascending and whole)
 
@@ -218,14 +219,14 @@ class ColumnView:
         lower_known, upper_known, exact = masks
         nulls, nans = counts
         all_null: Mask | None
-        if nulls.strides == (0,) and nulls[0] <= 0:  # the same in all files: none, or unknown
+        if nulls.strides == (0,) and nulls[0] <= 0:  # in all files 0, or unknown in all
             none = self._some_without_rows and nulls[0] == 0
             all_null = self._without_rows if none else None
         else:
             found = (nulls == self.rows) & (self.rows >= 0)
             all_null = found if found.any() else None
         lower, upper = bounds.lower, bounds.upper
-        if not bounds.kept:  # stored ones are infinite where they are unknown
+        if not bounds.kept:  # stored bounds are already infinite where unknown
             lower = _hide(lower, lower_known, lower=True)
             upper = _hide(upper, upper_known, lower=False)
         return ColumnStatistics(
@@ -248,7 +249,7 @@ class ColumnView:
         if stored.holds == "none":
             return None
         lower, upper = loaded.lower, loaded.upper
-        assert lower is not None and upper is not None  # what holds something has bounds
+        assert lower is not None and upper is not None  # such types have bounds
         if stored.holds in ("int", "float"):
             lower, upper = lower.to_numpy(), upper.to_numpy()
         found = convert(stored, target, semantics, lower, upper)
@@ -273,7 +274,7 @@ class ColumnView:
         else:
             nans = loaded.nans
         changed: Mask | None = None
-        if not keeps_nulls(stored, target):  # some engines read as NULL what does not convert
+        if not keeps_nulls(stored, target):  # some engines read what does not convert as NULL
             changed = np.ones(self.num_files, np.bool_)
         elif target.is_integer and converted is not None:
             changed = converted.doubtful
@@ -289,7 +290,7 @@ class ColumnView:
         semantics: Semantics,
         lacking: Mask | None,
     ) -> ColumnStatistics | None:
-        """Files differ: some lack the column, or store it in other types or under other names."""
+        """Files differ: some lack the column, or store it in another type or case."""
         count = self.num_files
         joined = _Joined(target, count)
         seen = np.zeros(count, np.int32)
@@ -314,7 +315,7 @@ class ColumnView:
 
 
 class _Joined:
-    """Arrays put together from several stored columns."""
+    """Arrays joined from several stored columns."""
 
     def __init__(self, target: Type, count: int) -> None:
         self._target = target
@@ -368,7 +369,7 @@ class _Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Statistics:
-    """The view with the asking engine's semantics: what `PruningStatistics` asks for."""
+    """`PruningStatistics` of the view under one engine's semantics."""
 
     view: ColumnView
     semantics: Semantics
@@ -384,7 +385,7 @@ class _Statistics:
 
 
 def _searchable(found: ColumnStatistics, ascending: bool) -> ColumnStatistics:
-    """With the forms that are fast to search; conversions keep the order of bounds."""
+    """Adds the forms that are fast to search. Conversions keep the order of bounds."""
     lower, upper = found.lower, found.upper
     if not isinstance(lower, np.ndarray) or not isinstance(upper, np.ndarray):
         return found
@@ -392,7 +393,7 @@ def _searchable(found: ColumnStatistics, ascending: bool) -> ColumnStatistics:
 
 
 def _bytes(found: ColumnStatistics | None) -> int:
-    """What holding it takes, mapped or not."""
+    """Bytes of the arrays, mapped or not."""
     if found is None:
         return 0
     arrays = (found.lower, found.upper, found.lower_known, found.upper_known, found.exact)
@@ -421,7 +422,7 @@ def _choose(mask: Mask, left: Any, right: Any) -> Any:
 
 
 def _hide(bounds: Any, known: Mask | None, *, lower: bool) -> Any:
-    """Makes unknown bounds infinite; the array as it lies if they are already."""
+    """Makes unknown bounds infinite. Returns the array itself if they already are."""
     if known is None:
         return bounds
     if not isinstance(bounds, np.ndarray):

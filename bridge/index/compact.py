@@ -1,4 +1,4 @@
-"""Compaction: many small shards become one, so that opening a generation stays cheap."""
+"""Compaction: merges small shards, so that opening a generation stays cheap."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Dead = dict[str, list[int]]
 
 
 def compact(store: IndexStore, shards: list[Shard], dead: Dead) -> tuple[list[Shard], Dead, int]:
-    """Merges shards past the thresholds; entirely dead ones are dropped.
+    """Merges shards if there are too many or too many dead entries. Drops entirely dead shards.
 
-    Small shards are merged among themselves, so that a refresh of few files does not rewrite many;
-    all of them only where half of the entries are dead.
+    Only small shards are merged with each other, so that a refresh of few files does not rewrite
+    many entries. All shards are merged if half of the entries are dead.
 
     Returns:
-        Shards, their dead ordinals, bytes written.
+        The shards, their dead ordinals, and the bytes written.
     """
     shards = [s for s in shards if len(dead.get(s.id, ())) < s.num_files]
     dead = {s.id: dead[s.id] for s in shards if dead.get(s.id)}
@@ -62,7 +62,7 @@ def compact(store: IndexStore, shards: list[Shard], dead: Dead) -> tuple[list[Sh
 
 
 def _alike(shards: list[Shard]) -> list[list[Shard]]:
-    """By what they hold: a merged shard tells the same of all its files."""
+    """Groups shards by definitions and modes: a shard holds the same of all its files."""
     groups: dict[object, list[Shard]] = {}
     for shard in shards:
         held = frozenset(p.signature for p in shard.payloads)
@@ -107,7 +107,7 @@ def _merge(store: IndexStore, shards: list[Shard], dead: Dead) -> Shard:
 
 
 def _moved(store: IndexStore, payload: PayloadBlobs, ordinal: npt.NDArray[np.int64]) -> pa.Table:
-    """A definition's rows of the files that are left, by their new ordinals."""
+    """A definition's rows of the live files, under their new ordinals."""
     rows = read_header(store.read_blob(payload.header))
     if payload.body is not None:
         rows = with_bodies(rows, store.read_blob(payload.body))
@@ -120,7 +120,7 @@ def _moved(store: IndexStore, payload: PayloadBlobs, ordinal: npt.NDArray[np.int
 def write_payloads(
     store: IndexStore, shard: str, payloads: Mapping[str, pa.Table]
 ) -> tuple[PayloadBlobs, ...]:
-    """Writes what a shard holds for each definition."""
+    """Writes a shard's rows of each definition."""
     kinds = registry.kinds()
     found = []
     for number, (signature, rows) in enumerate(payloads.items()):

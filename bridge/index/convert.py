@@ -1,9 +1,9 @@
-"""Converts bounds from a file's stored type to the table's: exactly, or not at all.
+"""Converts bounds from a file's stored type to the table's type: exactly, or not at all.
 
-Every conversion keeps the order and loses nothing, so bounds stay bounds (correctness 8-12, 15,
-16). Bounds are unknown where an engine would convert values differently (to a narrower integer, to
-a decimal of fewer digits, from text to number). Counts stay known where no conversion makes a value
-NULL or the reverse.
+Every conversion keeps order and loses nothing, so bounds stay bounds (correctness 8-12, 15, 16).
+Bounds are unknown where an engine may convert values differently: to a narrower integer, to a
+decimal with fewer digits, or from text to a number. Counts stay known where no conversion turns a
+value into NULL or NULL into a value.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Converted:
     """Bounds in canonical values of the table's type.
 
     Attributes:
-        doubtful: slots that are to be unknown.
-        kept: the stored bounds as they are, so that what was made of them holds.
+        doubtful: slots whose bounds are unknown.
+        kept: the bounds equal the stored ones, so forms derived from the stored ones stay valid.
     """
 
     lower: Any
@@ -41,7 +41,7 @@ class Converted:
 
 
 def holds(target: Type) -> str:
-    """How bounds of a table's type are held, see `PhysicalType.holds`."""
+    """How bounds of a table's type are represented; see `PhysicalType.holds`."""
     if target.kind is Kind.DECIMAL:
         return "int" if target.precision <= 18 else "wide"
     if target.kind in _NUMBERS:
@@ -54,9 +54,9 @@ def holds(target: Type) -> str:
 
 
 def keeps_nulls(stored: PhysicalType, target: Type) -> bool:
-    """Whether reading such a column as that type makes no value NULL and no NULL a value.
+    """Whether reading the stored type as ``target`` keeps which rows are NULL.
 
-    Hive reads text that is not a number, or a decimal that does not fit, as NULL.
+    Hive reads text that is not a number, and decimals that do not fit, as NULL.
     """
     if target.is_text and stored.logical in ("string", "binary"):
         return True
@@ -71,7 +71,7 @@ def keeps_nulls(stored: PhysicalType, target: Type) -> bool:
 def convert(
     stored: PhysicalType, target: Type, semantics: Semantics, lower: Any, upper: Any
 ) -> Converted | None:
-    """Converts bounds of many files; None where the types do not go together."""
+    """Converts bounds of many files; None if the types are not compatible."""
     kind = target.kind
     same = {
         Kind.BOOLEAN: "bool",
@@ -107,9 +107,9 @@ def _integer(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Conv
         return None
     low, high = INTEGER_RANGE[target.kind]
     if stored.logical == "uint":
-        # Read as signed of the same width by some: no doubt only while the top bit is clear. The
-        # greatest number of 64 bits stands for a bound that is not known, which may have it set:
-        # the other bound is in doubt with it.
+        # Some engines read it as a signed integer of the same width, so a bound is certain only
+        # while the top bit is clear. INT_MAX stands for an unknown bound, which may have the top
+        # bit set; the other bound is then doubtful, too.
         high = min(high, 2 ** (stored.width - 1) - 1, INT_MAX - 1)
     elif stored.width <= {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32}.get(
         target.kind, 64
@@ -128,7 +128,7 @@ def _decimal(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Conv
         factor = 10**shift
         if factor == 1:
             return Converted(lower, upper)
-        # a file may hold more digits than it declares
+        # A file may hold more digits than it declares.
         most = INT_MAX // factor
         doubtful = (lower < -most) | (upper > most)
         doubtful &= ~((lower == INT_MIN) & (upper == INT_MAX))
@@ -155,13 +155,13 @@ def _widen(values: npt.NDArray[np.int64], scale: int) -> pa.Array:
     pairs = np.stack([values, values >> 63], axis=1)
     raw = pa.py_buffer(np.ascontiguousarray(pairs).tobytes())
     wide = pa.Array.from_buffers(pa.decimal128(38, scale), len(values), [None, raw])
-    # unknown bounds are infinite integers, which have 19 digits: do not shift them out of range
+    # Unknown bounds are infinite integers of 19 digits: keep them from being scaled out of range.
     edge = pa.array((values == INT_MIN) | (values == INT_MAX))
     return pc.if_else(edge, pa.scalar(None, wide.type), wide)
 
 
 def _fits(values: pa.Array, shift: int) -> pa.Array:
-    """Which values have room for so many more digits: a file may hold more than it declares."""
+    """Which values fit after scaling: a file may hold more digits than it declares."""
     most = 10 ** (38 - shift) - 1
     fits = pc.and_(
         pc.less_equal(values, arrow_scalar(most, values.type)),
@@ -171,12 +171,12 @@ def _fits(values: pa.Array, shift: int) -> pa.Array:
 
 
 def _varchar(stored: PhysicalType, target: Type, lower: Any, upper: Any) -> Converted | None:
-    """Longer values are cut by the engine: bounds that would be cut are not used."""
+    """Engines truncate longer values, so bounds that would be truncated are not used."""
     if stored.holds != "bytes":
         return None
-    # A string of n bytes has at most n characters. A cut lower bound would still be one, but not
-    # exact, and values between the bounds may be longer than either: cutting keeps order, so only
-    # bounds longer than the limit are in doubt.
+    # A string of n bytes has at most n characters. Values between the bounds may be longer than
+    # both, but truncation keeps order, so only bounds that exceed the limit are doubtful. A
+    # truncated lower bound would be valid, but not exact.
     long = [
         pc.fill_null(pc.greater(pc.binary_length(values), target.length), False).to_numpy(
             zero_copy_only=False

@@ -47,7 +47,7 @@ NONE = Entries(FILES.empty_table(), np.empty(0, np.int32), np.empty(0, np.int64)
 
 
 def live_entries(manifest: Manifest, store: IndexStore) -> Entries:
-    """Reads the files of all shards. Errors: IndexCorrupt, StorageFailure."""
+    """Reads the file entries of all shards. Errors: IndexCorrupt, StorageFailure."""
     dead = dead_ordinals(manifest, store)
     tables: list[pa.Table] = []
     shards: list[npt.NDArray[np.int32]] = []
@@ -76,14 +76,14 @@ def live_entries(manifest: Manifest, store: IndexStore) -> Entries:
 
 
 def dead_ordinals(manifest: Manifest, store: IndexStore) -> dict[str, list[int]]:
-    """Ordinals that tombstones took away, by shard."""
+    """Ordinals deleted by tombstones, by shard."""
     if manifest.tombstones is None:
         return {}
     return tombstones_from_bytes(store.read_blob(manifest.tombstones))
 
 
 def absolute(paths: pa.Array, location: str) -> pa.Array:
-    """URIs of paths that are relative to the table's root, or already URIs."""
+    """URIs of paths that are relative to the table's root or already URIs."""
     root = join(location, "")
     joined = pc.binary_join_element_wise(
         pa.scalar(root, pa.large_string()), paths, pa.scalar("", pa.large_string())
@@ -91,13 +91,13 @@ def absolute(paths: pa.Array, location: str) -> pa.Array:
     foreign = pc.match_substring(paths, "://")
     if not pc.any(foreign).as_py():
         return joined
-    # A name may hold "://" as well: only what starts like a URI was stored as one.
+    # A name may contain "://", too: only a path that starts like a URI was stored as one.
     is_uri = pc.match_substring_regex(paths, "^[a-z0-9]+://")
     return pc.if_else(is_uri, paths, joined)
 
 
 def relative_to(uri: str, location: str) -> str:
-    """As shards keep it: below the table's root if it is there and cannot be taken for a URI."""
+    """The path as shards store it: relative to the root, unless it would look like a URI."""
     inner = relative(location, uri)
     return uri if inner is None or "://" in inner else inner
 

@@ -1,4 +1,4 @@
-"""Which file is which: (path, size, mtime, etag if both sides have one), correctness rule 19."""
+"""File identity: (path, size, mtime, and etag if both sides have one); correctness rule 19."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _FINE = 50_000
 
 
 def grain(modified: Int64) -> Int64:
-    """The clock's grain of each mtime, in microseconds, as far as the number shows it.
+    """An upper bound of the clock's grain for each mtime, in microseconds.
 
-    Whole seconds come from file systems and stores that keep no more (FAT: two seconds); elsewhere
-    the kernel's tick, at most 10 ms, is what two writes can share.
+    An mtime of whole seconds may come from a file system or store that keeps no fractions (FAT: two
+    seconds). Otherwise two writes can share a kernel tick, which is at most 10 ms.
     """
     return np.where(modified % _SECOND == 0, _COARSE, _FINE)
 
 
 def settled(modified: Int64, started: int) -> npt.NDArray[np.bool_]:
-    """Files whose mtime is older than the grain when reading began: a later write would show."""
+    """Files older than the grain when reading started: a later write changes their mtime."""
     return modified + grain(modified) < started
 
 
 def find(paths: pa.Array, wanted: pa.Array) -> Int64:
-    """Position of each wanted path among sorted, distinct paths; -1 where it is not there."""
+    """The position of each wanted path among sorted, distinct paths; -1 if absent."""
     if not len(wanted) or not len(paths):
         return np.full(len(wanted), -1, np.int64)
     if len(paths) == len(wanted) and paths.equals(wanted):
         return np.arange(len(paths), dtype=np.int64)
-    # A few directories of a large index: look among their paths only.
+    # A listing of a few directories is searched only in their range of a large index.
     edges = pc.min_max(wanted).as_py()
     low, high = lower_bound(paths, edges["min"]), lower_bound(paths, edges["max"] + "\0")
     if low == high:
@@ -46,7 +46,7 @@ def find(paths: pa.Array, wanted: pa.Array) -> Int64:
 
 
 def lower_bound(paths: pa.Array, text: str) -> int:
-    """The first position whose path is not below ``text``; paths are sorted."""
+    """The first position whose path is at least ``text``; paths are sorted."""
     low, high = 0, len(paths)
     while low < high:
         middle = (low + high) // 2
@@ -58,7 +58,7 @@ def lower_bound(paths: pa.Array, text: str) -> int:
 
 
 def same_etags(left: pa.Array | None, right: pa.Array | None) -> npt.NDArray[np.bool_] | None:
-    """Slots whose etags agree or of which one has none; None where all do."""
+    """Slots whose etags are equal or where one is missing; None if that holds for all slots."""
     if left is None or right is None or left.null_count == len(left):
         return None
     agree = pc.fill_null(pc.equal(left, right), True)

@@ -1,7 +1,7 @@
 """The files found in the locations of a table's partitions, each with the partitions that own it.
 
-A location may belong to several partitions, and one location may contain another, so the owners of
-a file are a set (correctness 28). An entry keeps them as one text: the sorted names, separated by
+A location may belong to several partitions, and one location may contain another, so a file has a
+set of owners (correctness 28). An entry stores them as one string: the sorted names, separated by
 NUL, which no partition name contains.
 """
 
@@ -24,12 +24,12 @@ _BETWEEN = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The table's files now, sorted by path, each once.
+    """The current files of a table, sorted by path, each once.
 
     Attributes:
-        owners: of each file, as `owners_text` spells them.
-        formats: names of file formats; None: all files are of the table's.
-        format: of each file, an index into ``formats``.
+        owners: the owners of each file, as `owners_text` joins them.
+        formats: names of file formats; None: all files have the table's format.
+        format: each file's index into ``formats``.
     """
 
     files: FileTable
@@ -45,13 +45,13 @@ class Listed:
 
 
 ListFiles = Callable[[], Listed]
-"""Tells a table's files as they are now; asked again when another builder was first."""
+"""Lists the current files of a table; called again when another builder has committed first."""
 
 
 def list_snapshot(snapshot: Snapshot) -> Listed:
-    """The base files of a snapshot, each once, with all its owners.
+    """The base files of a snapshot, each once, with all owners.
 
-    Errors: as the snapshot's methods have them.
+    Errors: those of the snapshot's methods.
     """
     parts: list[FileTable] = []
     owners: list[npt.NDArray[np.int64]] = []
@@ -83,7 +83,7 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
 
 
 def owners_text(names: Iterable[str]) -> str:
-    """The partitions that own a file, as entries keep them.
+    """The partitions that own a file, as entries store them.
 
     >>> owners_text(["p=2", "p=1", "p=2"])
     'p=1\\x00p=2'
@@ -103,11 +103,11 @@ def owners_of(text: str) -> tuple[str, ...]:
 def merge_owners(
     files: FileTable, owner: np.ndarray, texts: list[str]
 ) -> tuple[FileTable, np.ndarray, list[str], np.ndarray]:
-    """Locations may lie in one another: a file that several list has the owners of all of them.
+    """Merges duplicates: a file listed below several nested locations has all their owners.
 
     Returns:
-        The files, each once, the owner of each as an index into the texts, and which of the given
-        files were kept.
+        The files, each once; the owner of each as an index into the texts; the texts; and a mask of
+        the given files that were kept.
     """
     first = np.ones(len(files), np.bool_)
     first[1:] = pc.not_equal(files.paths[1:], files.paths[:-1]).to_numpy(zero_copy_only=False)

@@ -1,15 +1,16 @@
-"""The local form of a generation: Arrow IPC files that a planner maps into memory.
+"""The local copy of a generation: Arrow IPC files that a planner maps into memory.
 
 ::
 
-    <cache>/<checksum of the manifest>/meta.json     what there is
+    <cache>/<checksum of the manifest>/meta.json     partitions and columns
     <cache>/<checksum>/files.arrow                   live files, sorted by path
     <cache>/<checksum>/<id>.json, <id>-….arrow       packs of columns, see `bridge.index.pack`
 
-Columns are fetched from storage when they are first asked for; those fetched together form a pack.
-So a planner holds only the columns that its queries use. The arrays of a column have one slot per
-live file, in the order of ``files.arrow``. Files are written under a temporary name and renamed, so
-a reader sees all of a file or nothing. The directory is private to the user and bounded in bytes.
+A column is fetched from storage when it is first requested, so a planner holds only the columns
+that its queries use. Columns that are fetched together form a pack. The arrays of a column have one
+slot per live file, in the order of ``files.arrow``. Files are written under a temporary name and
+renamed, so a reader sees a whole file or none. The directory is private to the user and bounded in
+bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
 _DAMAGED = (OSError, EOFError, ValueError, pa.ArrowException)
-"""What Arrow and JSON raise on damaged bytes."""
+"""Errors that Arrow and JSON raise for damaged bytes."""
 _BUILDING = ".building-"
 _ABANDONED = 3600.0
 """Seconds after which an unfinished directory belongs to a process that died."""
@@ -78,14 +79,15 @@ _ROWS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """How much of the indexes a machine keeps; the least recently used is dropped first.
+    """How much of the indexes a machine keeps. The least recently used data is evicted first.
 
     Attributes:
-        disk: bytes of the local form, of all generations.
-        memory: bytes of columns that one opened generation holds ready.
-        cells_from: files from which bounds are also kept as cells.
-        fewest_edges: of cells; with fewer, too many files share a cell with any value.
-        retry_after: seconds after which a column that could not be read is tried again.
+        disk: bytes of the local copies of all generations.
+        memory: bytes of columns that one opened generation keeps in memory.
+        cells_from: number of files from which bounds are also kept quantised, as cells.
+        fewest_edges: least number of cell edges. With fewer, a value shares its cell with too many
+            files.
+        retry_after: seconds after which an unreadable column is retried.
     """
 
     disk: int = 8 * 1024**3
@@ -100,7 +102,7 @@ class CachedColumn:
     """One leaf column of one stored type.
 
     Attributes:
-        key: as shards spell it.
+        key: its key in shards, `PhysicalColumn.key`.
     """
 
     column: PhysicalColumn
@@ -108,25 +110,25 @@ class CachedColumn:
 
 
 class Source:
-    """Where a generation's columns come from; opened once."""
+    """The columns of a generation in storage, opened once."""
 
     def __init__(self, manifest: Manifest, store: IndexStore) -> None:
         self.manifest, self.store = manifest, store
         self._columns: list[ColumnFile] | None = None
 
     def columns(self) -> list[ColumnFile]:
-        """Of each shard. Errors: IndexCorrupt, StorageFailure."""
+        """The columns file of each shard. Errors: IndexCorrupt, StorageFailure."""
         if self._columns is None:
             self._columns = [ColumnFile(self.store, s.columns) for s in self.manifest.shards]
         return self._columns
 
 
 class CachedIndex:
-    """An opened local form; safe for threads.
+    """An opened local copy. Thread-safe.
 
     Attributes:
-        columns: all that the generation has, loaded or not.
-        owners: the partitions that own a file, as entries spell them.
+        columns: all columns of the generation, loaded or not.
+        owners: distinct sets of owning partitions, as entries store them.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class CachedIndex:
                 self._places |= read_pack(path)
 
     def expect_files(self, ordinals: npt.NDArray[np.int64]) -> None:
-        """Begins to read the entries of some files; does not wait. Later calls do nothing."""
+        """Starts to read the entries of some files, without waiting. Later calls do nothing."""
         if self._mapped_files is None or not len(ordinals):
             return
         mapped, self._mapped_files = self._mapped_files, None
@@ -170,7 +172,7 @@ class CachedIndex:
         mapped.will_need_items(texts, np.concatenate([offsets[ordinals], offsets[ordinals + 1]]))
 
     def load(self, column: CachedColumn) -> Loaded:
-        """Arrays of a column, from storage if this machine has not had them yet.
+        """The arrays of a column, fetched from storage if they are not on local disk.
 
         Errors:
             IndexCorrupt, StorageFailure, StorageFull.
@@ -179,11 +181,11 @@ class CachedIndex:
         return found
 
     def load_all(self, columns: Sequence[CachedColumn]) -> list[Loaded]:
-        """Arrays of several columns, brought or read together. Errors: as `load`."""
+        """The arrays of several columns, fetched and read together. Errors: as `load`."""
         self.fetch(columns)
         keys = [column.key for column in columns]
         found = self._read(keys)
-        if found is None:  # trimmed by another process meanwhile
+        if found is None:  # evicted by another process
             self.fetch(columns)
             found = self._read(keys)
         if found is None:
@@ -191,16 +193,16 @@ class CachedIndex:
         return found
 
     def cells(self, column: CachedColumn) -> QuantisedBounds | None:
-        """The bounds of a loaded column in cells; None where it has none."""
+        """The quantised bounds of a loaded column; None if it has none."""
         found = self._read([column.key + part for part in (CELLS, EDGES)])
         return None if found is None else read_cells(*found)
 
     def expect(self, columns: Sequence[CachedColumn]) -> None:
-        """Begins to read columns that are about to be loaded; does not wait."""
+        """Starts to read columns that will be loaded soon, without waiting."""
         self._advised([c.key + part for c in columns for part in ("", CELLS, EDGES)][:_OPEN_FILES])
 
     def fetch(self, columns: Iterable[CachedColumn]) -> None:
-        """Fetches the columns that are not on local disk yet, together. Errors: as `load`."""
+        """Fetches all columns that are not on local disk, together. Errors: as `load`."""
         with self._lock:
             missing = [c for c in columns if c.key not in self._places]
         if not missing:
@@ -214,7 +216,7 @@ class CachedIndex:
             _trim(self.directory, self.limits.disk)
 
     def scan(self) -> Iterator[Loaded]:
-        """All columns, in their order on disk; missing ones are fetched.
+        """Yields all columns in their order on disk. Fetches missing ones first.
 
         Errors: as `load`.
         """
@@ -229,7 +231,7 @@ class CachedIndex:
                 if number + 1 < len(files):
                     reading.append(ahead.submit(_whole, files[number + 1][0]))
                 whole = reading[number].result()
-                reading[number] = reading[-1]  # lets go of the bytes when the caller does
+                reading[number] = reading[-1]  # so that only the caller holds the bytes
                 for place in inside:
                     try:
                         found = Loaded(place, whole, None)
@@ -239,7 +241,7 @@ class CachedIndex:
                     yield found
 
     def _read(self, keys: Sequence[str]) -> list[Loaded] | None:
-        """The columns of all these keys; None where one is not on local disk."""
+        """The columns with these keys; None if one is not on local disk."""
         held = self._advised(keys)
         if len(held) < len(keys):
             return None
@@ -253,7 +255,7 @@ class CachedIndex:
         return found
 
     def _drop(self, pack: Path) -> None:
-        """Forgets and deletes a damaged pack; its columns are fetched again."""
+        """Deletes a damaged pack. Its columns are fetched again."""
         with self._lock:
             gone = {p.file for p in self._places.values() if pack_of(p.file) == pack}
             self._places = {k: p for k, p in self._places.items() if p.file not in gone}
@@ -264,7 +266,7 @@ class CachedIndex:
                 path.unlink()
 
     def _advised(self, keys: Sequence[str]) -> list[tuple[PackedRange, MappedFile]]:
-        """The ranges of those keys that are on local disk; begins to read them."""
+        """The ranges of the keys that are on local disk. Starts to read them."""
         with self._lock:
             held = [(key, found) for key in keys if (found := self._held(key)) is not None]
             for key, (place, mapped) in held:
@@ -273,7 +275,7 @@ class CachedIndex:
         return [found for _, found in held]
 
     def _searched(self, key: str, place: PackedRange) -> bool:
-        """Whether few pages of a column will be read: it is ascending or has numeric cells."""
+        """Whether only a few pages will be read: the column ascends or has numeric cells."""
         numbers = pa.binary() not in place.schema.types
         return place.ascending or (numbers and key + CELLS in self._places)
 
@@ -293,12 +295,12 @@ class CachedIndex:
                 len(self._mapped) > 1
                 and sum(m.buffer.size for m in self._mapped.values()) > self.limits.memory
             ):
-                self._mapped.popitem(last=False)  # unmapped when the last array of it is gone
+                self._mapped.popitem(last=False)  # unmapped when its last array is freed
         self._mapped.move_to_end(place.file)
         return place, mapped
 
     def _shards(self) -> list[tuple[ColumnFile, npt.NDArray[np.int64]]]:
-        """Each shard's columns, and the slot of each of its ordinals, -1 where it is dead."""
+        """Each shard's columns, and the slot of each of its ordinals (-1 if dead)."""
         if self._slots is None:
             shard = self.files.column("shard").to_numpy()
             ordinal = self.files.column("ordinal").to_numpy()
@@ -316,11 +318,11 @@ class CachedIndex:
         count = self.files.num_rows
         keys = [column.key for column in columns]
         parts = [(file.read(keys), slots) for file, slots in self._shards()]
-        self.directory.mkdir(mode=0o700, exist_ok=True)  # evicted by another process, perhaps
+        self.directory.mkdir(mode=0o700, exist_ok=True)  # another process may have evicted it
         with PackWriter(self.directory) as pack:
             for column in columns:
                 rows = [_part(t[column.key], slots) for t, slots in parts if column.key in t]
-                slot, found = np.empty(0, np.int64), no_rows()  # of dead files only
+                slot, found = np.empty(0, np.int64), no_rows()  # the column is in dead files only
                 if rows:
                     slot = np.concatenate([s for s, _ in rows])
                     found = pa.concat_tables([t for _, t in rows])
@@ -337,7 +339,7 @@ class CachedIndex:
 def cache_index(
     manifest: Manifest, store: IndexStore, cache: Path, limits: CacheLimits | None = None
 ) -> CachedIndex:
-    """Opens the local form of a generation; creates it if there is none.
+    """Opens the local copy of a generation, and creates it first if it is missing.
 
     Errors:
         IndexCorrupt, StorageFailure, StorageFull.
@@ -356,7 +358,7 @@ def cache_index(
             _write_files(source, aside)
             try:
                 aside.rename(directory)
-            except OSError:  # another process was first, or a damaged one lies there
+            except OSError:  # another process was faster, or the existing one is damaged
                 if _open(directory, source, limits) is None:
                     shutil.rmtree(directory, ignore_errors=True)
                     aside.rename(directory)
@@ -401,7 +403,7 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
 
 
 def _trim(directory: Path, limit: int) -> None:
-    """Deletes the oldest packs of a generation that alone is larger than the cache may be."""
+    """Deletes the oldest packs of a generation that alone exceeds the limit."""
     held: list[tuple[float, int, Path]] = []
     for pack in directory.glob("*.json"):
         if pack.name != "meta.json":
@@ -413,7 +415,7 @@ def _trim(directory: Path, limit: int) -> None:
         if total <= limit:
             break
         for path in pack_files(pack):
-            path.unlink(missing_ok=True)  # maps held here and elsewhere stay valid
+            path.unlink(missing_ok=True)  # existing maps stay valid
         total -= size
 
 
@@ -435,7 +437,7 @@ def _evict(cache: Path, keep: str, limit: int) -> None:
     for _, size, path in sorted(held):
         if total <= limit:
             break
-        shutil.rmtree(path, ignore_errors=True)  # maps held by other processes stay valid
+        shutil.rmtree(path, ignore_errors=True)  # maps of other processes stay valid
         total -= size
 
 
@@ -497,12 +499,12 @@ def _column(
     if stored.holds != "none":
         low = decode(stored, one_chunk(rows["lower"]), upper=False)
         high = decode(stored, one_chunk(rows["upper"]), upper=True)
-        # bounds the wrong way round are corrupt: neither is one (rule 13)
+        # A lower bound above the upper one is corrupt: drop both (rule 13).
         sane = ~(low.known & high.known & _greater(stored.holds, low.values, high.values))
         low_known, high_known = low.known & sane, high.known & sane
         mine |= np.where(low_known, LOWER, 0).astype(np.uint8)
         mine |= np.where(high_known, UPPER, 0).astype(np.uint8)
-        if stored.holds == "float":  # a NaN there casts doubt on the other as well
+        if stored.holds == "float":  # if one bound is NaN, the other is doubtful, too
             low_known = high_known = low_known & high_known
         exact = np.asarray(rows["exact"].to_numpy(), np.bool_) & low_known & high_known
         for rounded in (low.rounded, high.rounded):
@@ -511,7 +513,7 @@ def _column(
         arrays["lower"] = _spread(stored.holds, low.values, low_known, slot, count, lower=True)
         arrays["upper"] = _spread(stored.holds, high.values, high_known, slot, count, lower=False)
     flags[slot] = mine
-    # Only floats hold NaN: elsewhere their count would be a column of zeros.
+    # Other types have no NaN, so a count would be a column of zeros.
     for name in ("nulls", "nans") if stored.is_floating else ("nulls",):
         numbers = np.full(count, -1, np.int64)
         numbers[slot] = pc.fill_null(one_chunk(rows[name]), -1).to_numpy()
@@ -522,7 +524,7 @@ def _column(
 
 
 def _rounded(arrays: Mapping[str, pa.Array], fewest: int) -> QuantisedBounds | None:
-    """Cells of bounds that are not searched: numbers that do not ascend, and text."""
+    """Quantised bounds for columns without binary search: text and numbers that do not ascend."""
     if "lower" not in arrays or ascend(arrays):
         return None
     lower, upper = arrays["lower"], arrays["upper"]
@@ -547,7 +549,7 @@ def _spread(
     *,
     lower: bool,
 ) -> pa.Array:
-    """Bounds by file; unknown ones infinite, or null."""
+    """Bounds by file. Unknown bounds are infinite or null."""
     if holds in ("int", "float"):
         unknown: float = (INT_MIN if lower else INT_MAX) if holds == "int" else np.inf
         if holds == "float" and lower:

@@ -1,4 +1,4 @@
-"""Manifests: one generation of an index, as JSON with checksums of itself and of its shards."""
+"""Manifests: one generation of an index as JSON, with checksums of itself and of its shards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from bridge.index.kinds.definition import Definition, IndexSettings
 
 FORMAT = "skipbridge-index"
 VERSION = 3
-"""3: entries say why a file could not be read, and may have several owners."""
+"""Version 3: entries say why a file could not be read, and may have several owners."""
 _READ = (1, 2, 3)
 READER = 1
-"""Raised when files are read that failed before: those of older shards are then tried again."""
+"""Raise it when readers learn to read files that failed: failed files of older shards are retried.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,10 @@ class Blob:
 
     Attributes:
         name: relative to the root.
-        sha256: of all of it.
-        tail: bytes at its end that say where the rest lies (a Parquet footer), so that a part can
-            be read and vouched for without the whole; 0: none is kept.
-        tail_sha256: of these.
+        sha256: checksum of the whole file.
+        tail: length in bytes of the part at the end that locates the rest (a Parquet footer). It
+            has its own checksum, so that parts of the file can be read. 0: none.
+        tail_sha256: checksum of the tail.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class PayloadBlobs:
-    """What a shard holds for one definition, named by its signature."""
+    """A shard's files for one definition, identified by its signature."""
 
     signature: str
     header: Blob
@@ -48,16 +49,16 @@ class PayloadBlobs:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What one build added.
+    """The entries that one build or one compaction wrote.
 
     Attributes:
         id: unique; part of the names of its files.
-        num_files: entries, dead ones included.
-        dead: entries that a tombstone took away, as of this generation.
-        nan: ``footer`` or ``scan``: how its NaN counts were found.
-        payloads: of the kinds beside min/max.
-        modes: how much of its columns min/max was told to keep.
-        reader: `READER` of the program that read its files, the oldest of them; 0: unknown.
+        num_files: number of entries, including dead ones.
+        dead: number of entries deleted by tombstones, as of this generation.
+        nan: ``footer`` or ``scan``: how NaN counts were found.
+        payloads: the files of definitions other than min/max.
+        modes: how much min/max keeps of each column.
+        reader: the lowest `READER` of the programs that read its files; 0: unknown.
     """
 
     id: str
@@ -86,16 +87,16 @@ class Manifest:
     """One generation.
 
     Attributes:
-        builder: unique to the build that committed it: tells whose write won after a timeout.
+        builder: unique id of the build that committed it; tells whose write won after a timeout.
         created: microseconds since the epoch.
-        location: canonical URI of the table's root; shards keep paths below it relative.
+        location: canonical URI of the table's root. Shards store paths below it as relative.
         shards: oldest first.
         tombstones: dead entries of all shards; None if there are none.
-        settings: what the index is to hold; a refresh keeps to it.
-        version: of the format of what it names; where that is older, a refresh brings it up.
-        complete: it knows every file that the build had listed; False while a build commits as it
-            goes. An incomplete generation is no file set of the table.
-        checksum: of all else; names the generation's local form.
+        settings: what the index holds. A refresh keeps the settings.
+        version: the format version of the files it names. A refresh upgrades older ones.
+        complete: whether it names every file that the build had listed. False for the
+            intermediate commits of a build, and such a generation is not the table's file set.
+        checksum: of all other fields; names the generation's local copy.
     """
 
     generation: int
@@ -112,7 +113,7 @@ class Manifest:
 
     @property
     def knows_owners(self) -> bool:
-        """Whether entries name all partitions that own a file; before version 3 one alone."""
+        """Whether entries name all partitions that own a file; before version 3 only one."""
         return self.version >= 3
 
     @property
@@ -133,7 +134,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
     """Reads a manifest.
 
     Errors:
-        IndexCorrupt: not a manifest, of another version, or its checksum is wrong.
+        IndexCorrupt: not a manifest, an unsupported version, or a wrong checksum.
         IndexNewer: a later version of this program wrote it.
     """
     remedy = "skipbridge index build builds it anew"

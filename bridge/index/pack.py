@@ -1,12 +1,12 @@
-"""Packs: columns of an index on local disk, as consecutive Arrow messages.
+"""Packs: index columns on local disk, as consecutive Arrow messages.
 
 ::
 
     <id>.json           the range of each column, and values that are the same in all files
     <id>-<form>.arrow   record batches as encapsulated IPC messages, one per column
 
-A form is a set of arrays of certain types. A value that is constant over all files is a number in
-the JSON, not an array. A column is found by offset, so only its own bytes are read.
+A form is a set of array names and types. A value that is the same in all files is a number in the
+JSON, not an array. A column is found by its offset, so only its own bytes are read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Int64 = npt.NDArray[np.int64]
 _ALIGNED = 64
 _INT32_MAX = 2**31 - 1
 CELLS, EDGES = "\0cells", "\0edges"
-"""Suffixes of a column's key: its bounds in cells, and the edges of the cells."""
+"""Suffixes of a column's key: its quantised bounds, and the edges of the cells."""
 _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
 
 
@@ -58,12 +58,12 @@ class PackedRange:
 
 
 class Loaded:
-    """A column's arrays, one slot per file; each is made when it is asked for.
+    """A column's arrays, one slot per file. Each array is made on request.
 
     Attributes:
         batch: the stored arrays.
         count: number of files.
-        every: bits that are set in all flags.
+        every: the bits that are set in the flags of all files.
         ascending: bounds are numbers, lower and upper each in ascending order.
     """
 
@@ -100,14 +100,14 @@ class Loaded:
 
     @property
     def nans(self) -> Int64:
-        """-1 where unknown; of no meaning where the type has no NaN."""
+        """-1 where unknown; meaningless for types without NaN."""
         nans: Int64 = self._numbers("nans", -1)
         return nans
 
     def expect(self, places: Int64 | None) -> None:
-        """Begins to read the numeric bounds of some files, or of all (None); does not wait.
+        """Starts to read the numeric bounds of some files (None: all files), without waiting.
 
-        Only the first call has an effect: later ones would mostly ask for pages in memory.
+        Only the first call has an effect: later ones would mostly request pages in memory.
         """
         file, self._file = self._file, None
         if file is None:
@@ -138,19 +138,19 @@ class Loaded:
 
 @lru_cache(256)
 def _constant(name: str, value: int, count: int) -> Any:
-    """A view of one number, as long as a column."""
+    """One number as an array of ``count`` slots, without copies."""
     return np.broadcast_to(np.array(value, _DTYPES[name]), count)
 
 
 def read_cells(rounded: Loaded, edges: Loaded) -> QuantisedBounds:
-    """What `PackWriter.add_cells` wrote."""
+    """Reads what `PackWriter.add_cells` wrote."""
     prefix = edges.batch.column("prefix")[0].as_py() if edges.batch.num_columns > 1 else None
     lower, upper = (rounded.batch.column(name).to_numpy() for name in ("lower", "upper"))
     return QuantisedBounds(lower, upper, edges.batch.column("edges").to_numpy(), prefix)
 
 
 class PackWriter:
-    """Writes one pack; readers see it once `finish` has returned."""
+    """Writes one pack. Readers see it after `finish` has returned."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -167,7 +167,7 @@ class PackWriter:
         self._stack.close()
 
     def add(self, key: str, arrays: Mapping[str, pa.Array], every: int, count: int) -> None:
-        """Adds a column: ``lower`` and ``upper`` where it has bounds, ``flags``, counts."""
+        """Adds a column: ``flags``, counts, and ``lower`` and ``upper`` if the type has bounds."""
         kept: dict[str, pa.Array] = {}
         constants: dict[str, int] = {}
         for name, array in arrays.items():
@@ -196,7 +196,7 @@ class PackWriter:
         self._columns.append([key, form, offset, raw.size, count, every, constants, ascend(arrays)])
 
     def add_cells(self, key: str, cells: QuantisedBounds) -> None:
-        """Adds the cells of a column's bounds."""
+        """Adds the quantised bounds of a column."""
         rounded = {"lower": pa.array(cells.lower), "upper": pa.array(cells.upper)}
         self.add(key + CELLS, rounded, 0, len(cells.lower))
         edges = {"edges": pa.array(cells.edges)}
@@ -206,7 +206,7 @@ class PackWriter:
         self.add(key + EDGES, edges, 0, len(cells.edges))
 
     def finish(self) -> Path:
-        """Makes the pack visible; its JSON."""
+        """Makes the pack visible and returns the path of its JSON."""
         self._stack.close()
         for form in self._schemas:
             sync(self._directory / form)
@@ -231,7 +231,7 @@ def ascend(arrays: Mapping[str, pa.Array]) -> bool:
 
 
 def read_pack(path: Path) -> dict[str, PackedRange]:
-    """What a pack holds, by key; nothing if a file of it is gone or has another size."""
+    """The columns of a pack, by key; empty if one of its files is missing or has another size."""
     try:
         body = json.loads(path.read_bytes())
         schemas = {}
@@ -249,15 +249,17 @@ def read_pack(path: Path) -> dict[str, PackedRange]:
 
 
 def sync(path: Path) -> None:
-    """Makes a file's bytes durable: after a power failure a renamed file could otherwise hold
-    zeros, which would be read as bounds.
+    """Makes a file's bytes durable.
+
+    Otherwise a renamed file could hold zeros after a power failure, and they would be read as
+    bounds.
     """
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def pack_of(file: str) -> Path:
-    """The JSON of the pack that a file of columns belongs to."""
+    """The JSON of the pack that a columns file belongs to."""
     path = Path(file)
     return path.with_name(path.name.partition("-")[0] + ".json")
 

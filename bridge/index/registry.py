@@ -1,7 +1,7 @@
-"""Index kinds by name: a new kind is a new file, and edits nothing here.
+"""The registry of index kinds. Adding a kind edits nothing here.
 
-A module of `bridge.index.kinds` that has a ``KIND`` is one; other distributions add kinds in the
-entry point group ``skipbridge.index_kinds``, whose value is the `IndexKind`. See
+Each module of `bridge.index.kinds` that defines ``KIND`` adds a kind. Other distributions add kinds
+through the entry point group ``skipbridge.index_kinds``, whose value is the `IndexKind`. See
 docs/reference/index-kinds.md.
 """
 
@@ -23,7 +23,7 @@ GROUP = "skipbridge.index_kinds"
 
 @cache
 def kinds() -> dict[str, IndexKind]:
-    """All kinds that are installed, cheapest first; a name is taken by the first that has it."""
+    """All installed kinds, cheapest first. If two share a name, the first one counts."""
     found: dict[str, IndexKind] = {}
     for module in pkgutil.iter_modules(package.__path__):
         kind = getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "KIND", None)
@@ -33,7 +33,7 @@ def kinds() -> dict[str, IndexKind]:
         try:
             kind = entry.load()
             found.setdefault(kind.name, kind)
-        except Exception as error:  # no query fails for a distribution that is broken
+        except Exception as error:  # a broken distribution fails no query
             _log.warning("index kind %s of %s cannot be loaded", entry.name, entry.value)
             _log.debug("it failed", exc_info=error)
     return dict(sorted(found.items(), key=lambda item: (item[1].cost, item[0])))

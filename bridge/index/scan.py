@@ -1,7 +1,7 @@
-"""The single pass over a file's data, which serves every index that needs values.
+"""The single pass over a file's data that serves every index that needs values.
 
-Footers have no NaN counts and lack some bounds: `LeafScan` takes these from the data, like any
-other kind. No data is read if no index needs it.
+Footers have no NaN counts and lack some bounds. `LeafScan` computes these from the data, like any
+index kind. No data is read if no index needs it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bridge.storage.port import Storage
 from bridge.storage.source import is_passing, open_source
 
 _ROWS = 1_000_000
-"""Rows of a file that are read at once; a larger file is read in batches."""
+"""Files with more rows are read in batches."""
 _BATCH = 128 * 1024
 _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binary"})
 
 
 def leaf_scans(footer: Footer) -> list[LeafScan]:
-    """What the data must tell about a file's leaves that its footer does not."""
+    """Scans for the statistics that the footer lacks."""
     wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer.rows)]
     names = [".".join(footer.leaves[i].column.path) for i, _ in wanted]
-    # Two leaves that share a spelling cannot be told apart: nothing is said of them.
+    # Two leaves with the same dotted name cannot be told apart, so neither is scanned.
     return [
         LeafScan(i, leaf) for (i, leaf), n in zip(wanted, names, strict=True) if _once(n, names)
     ]
@@ -48,7 +48,7 @@ def scan(
     uri: str,
     size: int,
 ) -> None:
-    """Reads the leaves that anyone needs, once, and hands them to all.
+    """Reads each required leaf once and passes it to all gatherings.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
@@ -88,7 +88,7 @@ def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table
 def _coded(footer: Footer, leaf: int) -> bool:
     """Whether text is stored with dictionaries so small that most values repeat.
 
-    Not of fields: Arrow does not put those of several row groups together.
+    False for nested fields, because Arrow cannot combine their dictionaries across row groups.
     """
     column = footer.leaves[leaf].column
     if column.type.physical != "BYTE_ARRAY" or len(column.path) > 1 or "." in column.path[0]:

@@ -1,9 +1,9 @@
-"""Shards: the entries that one build made of its files, as two immutable Parquet files.
+"""Shards: the entries of one build, as two immutable Parquet files.
 
-``files``: one row per file, sorted by path; the row number is the file's ordinal in the shard.
+``files``: one row per file, sorted by path. The row number is the file's ordinal in the shard.
 ``columns``: one row per leaf column of each file, sorted by (column, file). Row groups are small
-and end between columns, and the footer says where each column is stored, so a reader of few columns
-reads little: see `bridge.index.column_file`.
+and end between columns, and the footer locates each column, so a reader of few columns reads
+little: see `bridge.index.column_file`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from bridge.file_formats.statistics import FileStatistics
 
 FILES = pa.schema(
     [
-        pa.field("path", pa.large_string(), nullable=False),  # below the table's root, or a URI
+        pa.field("path", pa.large_string(), nullable=False),  # relative to the root, or a URI
         pa.field("partition", pa.large_string(), nullable=False),  # its owners, see `listed`
         pa.field("size", pa.int64(), nullable=False),
         pa.field("modified", pa.int64(), nullable=False),  # microseconds
         pa.field("etag", pa.large_string()),
         pa.field("rows", pa.int64(), nullable=False),  # -1: not known
         pa.field("trusted", pa.bool_(), nullable=False),
-        pa.field("row_groups", pa.large_list(pa.int64())),  # offsets, of large files
+        pa.field("row_groups", pa.large_list(pa.int64())),  # offsets; large files only
         pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
     ]
 )
@@ -70,9 +70,9 @@ class Collected:
     """What was read from some files.
 
     Attributes:
-        files: one row a file (`OUTCOME`).
-        columns: a row for each of their columns (`COLUMNS`).
-        payloads: rows of the kinds beside min/max, by the signature of the definition.
+        files: one row per file (`OUTCOME`).
+        columns: one row per column of each file (`COLUMNS`).
+        payloads: rows of the definitions other than min/max, by signature.
     """
 
     files: pa.Table
@@ -84,7 +84,7 @@ class Collected:
         return int(sum(table.nbytes for table in self.payloads.values()))
 
     def to_bytes(self) -> bytes:
-        """For the way from an executor to the driver."""
+        """Serialises it for the transfer from a Spark executor to the driver."""
         parts = [_ipc(t) for t in (self.files, self.columns, *self.payloads.values())]
         head = json.dumps([list(self.payloads), [len(part) for part in parts]]).encode()
         return struct.pack("<q", len(head)) + head + b"".join(parts)
@@ -118,14 +118,14 @@ def _ipc(table: pa.Table) -> bytes:
 
 
 class CollectedBuilder:
-    """Gathers what files say as columns: per leaf column lists, turned into bytes all at once."""
+    """Gathers file statistics in lists per leaf column, and encodes each list at once."""
 
     def __init__(self) -> None:
         self._files: list[tuple[int, int, list[int] | None, str | None]] = []
         self._columns: dict[str, tuple[list[Any], ...]] = {}
 
     def add(self, file: int, footer: FileStatistics, problem: str | None = None) -> None:
-        """Adds what a file says; ``problem``: why it does not say all."""
+        """Adds the statistics of a file; ``problem``: why they are incomplete."""
         self._files.append((file, footer.rows, footer.row_groups, problem))
         for leaf in footer.leaves:
             lists = self._columns.get(leaf.key)
@@ -168,7 +168,7 @@ class CollectedBuilder:
 
 
 def sort_columns(columns: pa.Table) -> pa.Table:
-    """By (column, file); the dictionary in the order of its text."""
+    """Sorts rows by (column, file), and the dictionary by its text."""
     columns = columns.unify_dictionaries().combine_chunks()
     if not columns.num_rows:
         return COLUMNS.empty_table()
@@ -177,7 +177,7 @@ def sort_columns(columns: pa.Table) -> pa.Table:
     order = pc.sort_indices(words).to_numpy()
     numbers = columns["file"].to_numpy()
     if (order == np.arange(len(order))).all() and _ascending(coded.indices.to_numpy(), numbers):
-        return columns  # as it was written
+        return columns  # already sorted
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     codes = place[coded.indices.to_numpy()]
@@ -203,10 +203,12 @@ def write_files(files: pa.Table) -> bytes:
 
 
 def write_columns(columns: pa.Table) -> bytes:
-    """The columns, sorted, with their directory; a row group holds whole columns.
+    """The sorted columns as Parquet, with a directory in the footer.
 
-    Groups of about 8,192 rows: a column of a table of many files is alone in its group, those of
-    few files share one of a hundred kilobytes, which is one request's worth.
+    A row group holds whole columns.
+
+    Row groups have about 8,192 rows. In a large table each column has a row group of its own. In a
+    small table columns share row groups of about 100 kB, which one request reads.
     """
     columns = sort_columns(columns)
     sink = io.BytesIO()
@@ -230,7 +232,7 @@ def write_columns(columns: pa.Table) -> bytes:
 
 
 def _groups(starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Row groups: whole columns, up to `_GROUP_ROWS` rows where more than one share a group."""
+    """Row ranges of row groups: one column, or several columns of up to `_GROUP_ROWS` rows."""
     first = 0
     for i in range(1, len(starts)):
         last = i == len(starts) - 1
@@ -241,18 +243,18 @@ def _groups(starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def footer_size(raw: bytes) -> int:
-    """Bytes at the end of a Parquet file that hold its footer."""
+    """The size of a Parquet file's footer in bytes, with its length and magic."""
     return int.from_bytes(raw[-8:-4], "little") + 8
 
 
 def parse_directory(packed: bytes) -> list[tuple[str, int]]:
-    """Keys and rows of each column, in the order in which they lie in a file of columns."""
+    """The key and the number of rows of each column, in file order."""
     text = zlib.decompress(base64.b64decode(packed))
     return [(key, rows) for key, rows in json.loads(text)]
 
 
 def column_starts(columns: pa.Table) -> list[int]:
-    """Row at which each column of sorted columns begins, and the number of rows."""
+    """The first row of each column of sorted columns, and finally the number of rows."""
     if not columns.num_rows:
         return [0]
     codes = columns["column"].combine_chunks()
@@ -263,7 +265,7 @@ def column_starts(columns: pa.Table) -> list[int]:
 
 def read_files(raw: bytes) -> pa.Table:
     table = pq.read_table(pa.BufferReader(raw))
-    if "problem" not in table.column_names:  # of version 2 and before
+    if "problem" not in table.column_names:  # version 2 and before
         table = table.append_column("problem", pa.nulls(table.num_rows, pa.large_string()))
     return table.cast(FILES)
 

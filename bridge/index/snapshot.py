@@ -1,7 +1,7 @@
-"""An opened generation as the planner uses it: files by ordinal, statistics as mapped columns.
+"""An opened index generation for the planner: files by ordinal, statistics as mapped columns.
 
-Ordinals number the live files in the order of their paths. Arrays that are stored in the form asked
-for are used in place, without a copy. No object is made per file.
+Ordinals number the live files in path order. Arrays that are stored in the requested form are used
+without a copy. No Python object is created per file.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ Int64 = npt.NDArray[np.int64]
 
 
 class IndexSnapshot:
-    """One generation, immutable; safe for threads.
+    """One generation of an index. Immutable and thread-safe.
 
     Attributes:
         generation: its number.
         num_files: live files, trusted or not.
-        sizes, modified, rows: by ordinal; rows -1 where not known.
-        partition: index into ``owners``.
-        owners: names of the partitions that own a file together, mostly of one.
-        trusted: files whose entry tells of the file as listed; ``all_trusted``: all are.
-        all_ordinals: of all files; recognised by identity, so that whole-table answers are not
-            copied.
-        shared: some file belongs to several partitions: it is read for each of them.
+        sizes, modified, rows: by ordinal; rows are -1 where unknown.
+        partition: each file's index into ``owners``.
+        owners: sets of partitions that own a file together; most have one partition.
+        trusted: files whose entries may be used; ``all_trusted``: whether all may.
+        all_ordinals: ordinals of all files. Recognised by object identity, so that results for the
+            whole table are not copied.
+        shared: whether a file belongs to several partitions. It is then read for each of them.
         num_failed: files that could not be read when they were indexed.
-        local: the arrays as they lie on this machine.
-        kinds: the indexes beside min/max, cheapest first; nothing of them is read before it is
-            asked for.
+        local: the local copy of the arrays.
+        kinds: the definitions other than min/max, cheapest first. Each is read on first use.
     """
 
     def __init__(self, manifest: Manifest, compiled: CachedIndex) -> None:
@@ -61,7 +60,7 @@ class IndexSnapshot:
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
         self.owners = tuple(owners_of(text) for text in compiled.owners)
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
-        # What is known in part only is trusted as far as it goes.
+        # A trusted file with a problem has incomplete statistics, which are used.
         self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
         self.num_failed = int(np.count_nonzero(self._failed)) if not compiled.all_trusted else 0
         self._row_groups: pa.Array = files.column("row_groups")
@@ -83,10 +82,10 @@ class IndexSnapshot:
         cache_dir: str | Path,
         limits: CacheLimits | None = None,
     ) -> IndexSnapshot:
-        """Opens a generation: its files at once, columns when they are first asked for.
+        """Opens a generation. Reads its files now, and each column on first use.
 
         Errors:
-            IndexCorrupt: a shard is gone or not what was written.
+            IndexCorrupt: a shard is missing or damaged.
             StorageFailure, StorageFull.
         """
         compiled = cache_index(manifest, store, Path(cache_dir), limits)
@@ -96,17 +95,17 @@ class IndexSnapshot:
 
     @property
     def location(self) -> str:
-        """Of the table when the index was built."""
+        """The table's location when the index was built."""
         return self.manifest.location
 
     @property
     def complete(self) -> bool:
-        """Whether the generation names every file; a build under way has not come to all."""
+        """Whether the generation names every file; False for intermediate commits of a build."""
         return self.manifest.complete
 
     @property
     def knows_owners(self) -> bool:
-        """Whether it names every partition that owns a file; old generations name one."""
+        """Whether it names every partition that owns a file; old generations name only one."""
         return self.manifest.knows_owners
 
     def ordinals_of(self, partition: str) -> Int64:
@@ -116,8 +115,10 @@ class IndexSnapshot:
         return self._by_owner().get(partition, np.empty(0, np.int64))
 
     def owned(self) -> tuple[Int64, npt.NDArray[np.int32], list[str]]:
-        """Every file as often as partitions own it: its ordinal, its owner as an index into the
-        names of all partitions, and these names.
+        """One slot per file and owning partition.
+
+        Returns:
+            The ordinals, the owners as indexes into the names, and the names of all partitions.
         """
         if not self.shared:
             return self.all_ordinals, self.partition, [name for (name,) in self.owners]
@@ -134,15 +135,15 @@ class IndexSnapshot:
 
     @property
     def problems(self) -> dict[str, BridgeError]:
-        """Columns that could not be read lately; they are unknown until they can."""
+        """Columns whose last read failed. They are unknown until a retry succeeds."""
         return {name: error for name, (_, error) in list(self._columns.problems.items())}
 
     def used_columns(self) -> list[tuple[str, ...]]:
-        """Paths of columns that are held ready."""
+        """Paths of the cached columns."""
         return self._columns.used()
 
     def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
-        """Brings columns to this machine before they are asked for.
+        """Fetches columns to this machine before a query requests them.
 
         Errors:
             IndexCorrupt, StorageFailure, StorageFull.
@@ -155,24 +156,24 @@ class IndexSnapshot:
         return self.paths.take(pa.array(ordinals))
 
     def row_groups(self, ordinal: int) -> Int64 | None:
-        """Offsets at which the row groups of a large file begin, ascending; None: not kept."""
+        """Start offsets of a large file's row groups, ascending; None if not recorded."""
         found = self._row_groups[ordinal]
         return np.asarray(found.values.to_numpy(), np.int64) if found.is_valid else None
 
     def statistics(
         self, columns: Sequence[Field] = (), semantics: Semantics = TRINO
     ) -> PruningStatistics:
-        """Statistics over all files, by ordinal, as an engine with these semantics reads them."""
+        """Statistics of all files by ordinal, as an engine with these semantics reads the files."""
         return self._columns.statistics(tuple(columns), semantics)
 
     def distinct_values(self, column: str | tuple[str, ...]) -> float | None:
-        """About how many distinct non-null values a column has in the whole table.
+        """Estimates how many distinct non-null values a column has in the whole table.
 
         Args:
-            column: its name, or the path of a nested field; without regard to case.
+            column: its name, or the path of a nested field; case is ignored.
 
         Returns:
-            An estimate; None where the index keeps no sketch of the column.
+            The estimate; None if the index has no sketch of the column.
         """
         path = ".".join((column,) if isinstance(column, str) else column)
         for opened in self.kinds:
@@ -182,7 +183,7 @@ class IndexSnapshot:
         return None
 
     def match(self, files: FileTable) -> Int64:
-        """The ordinal of each listed file; -1 if it is new, changed, or not trusted."""
+        """The ordinal of each listed file; -1 if the file is new, changed or not trusted."""
         ordinals = identity.find(self.paths, files.paths)
         whole = (
             len(ordinals) == self.num_files
@@ -206,7 +207,7 @@ class IndexSnapshot:
         return ordinals if same.all() else np.where(same, ordinals, -1)
 
     def count_failed(self, files: FileTable, positions: Int64) -> int:
-        """How many of some listed files are just those that could not be read for the index."""
+        """How many of the given listed files are unchanged files that could not be indexed."""
         if not self.num_failed:
             return 0
         ordinals = identity.find(self.paths, files.paths.take(pa.array(positions)))

@@ -1,12 +1,12 @@
-"""The index of one table in storage: generations, shards, and the one switch between them.
+"""The index of one table in storage: generations, shards, and atomic commits.
 
 ::
 
     <root>/generations/41.json        the manifest of generation 41
-    <root>/shards/<id>-files.parquet  immutable; named by a manifest or garbage
+    <root>/shards/<id>-files.parquet  immutable; garbage if no manifest names it
 
-A commit creates ``N+1.json`` if it is absent, and does nothing else that a reader can see. A
-builder that dies before the commit leaves garbage, never half an index (correctness 21).
+A commit creates ``N+1.json`` if it does not exist. Readers see no other change. A builder that dies
+before the commit leaves garbage, but never half an index (correctness 21).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from bridge.storage.uri import canonical, join
 
 _GENERATION = re.compile(r"/(\d{1,12})\.json$")
 _UNFINISHED = re.compile(r"/\.[^/]+\.tmp$")
-"""What a commit that died left behind; its name is hidden, so it is nobody's data."""
+"""Temporary files left by a commit that died. The name is hidden, so it is never data."""
 _AT_ONCE = 100
-"""Files deleted between two looks at the generations."""
+"""Files deleted before the generations are listed again."""
 CLEANED_AFTER = 3600.0
-"""Seconds after which a file that no generation names is taken for garbage."""
+"""Seconds after which a file that no generation names counts as garbage."""
 MAX_BLOB = 4 * 1024**3
 _REMEDY = "skipbridge index build builds it anew"
 
@@ -56,34 +56,37 @@ class IndexStore:
         self.root = canonical(root)
 
     def generations(self) -> list[int]:
-        """Numbers of the generations there are, ascending."""
+        """The numbers of all generations, ascending."""
         listing = self.storage.list_all(join(self.root, "generations"), recursive=False)
         found = (_GENERATION.search(path) for path in listing.paths.to_pylist())
         return sorted(int(match[1]) for match in found if match)
 
     def latest(self) -> Manifest | None:
-        """The newest generation, None if there is none. Errors: IndexCorrupt, StorageFailure."""
+        """The newest generation; None if there is none. Errors: IndexCorrupt, StorageFailure."""
         for _ in range(3):
             numbers = self.generations()
             if not numbers:
                 return None
             try:
                 return self.manifest(numbers[-1])
-            except GenerationNotFound:  # cleaned since it was listed: there is a newer one
+            except GenerationNotFound:  # cleaned up since it was listed: a newer one exists
                 continue
         return None
 
     def readable(
         self, generations: Sequence[int] | None = None
     ) -> tuple[Manifest | None, IndexCorrupt | None]:
-        """The newest manifest that can be read, None if there is none; what is wrong with the
-        newest of all, None if that is it.
+        """The newest readable manifest.
 
         Args:
-            generations: as `generations` told them.
+            generations: the result of `generations`, if it is at hand.
+
+        Returns:
+            The manifest, None if there is none; and the error of the newest damaged manifest, None
+            if no newer one is damaged.
 
         Errors:
-            IndexNewer: a later version of this program wrote one; its settings are not known here.
+            IndexNewer: a later version of this program wrote a manifest.
             StorageFailure.
         """
         broken: IndexCorrupt | None = None
@@ -94,7 +97,7 @@ class IndexStore:
                 raise
             except IndexCorrupt as error:
                 broken = broken or error
-            except GenerationNotFound:  # cleaned since it was listed
+            except GenerationNotFound:  # cleaned up since it was listed
                 continue
         return None, broken
 
@@ -122,7 +125,7 @@ class IndexStore:
 
         Args:
             name: relative to the root and never used before.
-            tail: bytes at its end that are vouched for on their own.
+            tail: length in bytes of the part at the end that gets its own checksum.
         """
         self.storage.put(join(self.root, name), content)
         whole = hashlib.sha256(content).hexdigest()
@@ -131,7 +134,7 @@ class IndexStore:
         return Blob(name, len(content), whole, tail, hashlib.sha256(content[-tail:]).hexdigest())
 
     def read_blob(self, blob: Blob) -> bytes:
-        """A file of the index. Errors: IndexCorrupt: gone, too large, or not what was written."""
+        """A file of the index. Errors: IndexCorrupt: missing, too large, or damaged."""
         if ".." in blob.name or blob.name.startswith("/") or blob.size > MAX_BLOB:
             raise IndexCorrupt(
                 f"{blob.name} of {blob.size} bytes is not a file of an index", _REMEDY
@@ -146,10 +149,10 @@ class IndexStore:
         return content
 
     def read_part(self, blob: Blob, start: int, end: int) -> bytes:
-        """Bytes of a file of the index; whoever asks checks them.
+        """A byte range of a file of the index. The caller checks the bytes.
 
         Errors:
-            IndexCorrupt: gone or shorter.
+            IndexCorrupt: missing or too short.
         """
         uri = join(self.root, blob.name)
         try:
@@ -159,7 +162,7 @@ class IndexStore:
         return part
 
     def read_tail(self, blob: Blob) -> bytes:
-        """The end of a file that has one. Errors: IndexCorrupt: it is not what was written."""
+        """The tail of a file that has one. Errors: IndexCorrupt: missing or damaged."""
         part = self.read_part(blob, blob.size - blob.tail, blob.size)
         if hashlib.sha256(part).hexdigest() != blob.tail_sha256:
             raise IndexCorrupt(
@@ -170,7 +173,7 @@ class IndexStore:
         return part
 
     def read_slices(self, blob: Blob, ranges: Sequence[Range]) -> list[bytes]:
-        """Byte ranges of a file of the index; who asks checks them. Errors: IndexCorrupt."""
+        """Byte ranges of a file of the index. The caller checks them. Errors: IndexCorrupt."""
         uri = join(self.root, blob.name)
         try:
             return self.storage.read_ranges(uri, ranges)
@@ -178,14 +181,14 @@ class IndexStore:
             raise IndexCorrupt(f"{uri} is gone or cut: {error.message}", _REMEDY) from error
 
     def commit(self, manifest: Manifest) -> Manifest:
-        """Makes a generation visible, if its number is still free.
+        """Makes a generation visible if its number is still free.
 
         Returns:
-            It, as stored.
+            The manifest as stored.
 
         Errors:
-            IndexConflict: another builder took the number; build on top of its generation.
-            StorageFailure, StorageFull: not committed, as far as can be told.
+            IndexConflict: another builder committed this number. Build on top of its generation.
+            StorageFailure, StorageFull: not committed, as far as this process can tell.
         """
         name = self._name(manifest.generation)
         content = manifest.to_bytes()
@@ -193,7 +196,7 @@ class IndexStore:
             created = self.storage.put_if_absent(name, content)
         except StorageFailure:
             created = False
-            # The answer was lost, perhaps not the write: what lies there tells who won.
+            # The write may have succeeded although its response was lost: the stored file decides.
             if not self._lies_there(name):
                 raise
         if not created:
@@ -215,16 +218,15 @@ class IndexStore:
         return False
 
     def clean(self, keep: int = 3, older_than: float = CLEANED_AFTER) -> int:
-        """Deletes generations but the newest, shards that no kept generation names, and the
-        unfinished files of writers that died.
+        """Deletes old generations, shards that no kept generation names, and files of dead writers.
 
         Args:
-            keep: generations kept.
-            older_than: seconds; younger files may belong to a build under way, or be read by a
-                planner that holds an old generation.
+            keep: how many of the newest generations to keep.
+            older_than: seconds. Younger files are kept: a running build may own them, or a planner
+                may read them through an old generation.
 
         Returns:
-            Number of files deleted; 0 while the newest manifest is damaged.
+            The number of deleted files; 0 while the newest manifest is damaged.
 
         Errors:
             IndexNewer, StorageFailure.
@@ -232,7 +234,7 @@ class IndexStore:
         numbers = self.generations()
         _, broken = self.readable(numbers)
         if broken is not None:
-            # What an unreadable manifest names cannot be told from garbage.
+            # Files that an unreadable manifest names cannot be told from garbage.
             return 0
         limit = int((time.time() - older_than) * 1_000_000)
         kept = numbers[-max(keep, 1) :]
@@ -253,7 +255,7 @@ class IndexStore:
         garbage = [path for path in (shards.paths[i].as_py() for i in old) if path not in alive]
         deleted, seen = 0, numbers[-1] if numbers else 0
         for begin in range(0, len(garbage), _AT_ONCE):
-            # A build that took longer than that has committed meanwhile, perhaps.
+            # A build that ran longer than ``older_than`` may have committed in the meantime.
             for number in [n for n in self.generations() if n > seen]:
                 try:
                     alive |= {join(self.root, blob.name) for blob in self.manifest(number).blobs()}
@@ -271,7 +273,7 @@ class IndexStore:
         return len(doomed) + deleted + len(unfinished)
 
     def lacks(self, blobs: Iterable[Blob]) -> Blob | None:
-        """The first of some files that is not there; None if all are. Errors: StorageFailure."""
+        """The first missing file; None if all exist. Errors: StorageFailure."""
         for blob in blobs:
             if self.storage.stat(join(self.root, blob.name)) is None:
                 return blob
@@ -282,7 +284,7 @@ class IndexStore:
 
 
 def new_id() -> str:
-    """An id that no other build has."""
+    """A unique id."""
     return uuid.uuid4().hex
 
 
@@ -291,6 +293,6 @@ def now_micros() -> int:
 
 
 def next_generation(previous: Manifest | None, number: int, **changes: object) -> Manifest:
-    """A manifest on top of another, with changes."""
+    """The manifest that follows ``previous``, with changes."""
     base = previous or Manifest(0, "", 0, "", "", ())
     return dataclasses.replace(base, generation=number, created=now_micros(), **changes)  # type: ignore[arg-type]

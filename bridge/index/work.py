@@ -15,30 +15,30 @@ from bridge.index.store import new_id
 from bridge.storage.port import FileTable
 
 _TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
-"""Problems that may end though the file stays as it is: rights are given, a writer is done."""
+"""Problems that may go away although the file does not change: missing rights, a busy writer."""
 
 
 def lasting(problem: str | None) -> bool:
-    """Whether a file that failed so is left alone until its identity changes."""
+    """Whether a file with this problem is not retried until its identity changes."""
     return problem is not None and not problem.startswith(_TRIED_AGAIN)
 
 
 def alike(one: str | None, other: str | None) -> bool:
-    """Whether two problems have the same code; their texts may name a moment or a request."""
+    """Whether two problems have the same code. Texts differ: they may hold a time or request id."""
     return (one or "").partition(":")[0] == (other or "").partition(":")[0]
 
 
 @dataclass(slots=True)
 class Work:
-    """Shards written by this build; arrays are by listed file.
+    """Shards written by this build. Arrays have one slot per listed file.
 
     Attributes:
-        shard_of, ordinal: where the file's entry is; -1: none was written.
-        trusted: whether that entry tells of the file.
-        seen: read, and nothing was learned that the base does not say: no entry was written.
+        shard_of, ordinal: where the file's entry is; -1 if none was written.
+        trusted: whether that entry is trusted.
+        seen: the file was read, but got no entry, because the base already says the same.
         problems: why a file could not be read.
-        oldest: when this build may have written its first uncommitted shard; monotonic seconds.
-        lost: entries of files that were changed meanwhile, by shard and ordinal.
+        oldest: earliest time of this build's first uncommitted shard, in monotonic seconds.
+        lost: entries of files that changed during the build, by shard and ordinal.
     """
 
     builder: str
@@ -57,13 +57,13 @@ class Work:
 
     @staticmethod
     def over(count: int) -> Work:
-        """Nothing read yet of so many files."""
+        """The state before any of ``count`` files is read."""
         nowhere, none = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
         return Work(new_id(), [], nowhere.astype(np.int32), nowhere, none, none.copy())
 
     @property
     def read(self) -> int:
-        """Files read so far, those of earlier commits of this build included."""
+        """Files read so far, including those of this build's earlier commits."""
         return self.committed + int(np.count_nonzero((self.ordinal >= 0) | self.seen))
 
     @property
@@ -72,7 +72,7 @@ class Work:
         return self.untrusted + int(np.count_nonzero(mine))
 
     def begin_anew(self) -> None:
-        """After a commit: what was read is in the base now."""
+        """Resets the state after a commit; the base now holds what was read."""
         self.committed += int(np.count_nonzero(self.ordinal >= 0))
         self.untrusted += int(np.count_nonzero((self.ordinal >= 0) & ~self.trusted))
         self.builder, self.shards, self.lost = new_id(), [], []
@@ -80,7 +80,7 @@ class Work:
         self.shard_of[:], self.ordinal[:], self.trusted[:] = -1, -1, False
 
     def forget(self) -> None:
-        """As if nothing had been read; what was written becomes garbage."""
+        """Discards what was read; the shards already written become garbage."""
         self.oldest = time.monotonic()
         self.ordinal.fill(-1)
         self.trusted.fill(False)
@@ -90,7 +90,7 @@ class Work:
             held.clear()
 
     def move(self, old: FileTable, new: FileTable) -> None:
-        """Follows a new listing: what was read of files that are gone or changed is lost."""
+        """Adopts a new listing; entries of files that were deleted or changed are lost."""
         held = np.flatnonzero((self.ordinal >= 0) | self.seen)
         place = identity.find(new.paths, old.paths.take(pa.array(held)))
         same = place >= 0

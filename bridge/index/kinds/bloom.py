@@ -1,14 +1,14 @@
-"""Bloom filters, as Parquet has them: split blocks of 256 bits, XXH64 of PLAIN bytes.
+"""Parquet's bloom filters: split blocks of 256 bits, XXH64 of PLAIN bytes.
 
-Filters that a writer has put into its files are lifted from there without reading data; a file has
-one for each row group then, and they are never merged. For other files one filter is built from the
-values, of the size that its own number of distinct values needs.
+Filters that the writer stored in a file are copied without reading data. Such a file has one filter
+per row group, and they are never merged. For other files one filter is built from the values, with
+the size that the file's number of distinct values needs.
 
-A filter can be over a function of a column, ``lower(name)``: it holds the function's values, as
-`bridge.index.kinds.functions` computes them, and a file of which that is in doubt has none.
+A filter can be on a function of a column, such as ``lower(name)``. It then holds the function's
+values, as `bridge.index.kinds.functions` computes them. A file with doubtful values has no filter.
 
-Answers only = and IN (and IS NOT DISTINCT FROM a value), where every row that equals the value must
-be spelled in the file as what is probed; otherwise the answer is MAYBE.
+Filters answer only =, IN and IS NOT DISTINCT FROM a value, and only if every row that equals the
+value has the probed PLAIN bytes in the file. Otherwise the answer is MAYBE.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _SALT = np.array(
 )  # fmt: skip
 _BLOCK = 32
 _WORST = 0.2
-"""A filter that lets more than this pass by chance is not worth its bytes."""
+"""A filter with a higher false-positive rate is not worth its bytes."""
 _LONGEST = 4096
 _PROBES = 40_000_000
 _BLOCK_XXHASH_PLAIN = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
-"""The end of a filter's header: this algorithm, this hash, no compression, in compact Thrift."""
+"""The end of a filter's header in compact Thrift: split blocks, XXH64, uncompressed."""
 
 
 class Bloom(IndexKind):
@@ -83,7 +83,7 @@ class Bloom(IndexKind):
         [
             STORED,
             pa.field("legacy", pa.bool_(), nullable=False),
-            pa.field("longest", pa.int32(), nullable=False),  # bytes of a value; -1: not known
+            pa.field("longest", pa.int32(), nullable=False),  # bytes of a value; -1: unknown
         ]
     )
     has_body = True
@@ -143,7 +143,7 @@ def _is_function(on: str) -> bool:
 
 
 def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
-    """The filters of all row groups with values; None unless all have one of the known sort."""
+    """The filters of all row groups with values; None unless each has one in the known format."""
     ranges: list[tuple[int, int]] = []
     for rows, chunks in file.groups:
         chunk = chunks[leaf]
@@ -163,7 +163,7 @@ def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
 
 
 def _bits(file: FileFacts, place: tuple[int, int], raw: bytes) -> bytes | None:
-    """The bits behind a header; None if it is not the one that is known here."""
+    """The bits after the header; None if the format is unknown."""
     if raw[:1] != b"\x15":
         return None
     size, at, shift = 0, 1, 0
@@ -184,7 +184,7 @@ def _bits(file: FileFacts, place: tuple[int, int], raw: bytes) -> bytes | None:
 
 
 class _Lifted:
-    """A file that brings its filters."""
+    """A file whose writer stored filters."""
 
     leaves: tuple[int, ...] = ()
 
@@ -196,12 +196,12 @@ class _Lifted:
 
     def finish(self) -> Iterable[Row]:
         row = {"stored": self._key, "legacy": self._legacy, "longest": -1}
-        # Without any value every look-up is in vain: an empty filter says so.
+        # A file without values gets an empty filter, so that every probe misses.
         return [{**row, "body": bits} for bits in self._filters or [bytes(_BLOCK)]]
 
 
 class _Built:
-    """A filter of the hashes of one file's values."""
+    """A filter built from the hashes of one file's values."""
 
     def __init__(
         self, leaf: int, column: PhysicalColumn, legacy: bool, limits: tuple[float, int]
@@ -243,7 +243,7 @@ class _Built:
 
 
 class _BuiltOfFunction(_Built):
-    """A filter of a function's values: numbers as 64 bits, texts as they are."""
+    """A filter of a function's values: numbers as 64 bits, text as its bytes."""
 
     def __init__(
         self, leaf: int, column: PhysicalColumn, legacy: bool, limits: tuple[float, int], call: Call
@@ -263,18 +263,18 @@ class _BuiltOfFunction(_Built):
 
 
 def optimal_bytes(count: int, fpp: float) -> int:
-    """Bytes of a filter of so many values; a multiple of a block."""
+    """The size in bytes of a filter for ``count`` values; a multiple of the block size."""
     bits = -8.0 * count / math.log1p(-(fpp ** (1 / 8)))
     return max(1, math.ceil(bits / (8 * _BLOCK))) * _BLOCK
 
 
 def capacity(size: int, fpp: float) -> int:
-    """Values that a filter of so many bytes holds."""
+    """How many values a filter of ``size`` bytes holds at this false-positive rate."""
     return int(-size * 8 * math.log1p(-(fpp ** (1 / 8))) / 8)
 
 
 def build(values: npt.NDArray[np.uint64], size: int) -> bytes:
-    """A filter of some ascending hashes: those of a block lie side by side."""
+    """Builds a filter from ascending hashes, so that the hashes of a block are adjacent."""
     blocks = size // _BLOCK
     words = np.zeros((blocks, len(_SALT)), "<u4")
     block = _block(values, blocks)
@@ -293,12 +293,12 @@ def _block(values: npt.NDArray[np.uint64], blocks: int) -> npt.NDArray[np.int64]
 def probe(
     words: Filter, starts: npt.NDArray[np.int64], blocks: npt.NDArray[np.int64], value: int
 ) -> Mask:
-    """Which filters hold a hash.
+    """Which filters may hold a hash.
 
     Args:
-        words: of all filters, a block a row.
-        starts: the block that each filter begins with.
-        blocks: of each filter.
+        words: the words of all filters, one block per row.
+        starts: the first block of each filter.
+        blocks: the number of blocks of each filter.
     """
     high, low = value >> 32, value & 0xFFFFFFFF
     block = starts + ((high * blocks) >> 32)
@@ -308,7 +308,7 @@ def probe(
 
 
 class Filters:
-    """The filters of one column over all files; see `KindStatistics`."""
+    """The filters of one column in all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, on: str) -> None:
         self._payload, self._on = payload, on
@@ -337,7 +337,7 @@ class Filters:
         counts = self._count[ordinals]
         if len(expression.values) * int(counts.sum()) > _PROBES:
             return None
-        # The filters of the files, and whose each is.
+        # The filters of the files, and the file of each filter.
         file = np.repeat(np.arange(len(ordinals)), counts)
         within = np.arange(len(file)) - np.repeat(np.cumsum(counts) - counts, counts)
         rows = self._first[ordinals][file] + within
@@ -362,7 +362,7 @@ class Filters:
         rows: Ordinals,
         semantics: Semantics,
     ) -> Mask:
-        """Filters of one stored type that may hold one of the values."""
+        """The filters of one stored type that may hold one of the values."""
         target = reference.type
         hit = np.zeros(len(rows), np.bool_)
         spelled: list[bytes] = []
@@ -374,13 +374,13 @@ class Filters:
             if before_1900(stored, value):
                 hit |= self._legacy[rows]
             if target.kind is Kind.VARCHAR and _characters(value) >= target.length:
-                # What is longer than the type is cut when it is read, to exactly its length.
+                # Engines truncate longer values to exactly the type's length.
                 longest = self._longest[rows]
                 hit |= (longest < 0) | (longest > target.length)
         return self._probed(hit, spelled, rows)
 
     def _probed(self, hit: Mask, spelled: list[bytes], rows: Ordinals) -> Mask:
-        """With those of the others that hold one of the spellings."""
+        """Adds to ``hit`` the filters that may hold one of the encoded values."""
         left = np.flatnonzero(~hit)
         sought = matrix(spelled).tolist()
         for mine, data, starts, lengths in self._payload.bodies(rows[left]):
@@ -413,7 +413,7 @@ class FunctionFilters(Filters):
         hit = np.zeros(len(rows), np.bool_)
         if not reads_alike(stored, column.type, semantics):
             return ~hit
-        if column.type.kind is Kind.VARCHAR:  # what is longer is cut when it is read
+        if column.type.kind is Kind.VARCHAR:  # engines truncate longer values
             hit |= self._longest[rows] > column.type.length
         numbers = reference.type.kind not in (Kind.STRING, Kind.VARCHAR)
         if numbers and not all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in values):

@@ -1,8 +1,8 @@
-"""Values of a file as the index holds them: in the form that bounds of their stored type have.
+"""Canonical values: a file's values in the form of its bounds.
 
-`packed` values are bytes, whatever the type: eight of a number, sixteen of a wide decimal; what is
-packed is unpacked for all files of one stored type at once, and converted to the table's type by
-`bridge.index.convert`, exactly or not at all.
+`packed` values are bytes for every type: 8 for a number, 16 for a wide decimal. They are unpacked
+for all files of one stored type at once. `bridge.index.convert` then converts them to the table's
+type, exactly or not at all.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ _PER_UNIT = {"ms": 1000, "us": 1, "ns": 1}
 
 
 def canonical(stored: PhysicalType, values: pa.ChunkedArray, *, legacy: bool = False) -> Any:
-    """Non-null values read from a file as a flat array by ``stored.holds``: int64, float64, Arrow's
-    decimal128 or large_binary; None where some value cannot be told exactly.
+    """Converts non-null values of a file to the array type of ``stored.holds``.
 
     Args:
         legacy: see `FileFacts.legacy`.
+
+    Returns:
+        int64, float64, decimal128 or large_binary; None if a value has no exact form.
     """
     values = values.drop_null()
     form = stored.holds
     if form == "bytes":
         return _one(values.cast(pa.large_binary()))
     if form == "float":
-        return np.asarray(values.to_numpy(), np.float64) + 0.0  # one zero (rule 2)
+        return np.asarray(values.to_numpy(), np.float64) + 0.0  # -0.0 becomes 0.0 (rule 2)
     if form == "wide":
         found = _one(values)
         return found if pa.types.is_decimal128(found.type) else None
@@ -83,7 +85,7 @@ def _micros(stored: PhysicalType, values: pa.Array) -> npt.NDArray[np.int64] | N
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[np.int64] | None:
-    """Unscaled numbers of decimals that fit 64 bits; None if one does not."""
+    """The unscaled values of decimals; None if one does not fit 64 bits."""
     if not pa.types.is_decimal(values.type):
         return None
     if not pa.types.is_decimal128(values.type):
@@ -102,7 +104,7 @@ def distinct(values: Any) -> Any:
 
 
 def packed(values: Any) -> pa.Array:
-    """Flat values as bytes."""
+    """Canonical values as bytes."""
     if isinstance(values, np.ndarray):
         raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         return _fixed(8, pa.py_buffer(raw.tobytes()), len(raw))
@@ -121,7 +123,7 @@ def _fixed(width: int, data: pa.Buffer, count: int) -> pa.Array:
 
 
 def unpacked(stored: PhysicalType, flat: pa.Array) -> Any:
-    """Undoes `packed` for values of one stored type."""
+    """The inverse of `packed`, for values of one stored type."""
     flat = flat.cast(pa.large_binary())
     if stored.holds == "bytes":
         return flat

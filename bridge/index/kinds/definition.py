@@ -1,8 +1,8 @@
-"""What a table's index is to hold: its settings, kept in every generation.
+"""The settings of a table's index, stored in every generation.
 
-A `Definition` is one index of one kind over one column, several, or an expression. Its signature
-names what shards hold for it; a definition with another option is another one, and files are read
-again for it.
+A `Definition` is one index of one kind on a column, several columns, or an expression. Its
+signature identifies its rows in shards. If an option changes, the signature changes, and the files
+are read again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _NAME = re.compile(r'"(?:[^"]|"")+"|[^".][^.]*')
 _PATH = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
 _SPECIAL = re.compile(r'[".,:;]')
 _COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
-"""Not one within quotes."""
+"""A comma outside double quotes."""
 _OPTION = re.compile(r"([a-z_]+)=([^:]*)")
 
 
 @lru_cache(1024)
 def column_path(text: str) -> tuple[str, ...]:
-    """A column's name, or a field's path, of its text.
+    """Parses a column's name or a nested field's path.
 
-    A dot leads to a field. A name within "double quotes" is one name, its dots included.
+    A dot leads to a field. In "double quotes" a dot is part of the name.
 
     >>> column_path("st.a"), column_path('"x.y"'), column_path('st."x.y"')
     (('st', 'a'), ('x.y',), ('st', 'x.y'))
@@ -43,7 +43,7 @@ def column_path(text: str) -> tuple[str, ...]:
 
 
 def column_text(path: Sequence[str]) -> str:
-    """What `column_path` reads as this path.
+    """The text that `column_path` parses as this path.
 
     >>> column_text(("st", "x.y"))
     'st."x.y"'
@@ -54,20 +54,20 @@ def column_text(path: Sequence[str]) -> str:
 
 
 def column_texts(text: str) -> list[str]:
-    """The columns of a list of them, separated by commas."""
+    """Splits a comma-separated list of columns."""
     return [part.strip() for part in _COMMA.split(text)]
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One index beside min/max.
+    """One index in addition to min/max.
 
     Attributes:
         kind: the kind's name.
-        on: a column (``a``, ``st.a``, ``"x.y"``), columns or an expression, as the kind reads it;
+        on: a column (``a``, ``st.a``, ``"x.y"``), columns or an expression, as the kind parses it;
             see `column_path`.
-        options: by name, all of them, sorted.
-        visible: whether planners ask it; an invisible one is kept up to date all the same.
+        options: all options, sorted by name.
+        visible: whether planners use it. Builds keep an invisible index up to date, too.
     """
 
     kind: str
@@ -77,20 +77,21 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """As reports spell it."""
+        """The name in reports."""
         return f"{self.kind}({self.on})"
 
     @property
     def key(self) -> str:
-        """The same for all spellings of one index.
+        """Equal for all spellings of one index.
 
-        Columns are the same in any case; a function's text may hold constants, which are not.
+        The case of column names is ignored. The text of a function is case-sensitive, because it
+        may contain constants.
         """
         return self.name.lower() if _COLUMNS.fullmatch(self.on) else self.name
 
     @property
     def signature(self) -> str:
-        """What shards hold is found by it; visibility is no part of it."""
+        """Identifies the definition's rows in shards. Visibility is not part of it."""
         options = "".join(f":{name}={value}" for name, value in self.options)
         return f"{self.kind}({self.on}){options}"
 
@@ -99,10 +100,10 @@ class Definition:
 
 
 def parse_definition(kind: str, text: str, defaults: Mapping[str, str]) -> Definition:
-    """Reads ``column:option=value:option=value``; options left out have their defaults.
+    """Parses ``column:option=value:option=value``. Missing options get their defaults.
 
     Errors:
-        InvalidConfiguration: an unknown option, or nothing to index.
+        InvalidConfiguration: an unknown option, or no column.
 
     >>> parse_definition("bloom", "id:fpp=0.1", {"fpp": "0.01"}).signature
     'bloom(id):fpp=0.1'
@@ -124,13 +125,13 @@ def parse_definition(kind: str, text: str, defaults: Mapping[str, str]) -> Defin
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """All that a table's index is to hold beside full min/max of every column.
+    """What a table's index holds in addition to full min/max of every column.
 
     Attributes:
-        definitions: in the order they were given.
+        definitions: in the order they were added.
         modes: how much min/max keeps of a column, by its lower-case dotted name, sorted; see
-            `bridge.index.kinds.modes`. ``*`` stands for all that are not named.
-        minmax_visible: whether planners prune by min/max; its entries are kept all the same.
+            `bridge.index.kinds.modes`. ``*`` stands for all other columns.
+        minmax_visible: whether planners prune by min/max. Its entries are kept in any case.
     """
 
     definitions: tuple[Definition, ...] = ()
@@ -138,8 +139,10 @@ class IndexSettings:
     minmax_visible: bool = True
 
     def adding(self, definitions: Iterable[Definition]) -> IndexSettings:
-        """With more; one of the same kind over the same is replaced, and keeps its spelling:
-        what shards hold is found by it.
+        """The settings with more definitions.
+
+        A definition replaces one of the same kind on the same columns, but keeps its spelling, by
+        which its rows in shards are found.
         """
         found = {d.key: d for d in self.definitions}
         for each in definitions:
@@ -148,17 +151,17 @@ class IndexSettings:
         return replace(self, definitions=tuple(found.values()))
 
     def without(self, name: str) -> IndexSettings:
-        """Without an index, by `Definition.name`. Errors: InvalidConfiguration: there is none."""
+        """The settings without an index. Errors: InvalidConfiguration: no index has this name."""
         self.find(name)
         return replace(
             self, definitions=tuple(d for d in self.definitions if _same(d.name, name) is False)
         )
 
     def showing(self, name: str, visible: bool) -> IndexSettings:
-        """With one index, or ``minmax``, visible or invisible.
+        """The settings with one index, or ``minmax``, made visible or invisible.
 
         Errors:
-            InvalidConfiguration: there is none.
+            InvalidConfiguration: no index has this name.
         """
         if _same(MINMAX, name):
             return replace(self, minmax_visible=visible)
@@ -171,7 +174,7 @@ class IndexSettings:
         )
 
     def with_modes(self, modes: Mapping[str, str]) -> IndexSettings:
-        """With other modes of some columns; ``full``, the default, forgets one.
+        """The settings with new modes for some columns. ``full``, the default, removes an entry.
 
         Errors:
             InvalidConfiguration: not a mode.

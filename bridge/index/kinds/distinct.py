@@ -1,12 +1,12 @@
-"""Sketches of how many distinct values a column has, one a shard, merged over all.
+"""Sketches of a column's number of distinct values: one per shard, merged for the table.
 
-A sketch holds the k least hashes (XXH64) of the values seen, as theta sketches do: exact below k
-values, and within 1/sqrt(k) above; two are merged by keeping the k least of both. The hashes are
-those of the bloom filters, of the same read. (Libraries of sketches take one call a value from
-Python; this is one sort a file.)
+A sketch holds the k least hashes (XXH64) of the values, like a theta sketch. It is exact below k
+values, and within 1/sqrt(k) above. Two sketches are merged by keeping the k least hashes of both.
+The hashes are shared with the bloom filters of the same read. (Sketch libraries need one Python
+call per value; this needs one sort per file.)
 
-Prunes nothing; `IndexSnapshot.distinct_values` answers from it. Values of removed files still count
-until their shard is merged.
+Sketches prune nothing; `IndexSnapshot.distinct_values` reads them. Values of removed files count
+until their shard is compacted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Distinct(IndexKind):
         return _Gathering(wanted, file.leaves) if wanted else None
 
     def reduce(self, rows: pa.Table) -> pa.Table:
-        """One sketch a column, of all files."""
+        """Merges the rows into one sketch per column."""
         held: dict[str, list[Hashes]] = {}
         for name, hashes in zip(rows["column"].to_pylist(), _lists(rows), strict=True):
             held.setdefault(name, []).append(hashes)
@@ -75,7 +75,7 @@ class Distinct(IndexKind):
         return None
 
     def distinct_values(self, payload: Payload, column: str) -> float | None:
-        """An estimate for a column by its dotted name; None if there is no sketch of it."""
+        """The estimate for a column by its dotted name; None if it has no sketch."""
         wanted = column.lower()
         names = payload.rows["column"].to_pylist() if payload.rows.num_rows else []
         parts = [h for n, h in zip(names, _lists(payload.rows), strict=True) if n == wanted]

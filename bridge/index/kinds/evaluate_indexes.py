@@ -1,7 +1,7 @@
-"""Asking kinds one after the other: each only about what the ones before have left.
+"""Evaluates indexes one after another. Each index sees only the files that earlier ones kept.
 
-The law: a file is answered NEVER only if the expression is false of all its rows by what some kinds
-know of its parts: an AND if of any part, an OR if of all (M4), each part by any kind.
+The law: a file is NEVER only if some index proves it for the expression, for any part of an AND, or
+for all parts of an OR (M4). Different indexes may prove different parts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Ask = Callable[[BoundExpression, Ordinals], Mask | None]
 
 
 def never(expression: BoundExpression, ordinals: Ordinals, asks: Sequence[Ask]) -> Mask:
-    """Of the given files those in which no row satisfies the expression.
+    """The files of ``ordinals`` in which no row satisfies the expression.
 
     Args:
-        asks: in the order to ask them; each gets a predicate, or a conjunction as a whole, and the
-            files it may still help with.
+        asks: the indexes in the order of evaluation. Each is called with a predicate or a whole
+            conjunction, and with the files that are still undecided.
     """
     result = np.zeros(len(ordinals), np.bool_)
-    left = np.arange(len(ordinals))  # positions not known to be NEVER
+    left = np.arange(len(ordinals))  # positions that are not NEVER so far
     match expression:
         case BoundFalse():
             return ~result
@@ -66,7 +66,7 @@ def _ask(
 
 
 def has_or(expression: BoundExpression) -> bool:
-    """Whether parts of different kinds may be needed together."""
+    """Whether the expression contains OR, so that several indexes may be needed together."""
     match expression:
         case BoundAnd(children):
             return any(map(has_or, children))

@@ -1,9 +1,8 @@
 """Bounds of a function of a column: ``lower(name)``, ``year(day)``, ``id % 10``.
 
-They are compared with a query's own expression, which must be the same function of the same column
-and constants, however it was spelled. What a function means is in
-`bridge.expression.function_catalog`, and its version in the manifest: a file with a
-value that engines might disagree about has no bounds.
+They apply to a query's expression if it is the same function of the same column and constants, in
+any spelling. `bridge.expression.function_catalog` defines the functions, and the manifest holds
+their versions. A file has no bounds if it holds a value for which engines may differ.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class ExpressionBounds(IndexKind):
             pa.field("upper", pa.large_binary()),
             pa.field("nulls", pa.int64(), nullable=False),
             pa.field("rows", pa.int64(), nullable=False),
-            pa.field("longest", pa.int32(), nullable=False),  # bytes of a text
+            pa.field("longest", pa.int32(), nullable=False),  # bytes of the longest text
         ]
     )
 
@@ -130,7 +129,7 @@ class _Gathering:
             return
         ends = [None, None] if self._bounds is None else packed(self._bounds).to_pylist()
         nulls = self._nulls
-        if self._some_null:  # of how many rows is not known, unless it is all
+        if self._some_null:  # the number of NULL rows is unknown unless all are NULL
             nulls = self._rows if self._bounds is None else -1
         yield {
             "stored": self._column.key(),
@@ -150,7 +149,7 @@ def _wider(held: Any, ends: Any) -> Any:
 
 
 class Bounds:
-    """The bounds of one function over all files; see `KindStatistics`."""
+    """The bounds of one function in all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, text: str) -> None:
         self._payload, self._text = payload, text
@@ -176,7 +175,7 @@ class Bounds:
         return prune(expression, statistics, semantics).never[ordinals]
 
     def _column(self, reference: BoundReference, semantics: Semantics) -> ColumnStatistics | None:
-        """As an engine with these types and semantics reads the column below the function."""
+        """Statistics as an engine with these semantics reads the function's column."""
         (column,) = columns_of(reference)
         rows, count = self._payload.rows, self._payload.num_files
         if not rows.num_rows or column.type.kind is Kind.CHAR:
@@ -187,7 +186,7 @@ class Bounds:
         for code, text in enumerate(chunk.dictionary.to_pylist()):
             if reads_alike(parse_key(text).type, column.type, semantics):
                 usable |= chunk.indices.to_numpy() == code
-        if column.type.kind is Kind.VARCHAR:  # what is longer is cut when it is read
+        if column.type.kind is Kind.VARCHAR:  # engines truncate longer values
             usable &= rows["longest"].to_numpy() <= column.type.length
         bounded = usable & rows["lower"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
         return _spread(rows, self._payload.ordinal, usable, bounded, reference.type, count)

@@ -1,4 +1,4 @@
-"""Functions of a column, computed of a file's values for the indexes that are over them."""
+"""Functions of a column, computed on a file's values for indexes on functions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DAY = 86_400_000_000
 NUMBER = PhysicalType("INT64", "int", 64)
 _TEXT = PhysicalType("BYTE_ARRAY", "string")
 _HELD = tuple(n for n, f in FUNCTIONS.items() if f.apply is not None and n != "like")
-"""Of true and false there is nothing to hold; LIKE is answered by lists of the column's values."""
+"""Functions that an index can hold. LIKE is excluded: value lists of the column answer it."""
 
 
 def defined(text: str) -> Call:
-    """The function that a user names. Errors: InvalidConfiguration."""
+    """Parses a function given by a user. Errors: InvalidConfiguration."""
     call = parse_call(text)
     if call is None or not _is_held(call):
         raise InvalidConfiguration(
@@ -41,7 +41,7 @@ def defined(text: str) -> Call:
 
 @lru_cache(256)
 def parsed(text: str) -> Call:
-    """The function that a definition holds. Errors: InvalidConfiguration."""
+    """Parses the function of a stored definition. Errors: InvalidConfiguration."""
     call = parse_call(text)
     if call is None:
         raise InvalidConfiguration(f"{text!r} is no function of a column", "drop the index")
@@ -67,7 +67,7 @@ def column_of(call: Call) -> tuple[str, ...]:
 
 
 def takes(call: Call, stored: PhysicalType) -> bool:
-    """Whether the innermost function is defined for what a file stores."""
+    """Whether the innermost function is defined for the stored type."""
     while isinstance(call.arguments[0], Call):
         call = call.arguments[0]
     takes = FUNCTIONS[call.function].takes
@@ -80,7 +80,7 @@ def takes(call: Call, stored: PhysicalType) -> bool:
 
 
 def leaf_of(call: Call, file: FileFacts) -> int | None:
-    """The leaf of a file that a function is computed of; None if there is none that it takes."""
+    """The leaf that a function is computed on; None if the file has no suitable one."""
     leaf = file.leaf(column_of(call))
     return leaf if leaf is not None and takes(call, file.leaves[leaf].type) else None
 
@@ -88,13 +88,13 @@ def leaf_of(call: Call, file: FileFacts) -> int | None:
 def compute(
     call: Call, column: PhysicalColumn, values: pa.Array, legacy: bool
 ) -> tuple[Any, PhysicalType] | None:
-    """A call's values over some of a file's, as `evaluate` has them."""
+    """Evaluates a call on values of a file; see `evaluate`."""
     plain = canonical(column.type, pa.chunked_array([values]), legacy=legacy)
     return None if plain is None else evaluate(call, column.type, plain)
 
 
 def longest_text(column: PhysicalColumn, values: pa.Array) -> int:
-    """Bytes of the longest of a file's texts; 0 where there is none."""
+    """The length in bytes of the longest text; 0 if there is none."""
     if column.type.holds != "bytes":
         return 0
     return pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 0
@@ -103,9 +103,13 @@ def longest_text(column: PhysicalColumn, values: pa.Array) -> int:
 def evaluate(
     call: Call | BoundCall, stored: PhysicalType, values: Any
 ) -> tuple[Any, PhysicalType] | None:
-    """A call's values over distinct canonical ones, and how they are held; None: not agreed on.
+    """Evaluates a call on distinct canonical values.
 
-    Of texts some may be null. Dates are in days and times in microseconds, before and after.
+    Text may contain nulls. Dates are in days and timestamps in microseconds, in arguments and
+    results.
+
+    Returns:
+        The results and their type; None if engines may differ on a value.
     """
     inner = call.arguments[0]
     if isinstance(inner, Call | BoundCall):
@@ -153,7 +157,7 @@ def evaluate(
 
 
 def _fits(numbers: npt.NDArray[np.int64], stored: PhysicalType) -> bool:
-    """Whether results stay within the column's own width: beyond it Hive wraps, Trino fails."""
+    """Whether results fit the column's width. On overflow Hive wraps and Trino fails."""
     if not len(numbers):
         return True
     limit = 2 ** (stored.width - 1)

@@ -1,12 +1,12 @@
-"""What an index kind is: how it gathers from a file, what it stores, and what it answers.
+"""The interface of index kinds: what a kind gathers from a file, stores, and answers.
 
 A kind is one file: a subclass of `IndexKind` and an instance named ``KIND`` in
-`bridge.index.kinds`, or an entry point elsewhere (docs/reference/index-kinds.md).
-`bridge.index.kinds.payload` keeps rows, bodies, shards, merging, tombstones, caches and range
-reads; a kind only says what a row is.
+`bridge.index.kinds`, or an entry point elsewhere (docs/reference/index-kinds.md). A kind only
+defines its rows. `bridge.index.kinds.payload` handles storage, shards, merging, tombstones, caches
+and range reads.
 
-The law of every kind: where it answers NEVER, no row of that file satisfies the expression as the
-asking engine reads it. A file it has no row of, or doubts, is MAYBE.
+The law of every kind: if it answers NEVER for a file, no row of the file satisfies the expression
+as the requesting engine reads it. A file without a row in the index, or in doubt, is MAYBE.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bridge.types import Semantics
 Ordinals = npt.NDArray[np.int64]
 Row = dict[str, Any]
 STORED = pa.field("stored", pa.dictionary(pa.int32(), pa.large_string()))
-"""The key of the stored column that a row's values come from (`PhysicalColumn.key`)."""
+"""The key of the stored column of a row's values (`PhysicalColumn.key`)."""
 _SAMPLE = 1024
 
 
@@ -47,10 +47,10 @@ class FileFacts:
     """A file as a kind sees it before its data is read.
 
     Attributes:
-        groups: its row groups with rows: the number of rows, and a chunk for every leaf.
-        leaves: of the footer, in its order.
-        legacy: dates before 1900 may be of the hybrid calendar (correctness 9).
-        read_ranges: byte ranges of the file.
+        groups: the row groups that have rows: the number of rows, and a chunk for every leaf.
+        leaves: the leaf columns in footer order.
+        legacy: dates before 1900 may use the hybrid calendar (correctness 9).
+        read_ranges: reads byte ranges of the file.
     """
 
     uri: str
@@ -61,10 +61,10 @@ class FileFacts:
     read_ranges: Callable[[Sequence[tuple[int, int]]], list[bytes]]
 
     def leaf(self, path: tuple[str, ...]) -> int | None:
-        """The number of the one leaf that engines read for a column, without regard to case.
+        """The number of the only leaf that engines read for a column, ignoring case.
 
-        None if there is none, if two are spelled alike but for case, if it lies in a list or map,
-        or if the name is a leaf here and a group there (correctness 14).
+        None if there is none, if two names differ only in case, if the leaf is in a list or map,
+        or if the name is both a leaf and a group (correctness 14).
         """
         wanted = tuple(name.lower() for name in path)
         found = None
@@ -80,10 +80,10 @@ class FileFacts:
 
 
 class Arrays:
-    """Values of some rows of a file, by the number of their leaf; what is derived is shared.
+    """Values of some rows of a file, by leaf number. Derived arrays are cached for all kinds.
 
-    Text may come in dictionaries, as files store it: what is in a dictionary counts as a value,
-    though it need not be in any row.
+    Text may be dictionary-encoded, as in the file. A dictionary entry counts as a value even if no
+    row has it.
     """
 
     def __init__(self, values: Mapping[int, pa.ChunkedArray]) -> None:
@@ -95,14 +95,14 @@ class Arrays:
         self._ascending: dict[int, Hashes] = {}
 
     def __getitem__(self, leaf: int) -> pa.ChunkedArray:
-        """The values of all rows, in order, out of their dictionaries."""
+        """The decoded values of all rows, in order."""
         values = self._values[leaf]
         if isinstance(values.type, pa.DictionaryType):
             self._values[leaf] = values = values.cast(values.type.value_type)
         return values
 
     def counts(self, leaf: int) -> tuple[int, int]:
-        """How many rows there are, and in how many the leaf is NULL."""
+        """The number of rows, and of rows where the leaf is NULL."""
         values = self._values[leaf]
         return len(values), values.null_count
 
@@ -113,10 +113,10 @@ class Arrays:
         return self._distinct[leaf]
 
     def covering(self, leaf: int) -> pa.Array:
-        """Non-null values, each at least once: the distinct ones where it pays to tell them."""
+        """Non-null values, each at least once; only distinct ones if removing repeats pays."""
         if leaf not in self._covering:
             values = self._few(leaf)
-            # Most differ where most of the first do: these are not looked up one by one.
+            # A sample decides: where most values differ, removing repeats does not pay.
             first = values[:_SAMPLE]
             repeats = len(first.unique()) < len(first) // 2
             few = leaf in self._distinct or repeats
@@ -148,7 +148,7 @@ class Arrays:
 
     def _raw(self, leaf: int, stored: PhysicalType) -> Hashes | None:
         if leaf not in self._hashes:
-            # A number is hashed faster than it is looked up.
+            # Hashing a number is faster than looking it up.
             text = stored.holds == "bytes"
             known = hashable(stored)
             whole = self.covering(leaf) if known and text else _flat(self._values[leaf])
@@ -167,44 +167,44 @@ class Gathering(Protocol):
     """One definition over one file.
 
     Attributes:
-        leaves: numbers of the leaves whose values it needs; none if the footer told it all.
+        leaves: numbers of the leaves whose values it needs; empty if the footer is enough.
     """
 
     @property
     def leaves(self) -> tuple[int, ...]: ...
 
     def update(self, arrays: Arrays) -> None:
-        """Takes the values of some more rows; the arrays of one call are of equal length."""
+        """Adds the values of more rows. All arrays of one call have the same length."""
         ...
 
     def finish(self) -> Iterable[Row]:
-        """The file's rows: by name what the kind's schema holds, and ``body`` where it has one."""
+        """The file's rows: the fields of the kind's schema, and ``body`` if it has one."""
         ...
 
 
 class KindStatistics(Protocol):
-    """One definition over all files of an opened generation; safe for threads."""
+    """One definition for all files of an opened generation. Thread-safe."""
 
     def never(
         self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
     ) -> Mask | None:
-        """Of the given files those in which no row satisfies the expression; None: none known.
+        """The files of ``ordinals`` in which no row satisfies the expression; None: no such file.
 
-        Asked for every predicate, and for every conjunction before its parts.
+        Called for every predicate, and for every conjunction before its parts.
         """
         ...
 
 
 class IndexKind:
-    """A kind; stateless.
+    """An index kind. Stateless.
 
     Attributes:
-        name: as manifests, reports and ``skipbridge index build --NAME`` spell it.
-        cost: of an answer; cheaper kinds are asked first, min/max before all of them.
-        help: of the command's option.
-        options: names and defaults of what follows the column: ``column:option=value``.
-        schema: of its rows, beside ``file`` and ``body``.
-        has_body: rows have bytes of their own, which are read for the files asked about only.
+        name: its name in manifests, in reports and in ``skipbridge index build --NAME``.
+        cost: relative cost of an answer. Cheaper kinds are evaluated first, min/max before all.
+        help: the help text of the command's option.
+        options: names and defaults of the options in ``column:option=value``.
+        schema: the fields of its rows besides ``file`` and ``body``.
+        has_body: rows have bytes of their own, which are read only for the requested files.
     """
 
     name: str
@@ -215,33 +215,35 @@ class IndexKind:
     has_body: bool = False
 
     def define(self, text: str) -> Definition:
-        """Reads an option's text. Errors: InvalidConfiguration."""
+        """Parses the value of the command's option. Errors: InvalidConfiguration."""
         return parse_definition(self.name, text, self.options)
 
     def columns(self, definition: Definition) -> list[tuple[str, ...]]:
-        """The columns of the table that it is over."""
+        """The columns of the table that the definition covers."""
         return [column_path(definition.on)]
 
     def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
-        """How to gather from a file; None where nothing can be said of it."""
+        """A gathering for a file; None if the kind cannot index the file."""
         raise NotImplementedError
 
     def reduce(self, rows: pa.Table) -> pa.Table:
-        """What is kept of many files' rows; a row about no file in particular has ``file`` -1."""
+        """Reduces the rows of many files. A row that covers several files has ``file`` -1."""
         return rows
 
     def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
-        """Whether it could answer anything; asked before anything of it is read."""
+        """Whether it could answer anything about the expression. Reads nothing."""
         return any(is_column(p.reference, definition.on) for p in predicates(expression))
 
     def open(self, definition: Definition, payload: Payload) -> KindStatistics | None:
-        """Opens what shards hold; None for a kind that prunes nothing."""
+        """Opens the rows of all shards; None for a kind that prunes nothing."""
         raise NotImplementedError
 
 
 def is_column(reference: BoundReference, on: str) -> bool:
-    """Whether a reference is the column, or field, that a definition names; by path, since a column
-    may be called ``st.a`` beside a field a of st (correctness 14).
+    """Whether a reference is the column or field that a definition names.
+
+    Compares paths, because a column may be called ``st.a`` beside a field ``a`` of ``st``
+    (correctness 14).
     """
     path = tuple(name.lower() for name in reference.path)
     return path == column_path(on.lower()) and not reference.partition

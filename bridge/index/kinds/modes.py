@@ -1,9 +1,8 @@
 """How much min/max keeps of a column: ``none``, ``counts``, ``truncate(n)`` or ``full``.
 
-``none`` keeps that the column is there, ``counts`` also its numbers of NULL and NaN,
-``truncate(n)`` bounds of at most n code points of text or bytes (correctness 3), ``full`` all. A
-column that is not kept is still known to exist: a file without an entry of a column is taken to
-lack it.
+``none`` records only that the column exists. ``counts`` adds the numbers of NULL and NaN.
+``truncate(n)`` adds bounds of at most n code points or bytes (correctness 3). ``full`` keeps all.
+The existence must be recorded, because a file without an entry for a column counts as lacking it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ COUNTS = -3
 
 
 def parse_mode(text: str) -> int:
-    """A mode's number: `FULL`, `NONE`, `COUNTS`, or the length that bounds are cut to.
+    """Parses a mode: `FULL`, `NONE`, `COUNTS`, or the length to which bounds are truncated.
 
     Errors:
         InvalidConfiguration.
@@ -38,7 +37,7 @@ def parse_mode(text: str) -> int:
 
 
 class Modes:
-    """The modes of a table's columns, applied to what footers and scans say."""
+    """The modes of a table's columns, applied to statistics of footers and scans."""
 
     def __init__(self, modes: Iterable[tuple[str, str]]) -> None:
         self._modes = {column: parse_mode(mode) for column, mode in modes}
@@ -49,7 +48,7 @@ class Modes:
         return bool(self._modes) or self._other != FULL
 
     def of(self, path: tuple[str, ...]) -> int:
-        """Of a leaf: its own, the one of what it lies in, or the table's."""
+        """The mode of a leaf: its own, that of an enclosing struct, or the table's."""
         for end in range(len(path), 0, -1):
             found = self._modes.get(".".join(path[:end]).lower())
             if found is not None:
@@ -57,7 +56,7 @@ class Modes:
         return self._other
 
     def apply(self, leaf: LeafStatistics) -> None:
-        """Forgets what the column's mode does not keep, in place."""
+        """Removes the statistics that the column's mode does not keep, in place."""
         mode = self._known.get(leaf.key)
         if mode is None:
             mode = self._known[leaf.key] = self.of(leaf.column.path)
@@ -86,17 +85,17 @@ def _truncate(leaf: LeafStatistics, length: int) -> None:
 
 
 def truncated(value: bytes, length: int, text: bool) -> bytes:
-    """A prefix of at most ``length`` code points, or bytes."""
+    """A prefix of at most ``length`` code points (text) or bytes."""
     if not text:
         return value[:length]
     try:
         return value.decode()[:length].encode()
     except UnicodeDecodeError:
-        return value  # not cut: what is no text has no code points
+        return value  # invalid UTF-8 is not truncated
 
 
 def incremented(value: bytes, text: bool) -> bytes | None:
-    """The least prefix above all that begin with ``value``; None if there is none (rule 3).
+    """The least prefix above all values that start with ``value``; None if none exists (rule 3).
 
     >>> incremented("a\\U0010ffff".encode(), True), incremented("\\ud7ff".encode(), True)
     (b'b', b'\\xee\\x80\\x80')

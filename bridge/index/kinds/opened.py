@@ -1,4 +1,4 @@
-"""The kinds of an opened generation: nothing of one is read before it is asked for."""
+"""The definitions of an opened generation. Each is read on first use."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _log = logging.getLogger(__name__)
 
 
 class OpenedKind:
-    """One definition of a generation; safe for threads.
+    """One definition of a generation. Thread-safe.
 
-    A definition that cannot be read answers nothing from then on, and ``problem`` says why.
+    If a definition cannot be read, it answers nothing from then on, and ``problem`` says why.
 
     Attributes:
-        definition: what it is over.
-        problem: code and sentence of what went wrong; None while nothing has.
+        definition: its kind, columns and options.
+        problem: the error; None if there was none.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class OpenedKind:
         return self.definition.name
 
     def concerns(self, expression: BoundExpression) -> bool:
-        """Whether it may answer anything about an expression; reads nothing."""
+        """Whether it may answer anything about an expression. Reads nothing."""
         return self.problem is None and self.kind.concerns(self.definition, expression)
 
     def payload(self) -> Payload | None:
-        """Its rows; None where they cannot be read."""
+        """Its rows; None if they cannot be read."""
         if self._payload is None and self.problem is None:
             with self._lock:
                 if self._payload is None and self.problem is None:
@@ -67,7 +67,7 @@ class OpenedKind:
     def never(
         self, expression: BoundExpression, ordinals: Ordinals, semantics: Semantics
     ) -> Mask | None:
-        """See `KindStatistics.never`; None also where the index cannot be read."""
+        """See `KindStatistics.never`. None also if the index cannot be read."""
         if self.payload() is None or self._statistics is None:
             return None
         try:
@@ -77,7 +77,7 @@ class OpenedKind:
             return None
 
     def _told(self, error: Exception) -> BridgeError:
-        """No query fails for an index; what a kind did not foresee is logged and reported."""
+        """Converts an error for the report. Unexpected errors are logged; no query fails."""
         if isinstance(error, BridgeError):
             return error
         _log.warning("index %s failed", self.name, exc_info=error)
@@ -86,7 +86,7 @@ class OpenedKind:
         )
 
     def distinct_values(self, column: str) -> float | None:
-        """An estimate, of kinds that make one, see `bridge.index.kinds.distinct`."""
+        """An estimate, if the kind makes one; see `bridge.index.kinds.distinct`."""
         estimate = getattr(self.kind, "distinct_values", None)
         if estimate is None or self.payload() is None:
             return None

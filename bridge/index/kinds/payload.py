@@ -1,14 +1,14 @@
-"""What shards hold for a definition, and the local form a planner reads it in.
+"""The rows of a definition: their files in storage, and the planner's local copy.
 
-In storage a definition has one or two immutable files a shard, named by the manifest:
+In storage a definition has one or two immutable files per shard, named by the manifest:
 
-``header``  Parquet: a row for each file and part (``file``, the kind's schema, and where the row's
-            bytes lie); read whole, and checked against the manifest.
-``body``    the rows' bytes one after another; ranges of it are read for the files asked about, and
-            checked against the sums in the header.
+``header``  Parquet: one row per file and part (``file``, the fields of the kind's schema, and the
+            location of the row's bytes). Read as a whole and checked against the manifest.
+``body``    the rows' bytes, concatenated. Ranges are read for the requested files and checked
+            against the checksums in the header.
 
-Locally the header is one mapped Arrow file beside the generation's others, by the ordinals of its
-files; bodies are sparse files that fill as they are asked for, shared by all generations.
+Locally the headers of all shards are one mapped Arrow file in the generation's directory, by
+ordinal. Bodies are sparse files that are filled on request and shared by all generations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bridge.index.pack import sync
 Int64 = npt.NDArray[np.int64]
 
 FILE = pa.field("file", pa.int64(), nullable=False)
-"""The file's ordinal in the shard; -1 where a row tells of no file in particular."""
+"""The file's ordinal in the shard; -1 if the row covers several files."""
 BODY = pa.field("body", pa.large_binary(), nullable=False)
 PLACE = (
     pa.field("body_offset", pa.int64(), nullable=False),
@@ -69,12 +69,12 @@ class _Store(Protocol):
 
 
 def rows_schema(schema: pa.Schema, has_body: bool) -> pa.Schema:
-    """Of rows as they are gathered."""
+    """The schema of gathered rows."""
     return pa.schema([FILE, *schema, *([BODY] if has_body else [])])
 
 
 def header_bytes(rows: pa.Table, has_body: bool) -> tuple[bytes, bytes | None]:
-    """Gathered rows as header and body."""
+    """Serialises gathered rows as header and body."""
     rows = rows.sort_by("file").combine_chunks()
     body = None
     if has_body:
@@ -94,7 +94,7 @@ def header_bytes(rows: pa.Table, has_body: bool) -> tuple[bytes, bytes | None]:
 
 
 def read_header(raw: bytes) -> pa.Table:
-    """Errors: IndexCorrupt."""
+    """Reads a header. Errors: IndexCorrupt."""
     try:
         return pq.read_table(pa.BufferReader(raw))
     except pa.ArrowException as error:
@@ -102,7 +102,7 @@ def read_header(raw: bytes) -> pa.Table:
 
 
 def with_bodies(header: pa.Table, body: bytes) -> pa.Table:
-    """Rows as they were gathered, from both files of a shard."""
+    """Restores gathered rows from the header and body of a shard."""
     offsets, lengths = header["body_offset"].to_pylist(), header["body_length"].to_pylist()
     bodies = [body[o : o + n] for o, n in zip(offsets, lengths, strict=True)]
     rows = header.drop_columns([field.name for field in PLACE])
@@ -114,7 +114,7 @@ class Part:
     """A shard's share of a definition.
 
     Attributes:
-        slots: the serving ordinal of each file of the shard; -1: dead.
+        slots: the generation's ordinal of each file of the shard; -1: dead.
     """
 
     header: _Blob
@@ -123,12 +123,12 @@ class Part:
 
 
 class Payload:
-    """A definition's rows over all live files of a generation.
+    """A definition's rows for all live files of a generation.
 
     Attributes:
-        num_files: of the generation.
-        rows: the kind's schema and ``ordinal``, sorted by it; mapped, not copied.
-        ordinal: of each row; -1 where it tells of no file in particular.
+        num_files: number of files of the generation.
+        rows: the kind's fields and ``ordinal``, sorted by ordinal; mapped, not copied.
+        ordinal: the file's ordinal, by row; -1 if the row covers several files.
     """
 
     def __init__(
@@ -145,8 +145,11 @@ class Payload:
         return int(self.rows.nbytes)
 
     def bodies(self, rows: Int64) -> list[tuple[Int64, npt.NDArray[np.uint8], Int64, Int64]]:
-        """The bytes of some rows, by the file they lie in: positions in ``rows``, all bytes of
-        that file (holes where nobody asked), where in it each begins, and its length.
+        """The bytes of some rows, grouped by body file.
+
+        Returns:
+            For each body file: positions in ``rows``, the bytes of the file (zeros where nothing
+            was requested), and the offset and length of each row's bytes.
 
         Errors:
             IndexCorrupt, StorageFailure.
@@ -166,7 +169,7 @@ class Payload:
 
 
 class Body:
-    """One body as a sparse local file, shared by processes; bytes are checked before they count."""
+    """One body as a sparse local file, shared by processes. Bytes are verified before use."""
 
     def __init__(self, store: _Store, blob: _Blob, rows: int, cache: Path) -> None:
         self._store, self._blob, self._rows = store, blob, rows
@@ -183,7 +186,7 @@ class Body:
         return self._data
 
     def ensure(self, rows: Int64, offsets: Int64, lengths: Int64, checks: Int64) -> None:
-        """Makes the bytes of some rows present.
+        """Fetches the bytes of some rows if they are missing.
 
         Errors:
             IndexCorrupt, StorageFailure, StorageFull.
@@ -194,7 +197,7 @@ class Body:
             self._open()
             assert self._data is not None and self._there is not None
             new = np.flatnonzero(~self._checked[rows])
-            # What another process brought is checked here: it may have died in the midst of it.
+            # Verify bytes fetched by another process: it may have died while writing them.
             for i in new[self._there[rows[new]] != 0].tolist():
                 span = self._data[offsets[i] : offsets[i] + lengths[i]]
                 if zlib.crc32(span.data) == checks[i]:
@@ -237,8 +240,10 @@ class Body:
             meta.write_text(json.dumps({"body": self._blob.name}))
 
     def _sparse(self, name: str, size: int) -> npt.NDArray[np.uint8]:
-        """Maps a file of holes; it is written through its descriptor, which tells of a full disk
-        where a map would end the process.
+        """Maps a sparse file.
+
+        Writes go through the file descriptor: a full disk is then an error, while a write to the
+        map would kill the process.
         """
         path = self._directory / name
         path.touch(mode=0o600)
@@ -251,7 +256,7 @@ class Body:
 
 @contextlib.contextmanager
 def _as_storage(place: Path) -> Iterator[None]:
-    """Errors of the local disk as the planner knows them."""
+    """Turns errors of the local disk into errors that the planner handles."""
     try:
         yield
     except OSError as error:
@@ -260,7 +265,7 @@ def _as_storage(place: Path) -> Iterator[None]:
 
 
 def _batches(offsets: Int64, lengths: Int64) -> list[Int64]:
-    """Positions in runs of at most `_BATCH` bytes."""
+    """Splits positions into runs of at most `_BATCH` bytes."""
     if not len(offsets):
         return []
     run = np.cumsum(lengths) // _BATCH
@@ -269,7 +274,7 @@ def _batches(offsets: Int64, lengths: Int64) -> list[Int64]:
 
 
 def _spans(offsets: Int64, lengths: Int64) -> list[tuple[int, int]]:
-    """Ranges that hold all, neighbours joined; ``offsets`` ascend."""
+    """Byte ranges that cover all rows, with neighbours joined. ``offsets`` ascend."""
     ends = offsets + lengths
     apart = np.flatnonzero(offsets[1:] - ends[:-1] > _GAP) + 1
     starts = offsets[np.concatenate([[0], apart])]
@@ -285,11 +290,11 @@ def open_payload(
     store: _Store,
     directory: Path,
 ) -> Payload:
-    """Opens the local form of a definition; writes it first if there is none.
+    """Opens the local copy of a definition, and writes it first if it is missing.
 
     Args:
-        schema: of the kind's rows, see `rows_schema`.
-        directory: of the generation's local form.
+        schema: the schema of the kind's rows; see `rows_schema`.
+        directory: the directory of the generation's local copy.
 
     Errors:
         IndexCorrupt, StorageFailure, StorageFull.
@@ -314,7 +319,7 @@ def _mapped(path: Path) -> pa.Table | None:
     try:
         with pa.memory_map(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
-    except (OSError, EOFError, ValueError, pa.ArrowException):  # gone or damaged: written anew
+    except (OSError, EOFError, ValueError, pa.ArrowException):  # missing or damaged: write it again
         return None
 
 
@@ -339,7 +344,7 @@ def _joined(parts: Sequence[Part], store: _Store) -> pa.Table:
 
 
 def _nothing(schema: pa.Schema) -> pa.Table:
-    """Where no shard holds anything yet."""
+    """An empty table for a definition that no shard has yet."""
     fields = [
         pa.field("ordinal", pa.int64()),
         *(f for f in schema if f.name not in ("file", "body")),
@@ -363,7 +368,7 @@ def _write(path: Path, rows: pa.Table) -> None:
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Gathered rows, column by column."""
+    """Gathered rows as an Arrow table."""
     return pa.table(
         [pa.array([row[field.name] for row in rows], field.type) for field in schema],
         schema=schema,

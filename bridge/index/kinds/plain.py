@@ -1,7 +1,7 @@
-"""PLAIN bytes of values in a file's own physical type: what Parquet's bloom filters hash (rule 17).
+"""PLAIN bytes of values in a file's physical type, which Parquet's bloom filters hash (rule 17).
 
-An int32 probed as int64, or a decimal of 11 bytes as 16, misses every value: what is not certain to
-be spelled so by every writer has no hash here.
+An int32 probed as int64, or an 11-byte decimal probed as 16 bytes, misses every value. A value has
+no hash here unless every writer surely encodes it in the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 
 
 def hashable(stored: PhysicalType) -> bool:
-    """Whether values of a stored type have one spelling that is known here."""
+    """Whether values of a stored type have only one known encoding."""
     if stored.logical == "timestamp":
         return stored.physical == "INT64" and stored.unit in ("ms", "us")
     if stored.logical == "decimal":
@@ -34,7 +34,7 @@ def hashable(stored: PhysicalType) -> bool:
 
 
 def hashes(stored: PhysicalType, values: pa.Array) -> Hashes | None:
-    """Of non-null values as Arrow reads them from a file; NaN has none."""
+    """Hashes of non-null values as Arrow reads them from a file; NaN has none."""
     if stored.holds == "bytes":
         return hash_bytes(values.cast(pa.large_binary()))
     if stored.is_floating:
@@ -73,9 +73,9 @@ def _decimals(stored: PhysicalType, values: pa.Array) -> Hashes | None:
 def spellings(
     stored: PhysicalType, target: Type, semantics: Semantics, value: Value
 ) -> tuple[bytes, ...] | None:
-    """PLAIN bytes that a file may hold where an engine reads ``value`` of the table's type.
+    """The PLAIN bytes that a file may hold where an engine reads ``value`` of the table's type.
 
-    None where a row that equals the value may be spelled otherwise.
+    None if a row that equals the value may be encoded differently.
     """
     if not hashable(stored) or not alike(stored, target, semantics):
         return None
@@ -121,13 +121,13 @@ def _floats(stored: PhysicalType, value: float) -> tuple[bytes, ...] | None:
         layout = "<f"
     else:
         layout = "<d"
-    if value == 0:  # rule 2: either zero
+    if value == 0:  # rule 2: both zeros
         return struct.pack(layout, 0.0), struct.pack(layout, -0.0)
     return (struct.pack(layout, value),)
 
 
 def alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
-    """Whether engines read the file's values as those of the table's type, one to one."""
+    """Whether engines map stored values to values of the table's type one to one."""
     if target.kind is Kind.CHAR:
         return False
     empty: Any = np.empty(0, np.float64 if stored.is_floating else np.int64)
@@ -139,12 +139,12 @@ def alike(stored: PhysicalType, target: Type, semantics: Semantics) -> bool:
 
 
 def before_1900(stored: PhysicalType, value: Value) -> bool:
-    """Values that writers of the hybrid calendar spell otherwise (rule 9)."""
+    """Whether writers with the hybrid calendar may encode the value differently (rule 9)."""
     if stored.logical == "date":
         return int(value) < _DAYS_1900
     return stored.logical == "timestamp" and int(value) < _MICROS_1900
 
 
 def matrix(spelled: list[bytes]) -> npt.NDArray[np.uint64]:
-    """Hashes of some spellings."""
+    """Hashes of some encoded values."""
     return hash_bytes(pa.array(spelled, pa.large_binary()))

@@ -1,4 +1,4 @@
-"""What a user asks an index to hold, from options of the command and properties of the table."""
+"""Requested index settings, from command options and table properties."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PROPERTY = "skipbridge.index."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Changes to the settings of an index; what is not named stays as it is.
+    """Requested changes to the settings of an index. Everything else is kept.
 
     Attributes:
-        kinds: a kind's name and what follows its option, each as often as it was given.
+        kinds: pairs of a kind's name and the value of its option.
         modes: ``column=mode``.
-        without: names of indexes to drop, as ``skipbridge index show`` spells them.
+        without: names of indexes to drop, as ``skipbridge index show`` prints them.
     """
 
     kinds: tuple[tuple[str, str], ...] = ()
@@ -44,20 +44,22 @@ class Asked:
     without: tuple[str, ...] = ()
 
     def change(self, held: IndexSettings) -> IndexSettings:
-        """Errors: InvalidConfiguration."""
+        """Applies the changes. Errors: InvalidConfiguration."""
         for name in self.without:
             held = held.without(name)
         definitions = [registry.kind(name).define(text) for name, text in self.kinds]
         return held.adding(definitions).with_modes(dict(map(_mode, self.modes)))
 
     def check(self, table: Table) -> Asked:
-        """What can be told before a file is read; the same with ``x.y`` as ``"x.y"`` where the
-        table has a column of that name.
+        """Validates the request against the table's schema, before any file is read.
+
+        Returns:
+            The request, with ``x.y`` as ``"x.y"`` if the table has a column of that name.
 
         Errors:
             ColumnNotFound: not a column of the table.
-            AmbiguousColumn: two columns, or a column and a field, of this name.
-            InvalidConfiguration: no mode, an index that could answer nothing, or one twice.
+            AmbiguousColumn: two columns, or a column and a field, have this name.
+            InvalidConfiguration: an unknown mode, a useless index, or a duplicate.
         """
         columns = [Field(c.name, c.type) for c in table.columns]
         scope = Scope(columns, [Field(c.name, c.type) for c in table.partition_keys], False)
@@ -91,8 +93,9 @@ class Asked:
                 )
 
     def sifted(self, table: Table) -> tuple[Asked, tuple[str, ...]]:
-        """What of it can be built, and for each of the rest why not: a property that someone gave
-        the table long ago, or in another program, keeps no index from being refreshed.
+        """The valid part of the request, and the reasons why the rest is invalid.
+
+        An outdated table property must not prevent a refresh.
         """
         kept, reasons = Asked(), []
         for each in self._each():
@@ -109,10 +112,10 @@ class Asked:
 
 
 def _named(name: str, text: str, scope: Scope) -> tuple[str, str]:
-    """An index with each ``x.y`` that is a column of this name in quotes (correctness 14).
+    """Quotes each ``x.y`` that is the name of a column (correctness 14).
 
     Errors:
-        AmbiguousColumn: it may be a field, too.
+        AmbiguousColumn: it may also be a field.
     """
     definition = registry.kind(name).define(text)
     columns = [_column(column, scope) for column in column_texts(definition.on)]
@@ -164,7 +167,7 @@ def _once(definition: Definition, seen: dict[str, str]) -> None:
 
 
 def _useful(definition: Definition, column: str, type: Type) -> None:
-    """Errors: InvalidConfiguration: no predicate could be answered by the index."""
+    """Errors: InvalidConfiguration: the index could answer no predicate."""
     over = definition.kind in _OF_FUNCTIONS and "(" in definition.on
     call = parsed(definition.on) if over else None
     if call is None and definition.kind in _OF_SINGLE_VALUES and type.is_nested:
@@ -192,7 +195,7 @@ def _mode(text: str) -> tuple[str, str]:
 
 
 def by_properties(properties: Mapping[str, str]) -> Asked:
-    """What a table's own properties ask for."""
+    """The request in a table's properties."""
     given = {k.removeprefix(PROPERTY): v for k, v in properties.items() if k.startswith(PROPERTY)}
     modes = _list(given.pop("modes", ""))
     return Asked(tuple((n, t) for n, text in sorted(given.items()) for t in _list(text)), modes)
@@ -205,7 +208,7 @@ def _list(text: str) -> tuple[str, ...]:
 def from_options(
     kinds: Mapping[str, Sequence[str]], modes: Sequence[str], without: Sequence[str]
 ) -> Asked:
-    """From what the command line gathered."""
+    """The request in command-line options."""
     return Asked(
         tuple((name, text) for name, texts in kinds.items() for text in texts),
         tuple(modes),

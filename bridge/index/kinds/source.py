@@ -1,4 +1,4 @@
-"""What an index is over: a column of the table, found in each file."""
+"""The column of an index, found in each file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bridge.index.kinds.kind import FileFacts
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """A column, or a field within one."""
+    """A column, or a field nested in one."""
 
     path: tuple[str, ...]
 
     def attach(self, file: FileFacts) -> tuple[int, PhysicalType] | None:
-        """The number of its one leaf in a file, and what is stored there; None if there is none."""
+        """The number and stored type of its leaf in a file; None if there is no such leaf."""
         number = file.leaf(self.path)
         if number is None:
             return None
@@ -25,7 +25,7 @@ class ColumnSource:
 
 
 def column_source(text: str) -> ColumnSource:
-    """Reads ``a``, ``st.a`` or ``"x.y"``. Errors: InvalidConfiguration."""
+    """Parses ``a``, ``st.a`` or ``"x.y"``. Errors: InvalidConfiguration."""
     path = column_path(text)
     if not all(path):
         raise InvalidConfiguration(f"{text!r} is no column", "write a column's name: a, or st.a")

@@ -1,8 +1,8 @@
-"""Value lists: all distinct values of a column, of files that have few.
+"""Value lists: all distinct values of a column, for files that have few.
 
-What a file's values are is then known exactly, and any predicate over the column, or over a
-function of it, is asked of the list: =, <>, IN, NOT IN, ranges, LIKE. A file with more values than
-the limit, or with one that cannot be told exactly in the table's type, has no list.
+A list is exact, so any predicate on the column or on a function of it can be evaluated on the list:
+=, <>, IN, NOT IN, ranges, LIKE. A file has no list if it has more values than the limit, or a value
+with no exact form in the table's type.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _STORED = {
     Kind.DATE: PhysicalType("INT32", "date", 32),
     Kind.TIMESTAMP: PhysicalType("INT64", "timestamp", 64, unit="us"),
 }
-"""How values of a table's type are held that functions are computed of."""
+"""The stored type in which functions see values of a table's type."""
 _FEW = 64
-"""Satisfied values up to which their files are looked up one list after the other."""
+"""Up to this many matching values, the files of each value are looked up one by one."""
 
 
 class Values(IndexKind):
@@ -100,7 +100,7 @@ class Values(IndexKind):
 
 
 class _Gathering:
-    """The distinct values of one file, until they are too many."""
+    """The distinct values of one file, up to the limit."""
 
     def __init__(
         self, leaf: int, column: PhysicalColumn, limits: tuple[int, int], legacy: bool
@@ -143,12 +143,12 @@ class _Gathering:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Lists of all files in the values of one type of the table.
+    """The lists of all files, converted to one type of the table.
 
     Attributes:
         dictionary: distinct values of all files.
-        codes, owner: of each value of each file, ordered by code: which, and whose.
-        starts: where each code begins; one more than there are.
+        codes, owner: the dictionary code and the file of each list item, ordered by code.
+        starts: the first position of each code, and finally the number of items.
         known: files that have a list.
         nan: files with a NaN.
     """
@@ -162,7 +162,7 @@ class _Lists:
 
 
 class ValueLists:
-    """The lists of one column; see `KindStatistics`."""
+    """The lists of one column in all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, on: str) -> None:
         self._payload, self._on = payload, on
@@ -228,7 +228,7 @@ def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None
             continue
         owner = np.repeat(ordinal, lengths)
         known[ordinal] = True
-        if converted.doubtful is not None:  # one value in doubt is enough
+        if converted.doubtful is not None:  # one doubtful value is enough
             known[owner[converted.doubtful]] = False
         if isinstance(converted.lower, pa.Array) and converted.lower.null_count:
             known[owner[converted.lower.is_null().to_numpy(zero_copy_only=False)]] = False
@@ -246,7 +246,7 @@ def _join(payload: Payload, target: Type, semantics: Semantics) -> _Lists | None
 
 
 def by_stored(payload: Payload) -> Iterable[tuple[PhysicalType, npt.NDArray[np.int64]]]:
-    """Rows of a payload that come from one stored type, for each."""
+    """The rows of a payload, grouped by stored type."""
     column = payload.rows["stored"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     if not len(column):
@@ -268,7 +268,7 @@ def _coded(parts: list[Any]) -> tuple[Any, npt.NDArray[np.int32]]:
 
 
 def _files(lists: _Lists, satisfied: Mask) -> Mask:
-    """Files with a value that satisfies."""
+    """Files with a satisfied value."""
     hit = np.zeros(len(lists.known), np.bool_)
     chosen = np.flatnonzero(satisfied)
     if len(chosen) <= _FEW:
@@ -282,7 +282,7 @@ def _files(lists: _Lists, satisfied: Mask) -> Mask:
 def _of_function(
     predicate: BoundPredicate, called: BoundCall, dictionary: Any, semantics: Semantics
 ) -> Mask | None:
-    """Which values' results satisfy a predicate; also those that engines may disagree about."""
+    """Which values satisfy a predicate on a function. True also where engines may differ."""
     (column,) = columns_of(called)
     stored = _STORED.get(column.type.kind)
     if stored is None:
@@ -291,7 +291,7 @@ def _of_function(
     if stored.holds == "bytes" and innermost(called) != "like":
         try:
             plain = pc.string_is_ascii(dictionary.cast(pa.large_string()))
-        except pa.ArrowInvalid:  # no UTF-8
+        except pa.ArrowInvalid:  # invalid UTF-8
             return None
         sure = np.asarray(plain.to_numpy(zero_copy_only=False), np.bool_)
     few = dictionary[sure] if isinstance(dictionary, np.ndarray) else dictionary.filter(sure)
@@ -305,9 +305,9 @@ def _of_function(
 
 
 def _satisfied(predicate: BoundPredicate, dictionary: Any, semantics: Semantics) -> Mask | None:
-    """Which values satisfy a predicate; None where that is not for values to say."""
+    """Which values satisfy a predicate; None if values cannot decide it."""
     op, values, kind = predicate.op, predicate.values, predicate.reference.type
-    # Where -0.0 < 0.0 (rule 2) the lists, which have one zero, may not tell the two apart.
+    # Lists have only one zero, so they cannot decide where the engine has -0.0 < 0.0 (rule 2).
     zero = semantics.nan is NanOrder.LARGEST and kind.is_floating and 0 in values
     match op:
         case Op.EQ | Op.NULL_SAFE_EQ | Op.IN:

@@ -1,7 +1,8 @@
-"""XXH64 with seed 0 over many values at once, as Parquet's bloom filters ask for.
+"""XXH64 with seed 0 of many values at once, as Parquet's bloom filters require.
 
-After the specification of xxHash (github.com/Cyan4973/xxHash, doc/xxhash_spec.md): values of equal
-length are hashed side by side, a numpy operation a step. A library hashes one value a call.
+Implements the specification of xxHash (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Values of
+equal length are hashed together, with one numpy operation per step. A library would need one call
+per value.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _3 = np.uint64(0x165667B19E3779F9)
 _4 = np.uint64(0x85EBCA77C2B2AE63)
 _5 = np.uint64(0x27D4EB2F165667C5)
 _ROWS = 1 << 16
-"""Values hashed at once: what is computed on stays in the processor's caches."""
+"""Values hashed at once, so that the data stays in the processor's caches."""
 
 
 def hash_fixed(data: npt.NDArray[np.uint8]) -> Hashes:
-    """Hashes of the rows of a matrix of bytes."""
+    """Hashes of the rows of a byte matrix."""
 
     def word(at: int, dtype: str) -> Hashes:
         part = np.ascontiguousarray(data[:, at : at + np.dtype(dtype).itemsize])
@@ -44,7 +45,7 @@ def hash_bytes(values: pa.Array) -> Hashes:
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     longest = int(lengths.max())
-    # Few bits are sorted by counting.
+    # numpy sorts 16-bit integers by counting.
     order = np.argsort(lengths.astype(np.uint16) if longest < 2**16 else lengths, kind="stable")
     edges = np.flatnonzero(np.diff(lengths[order])) + 1
     for group in np.split(order, edges):
@@ -62,7 +63,7 @@ def hash_numbers(values: npt.NDArray[Any]) -> Hashes:
 
 
 def ascending(hashes: Hashes) -> Hashes:
-    """Distinct hashes, sorted; several times faster than numpy's ``unique``, which hashes again."""
+    """Distinct hashes, sorted. Several times faster than numpy's ``unique``, which hashes again."""
     found = np.sort(hashes)
     if len(found) < 2:
         return found
@@ -73,9 +74,9 @@ def ascending(hashes: Hashes) -> Hashes:
 
 
 def least(hashes: Hashes, count: int) -> Hashes:
-    """The least distinct hashes, ascending, at most ``count``; of many without sorting all."""
+    """The ``count`` least distinct hashes, ascending, mostly without sorting all."""
     likely = 4 * count
-    if len(hashes) > 2 * likely:  # they are spread evenly, unless few values come again and again
+    if len(hashes) > 2 * likely:  # hashes are uniform unless few values repeat often
         found = ascending(hashes[hashes < np.uint64(2**64 // len(hashes) * likely)])
         if len(found) >= count:
             return found[:count]
@@ -83,7 +84,7 @@ def least(hashes: Hashes, count: int) -> Hashes:
 
 
 def _words(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> _Word:
-    """Reads numbers some bytes behind each start, aligned or not."""
+    """Reads numbers at an offset from each start, aligned or not."""
 
     def word(at: int, dtype: str) -> Hashes:
         places = len(data) - np.dtype(dtype).itemsize + 1
@@ -94,7 +95,7 @@ def _words(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> _Word:
 
 
 def _hash(count: int, width: int, word: _Word) -> Hashes:
-    """Hashes of values of equal length; ``word`` gives what lies at an offset, in new arrays."""
+    """Hashes of values of equal length; ``word`` reads the numbers at an offset into new arrays."""
     with np.errstate(over="ignore"):
         at = width // 32 * 32
         state = _stripes(count, at, word) if at else np.full(count, _5, np.uint64)
@@ -157,7 +158,7 @@ def _round(lane: Hashes) -> Hashes:
 
 
 def _rotate(values: Hashes, bits: int) -> None:
-    """In place, as everything here: new arrays would cost more than the arithmetic."""
+    """Rotates in place, because new arrays would cost more than the arithmetic."""
     high = values >> np.uint64(64 - bits)
     values <<= np.uint64(bits)
     values |= high
