@@ -1,4 +1,4 @@
-"""Puts the parts together as the settings say; the one place where all of them meet."""
+"""Assembles the parts from the settings; the only module where all of them meet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INDEX_ROOT_PROPERTY = "skipbridge.index_root"
 
 
 def storage_options(config: Config) -> dict[str, str]:
-    """What the storage port takes; credentials are not among it, they come from the environment."""
+    """Options of the storage port; credentials come from the environment, not from here."""
     options = {
         "endpoint": config.text("storage.endpoint"),
         "region": config.text("storage.region"),
@@ -46,11 +46,11 @@ def storage_of(config: Config) -> Storage:
 
 
 def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
-    """The metastore's client.
+    """A client of the metastore.
 
     Args:
-        timeout: seconds that calls may take at least, whatever the settings say: writes of many
-            partitions take longer than what a query waits for.
+        timeout: minimum call timeout in seconds, whatever the settings say: to write many
+            partitions takes longer than a query would wait.
     """
     settings = MetastoreSettings(
         call_timeout=max(timeout, config.seconds("metastore.timeout")),
@@ -70,7 +70,7 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
 
 
 def batch_settings(config: Config) -> BatchSettings:
-    """The sizes of the batches in which partitions are fetched and altered."""
+    """Sizes of the batches in which partitions are fetched and altered."""
     return BatchSettings(
         start=config.integer("metastore.batch_start"),
         growth=config.integer("metastore.batch_growth"),
@@ -87,10 +87,10 @@ def hive_catalog_of(config: Config) -> HiveCatalog:
 
 
 def remembering(config: Config, catalog: HiveCatalog) -> Catalog:
-    """The catalogue of a process that plans many queries.
+    """The catalogue for a process that plans many queries.
 
     Errors:
-        InvalidConfiguration: metastore.notifications is not a word it takes.
+        InvalidConfiguration: metastore.notifications has an unknown value.
     """
     capacity = config.integer("metastore.cache")
     setting = config.setting("metastore.notifications")
@@ -110,12 +110,11 @@ def is_location(table: str) -> bool:
 
 
 def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, TableName]:
-    """The catalogue and name behind a TABLE argument: ``schema.table``, ``table``, or a
-    directory.
+    """The catalogue and name of a TABLE argument: ``schema.table``, ``table`` or a directory.
 
     Errors:
-        InvalidRequest: it is neither, or a file.
-        TableNotFound: there is no such directory.
+        InvalidRequest: the argument is malformed, or a file.
+        TableNotFound: the directory does not exist.
     """
     if is_location(table):
         location = canonical(absolute_location(table))
@@ -131,7 +130,7 @@ def resolve(config: Config, table: str, storage: Storage) -> tuple[Catalog, Tabl
 
 
 def absolute_location(text: str) -> str:
-    """A location as a user writes it: a URI, or a path that may be relative to where we are."""
+    """A location as a user writes it: a URI, or a path relative to the working directory."""
     if ":" in text.split("/")[0]:
         return text
     path = Path(text)
@@ -139,10 +138,10 @@ def absolute_location(text: str) -> str:
 
 
 def check_directory(location: str) -> None:
-    """Refuses a local path that is not there, or is a file: storage would only call it empty.
+    """Refuses a local path that is missing or a file; storage would list it as empty.
 
     Args:
-        location: canonical.
+        location: canonical URI.
 
     Errors:
         TableNotFound, InvalidRequest.
@@ -159,7 +158,7 @@ def check_directory(location: str) -> None:
             f"did you mean {path.parent / near[0]}?" if near else "check the path",
         ) from None
     except OSError:
-        return  # whoever lists it says what is wrong
+        return  # listing will report the cause
     if not directory:
         raise InvalidRequest(
             f"{path} is a file, not a directory",
@@ -175,7 +174,7 @@ def _directories(parent: Path) -> list[str]:
 
 
 def index_root(config: Config, table: Table) -> str:
-    """Where a table's index lies: its own property, the configured root, or below the table."""
+    """Root of a table's index: its own property, the configured root, or below the table."""
     recorded = table.properties.get(INDEX_ROOT_PROPERTY)
     if recorded:
         return canonical(recorded)
@@ -195,7 +194,7 @@ def local_index_cache(config: Config) -> Path:
 
 
 def index_limits(config: Config) -> CacheLimits:
-    """How much of the indexes this machine keeps."""
+    """Limits on the index data that this machine caches."""
     return CacheLimits(config.size("planner.cache_bytes"), config.size("planner.index_memory"))
 
 

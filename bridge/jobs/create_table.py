@@ -1,4 +1,4 @@
-"""Registers a directory of Parquet or ORC files in the metastore, as an external table."""
+"""Registers a directory of Parquet or ORC files in the metastore as an external table."""
 
 from __future__ import annotations
 
@@ -40,23 +40,22 @@ _BATCH = 200
 def create_table(
     config: Config, name: str, location: str, *, dry_run: bool, progress: Progress
 ) -> dict[str, Any]:
-    """Infers the schema from the files and registers table and partitions, in batches.
+    """Infers the schema from the files and registers the table and its partitions in batches.
 
-    A table that is there already gets the partitions that it lacks, if it has this location and
-    these columns: an interrupted run is finished by the same command, and new directories are
-    registered by it.
+    An existing table with this location and these columns gets its missing partitions. The same
+    command thus completes an interrupted run and registers new directories.
 
     Errors:
-        TableExists: at another place, with other columns, or lacking nothing.
-        SchemaConflict, InvalidRequest (also: the metastore has no file system for the location),
-        UnsupportedTable (Hive has no classes for the files' format), FileCorrupt,
-        MetastoreUnavailable.
+        TableExists: at another location, with other columns, or with no partition missing.
+        SchemaConflict, FileCorrupt, MetastoreUnavailable.
+        InvalidRequest: also if the metastore has no file system for the location.
+        UnsupportedTable: Hive has no classes for the files' format.
     """
     target = table_name(name)
     location = canonical(absolute_location(location))
     check_directory(location)
     if not location.startswith("file:"):
-        # A dry run may do without a metastore.
+        # A dry run works without a metastore.
         unneeded = (MetastoreUnavailable,) if dry_run else ()
         with contextlib.suppress(*unneeded), metastore_of(config) as client:
             require_file_system(client, location)
@@ -98,7 +97,7 @@ def _add_missing(
     partitions: list[Partition],
     progress: Progress,
 ) -> int:
-    """Registers the partitions that an existing table lacks; their number."""
+    """Registers the missing partitions of an existing table; returns their number."""
     existing = client.get_table(name.schema, name.table)
     remedy = "choose another name, or drop it first (its files stay if it is external)"
     location = existing.sd.location if existing.sd is not None else None
@@ -129,12 +128,12 @@ def _add_missing(
 
 
 def _registered_name(table: Table, partition: Partition) -> str:
-    """As the metastore spells it: a directory may be escaped in another way."""
+    """The metastore's spelling; the directory may be escaped differently."""
     return partition_name([k.name for k in table.partition_keys], list(partition.values))
 
 
 def describe_table(config: Config, name: str) -> dict[str, Any]:
-    """A table of the metastore, JSON-ready."""
+    """A table of the metastore, as values for JSON."""
     with hive_catalog_of(config) as catalog:
         table = catalog.table(table_name(name))
         return {
@@ -149,7 +148,7 @@ def describe_table(config: Config, name: str) -> dict[str, Any]:
 
 
 def drop_table(config: Config, name: str) -> bool:
-    """Forgets a table in the metastore; its files stay. False if there was none."""
+    """Removes a table from the metastore and keeps its files. False if there was none."""
     target = table_name(name)
     with metastore_of(config) as client:
         try:
@@ -178,7 +177,7 @@ def register_table(
     partitions: list[Partition],
     progress: Progress = lambda done, total: None,
 ) -> None:
-    """Registers a table under a name, then its partitions in batches.
+    """Registers a table, then its partitions in batches.
 
     Errors:
         TableExists, SchemaNotFound.
@@ -204,7 +203,7 @@ def _add_partitions(
 
 
 def thrift_columns(columns: Sequence[Column]) -> list[records.FieldSchema]:
-    """Columns as the metastore keeps them; those of a type that Hive does not have are left out."""
+    """Columns as metastore records, without columns whose type Hive does not have."""
     return [
         records.FieldSchema(name=c.name, type=str(c.type), comment=c.comment)
         for c in columns
@@ -243,7 +242,7 @@ def _storage(table: Table, location: str) -> records.StorageDescriptor:
 
 
 def thrift_table(name: TableName, table: Table) -> records.Table:
-    """An external table as the metastore keeps it."""
+    """An external table as a metastore record."""
     now = int(time.time())
     return records.Table(
         tableName=name.table,

@@ -1,4 +1,4 @@
-"""What one check of ``doctor`` found."""
+"""The result of one check of ``doctor``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from bridge.errors import BridgeError
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One check; ``status`` is ok, warning (a part will not work) or error (asked for and
-    broken).
+    """The result of one check.
+
+    ``status`` is ok, warning (a part will not work) or error (something requested is broken).
     """
 
     check: str
@@ -21,10 +22,10 @@ class Diagnostic:
 
 
 def guarded(check: str, run: Callable[[], Diagnostic], status: str = "warning") -> Diagnostic:
-    """Runs a check; that it cannot be run is a finding too."""
+    """Runs a check; if it cannot run, that is a result too."""
     try:
         return run()
     except BridgeError as e:
         return Diagnostic(check, status, e.message, e.hint)
-    except Exception as e:  # a check that fails in an unforeseen way as well
+    except Exception as e:  # a check that fails unexpectedly
         return Diagnostic(check, status, f"{type(e).__name__}: {e}")

@@ -1,6 +1,4 @@
-"""Looks at everything a first query needs and says what is missing, with the command that mends
-it.
-"""
+"""Checks everything that a first query needs, and names the command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class TrinoUnavailable(ExternalError):
 def examine(
     config: Config, table: str | None, trino: str | None, hive: HiveAddress | None = None
 ) -> Iterator[Diagnostic]:
-    """Runs every check; none of them changes anything."""
+    """Runs every check; changes nothing."""
     yield Diagnostic("skipbridge", "ok", f"version {__version__}")
     for package, use in (
         ("pyspark", "index builds"),

@@ -1,4 +1,4 @@
-"""What ``doctor`` knows of Hive: its hooks' jar and settings, and partitions without the hook."""
+"""The Hive checks of ``doctor``: the hooks' jar, settings, and partitions without the hook."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bridge.jobs.hive_jar import hive_versions
 from bridge.metastore.hooks import is_hooked, is_marked, refuse_unhookable
 
 _FILTER = "hive.optimize.index.filter"
-_FILTER_MEND = f"set {_FILTER}=true in its hive-site.xml, and restart it"
-_OLD = ("2.", "3.")  # 2.3's metastore says 3.0
+_FILTER_REMEDY = f"set {_FILTER}=true in its hive-site.xml, and restart it"
+_OLD = ("2.", "3.")  # the metastore of Hive 2.3 reports 3.0
 _JAR = re.compile(r"skipbridge-hive-(\d[\w.]*?)\.jar")
 _CLASS_PATH = "SELECT reflect('java.lang.System', 'getProperty', 'java.class.path')"
 
@@ -31,7 +31,7 @@ class HiveAddress:
 
 
 def examine_hive(hive: HiveAddress) -> Iterator[Diagnostic]:
-    """The jar on a HiveServer2's class path, and whether it hands filters over."""
+    """Checks the jar on a HiveServer2's class path, and whether it passes filters on."""
     try:
         session = HiveSession(hive.address, hive.authentication)
     except Exception as error:
@@ -44,10 +44,10 @@ def examine_hive(hive: HiveAddress) -> Iterator[Diagnostic]:
 
 
 def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diagnostic]:
-    """Whether Hive reads all partitions of a table through the hook.
+    """Checks whether Hive reads all partitions of a table through the hook.
 
     Args:
-        asked_hive: a HiveServer2 was looked at, so that its settings need not be guessed.
+        asked_hive: a HiveServer2 was checked, so its settings are known.
     """
     check = f"Hive hooks of {table}"
     try:
@@ -64,7 +64,7 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diag
             "warning",
             f"before 4.0 Hive tells input formats a query's filter only with {_FILTER}=true, which "
             f"is not its default (the metastore is of version {version})",
-            f"{_FILTER_MEND}; `skipbridge doctor --hive HOST:PORT` looks whether it is set",
+            f"{_FILTER_REMEDY}; `skipbridge doctor --hive HOST:PORT` looks whether it is set",
         )
 
 
@@ -76,7 +76,7 @@ def _hooks(check: str, of: HookedTable) -> Diagnostic:
     try:
         refuse_unhookable(of.table)
     except UnsupportedTable as error:
-        # Hooked once, altered since: Hive may read wrong rows.
+        # Hooked once, altered since: Hive may return wrong rows.
         return Diagnostic(check, "error", error.message, f"skipbridge hive unhook {name}")
     if not hooked:
         return Diagnostic(
@@ -109,7 +109,7 @@ def _jar(session: HiveSession, address: str) -> Diagnostic:
     )
     try:
         ((class_path,),) = session.query(_CLASS_PATH)
-    except Exception as error:  # whatever PyHive raises: some forbid reflect()
+    except Exception as error:  # any exception of PyHive: some servers forbid reflect()
         return Diagnostic(
             "Hive", "warning", f"{found}; its class path cannot be seen: {error}", remedy
         )
@@ -139,13 +139,13 @@ def examine_filters(session: HiveSession) -> Diagnostic:
             "warning",
             f"{_FILTER} is {value or 'not set'}: Hive tells input formats no filter, and every "
             "file is read",
-            _FILTER_MEND,
+            _FILTER_REMEDY,
         )
     return Diagnostic("Hive filters", "ok", f"{_FILTER} is true")
 
 
 def _setting(session: HiveSession, key: str) -> str | None:
-    """A setting's value; None if it is not set."""
+    """The value of a setting; None if it is not set."""
     ((shown,),) = session.query(f"SET {key}")
     name, found, value = str(shown).partition("=")
     return value if found and name == key else None

@@ -1,4 +1,4 @@
-"""Explains a scan: the same pipeline as for an engine, drawn to its end."""
+"""Explains a scan: runs the same pipeline as an engine's scan to its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT = 60.0
 
 
 def explain(planner: Planner, request: ScanRequest, settings: SplitSettings) -> PruneReport:
-    """The complete report of one scan, with the kept files' paths."""
+    """The complete report of one scan, with the paths of the kept files."""
     with ThreadPoolExecutor(1, thread_name_prefix="skipbridge-explain") as pool:
         source = SplitSource(planner.plan(request), pool, settings, keep_paths=True)
         try:

@@ -1,4 +1,4 @@
-"""Whether a metastore can look at a location at all, asked before anything is read or written."""
+"""Checks whether a metastore supports a location before anything is read or written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from bridge.servers.embedded_metastore import FILE_SYSTEMS
 
 
 def require_file_system(client: MetastoreClient, location: str) -> None:
-    """Refuses a location whose file system the metastore that skipbridge brings does not have.
+    """Refuses a location whose file system skipbridge's own metastore does not have.
 
-    Another metastore does not tell which ones it has; it refuses by itself.
+    Other metastores do not report their file systems; they refuse such locations themselves.
 
     Errors:
-        InvalidRequest: it has none for this scheme.
+        InvalidRequest: the metastore has no file system for this scheme.
         MetastoreUnavailable.
     """
     scheme, colon, _ = location.partition(":")

@@ -1,9 +1,9 @@
-"""Puts Hive's hooks into tables and takes them out again, through the metastore.
+"""Hooks and unhooks Hive tables through the metastore.
 
-Both ways are a walk over all partitions that may end anywhere: whatever was altered by then is
-right, and the same command goes on from there. Both alter the table first, so that partitions that
-Hive adds meanwhile are right from the start; unhooking lets the table remember its former input
-format until the last partition is back.
+Both operations walk over all partitions and may stop anywhere: whatever was altered so far is
+correct, and the same command continues. Both alter the table first, so that partitions that Hive
+adds meanwhile are correct from the start. While unhooking, the table keeps its former input format
+until the last partition is restored.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _CHANGED = "transient_lastDdlTime"
 
 
 def silent(done: int, total: int) -> None:
-    """A progress nobody looks at."""
+    """Ignores progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookedTable:
-    """A table of the metastore, and the walk over its partitions.
+    """A table of the metastore, with access to its partitions.
 
     Attributes:
-        table: its record, changed in place.
+        table: the table's record, changed in place.
         sizes: of the batches in which partitions are fetched and altered.
-        progress: called with (done, all) partitions.
+        progress: called with (done, total) partitions.
     """
 
     client: MetastoreClient
@@ -60,10 +60,10 @@ class HookedTable:
     progress: Progress = silent
 
     def alter(self) -> None:
-        """Hands the record back.
+        """Writes the record back.
 
         Errors:
-            MetastoreFailure: also if somebody altered the table since it was fetched.
+            MetastoreFailure: also if the table was altered since it was fetched.
         """
         changed = (self.table.parameters or {}).get(_CHANGED)
         expected = (
@@ -76,13 +76,13 @@ class HookedTable:
         )
 
     def alter_partitions(self, change: Change) -> tuple[Survey, int]:
-        """Changes all partitions, a batch in a call.
+        """Changes all partitions, one call per batch.
 
         Args:
-            change: true if it changed the record.
+            change: returns True if it changed the record.
 
         Returns:
-            What they were before, and the number of those altered.
+            The state of all partitions before, and the number of altered ones.
         """
         survey, altered = Survey(), 0
         for found in self.batches():
@@ -90,7 +90,7 @@ class HookedTable:
         return survey, altered
 
     def survey(self) -> Survey:
-        """What the partitions are."""
+        """The state of the partitions."""
         survey = Survey()
         for found in self.batches():
             for name, partition in zip(found.names, found.partitions, strict=True):
@@ -98,7 +98,7 @@ class HookedTable:
         return survey
 
     def batches(self) -> Iterator[FoundPartitions]:
-        """All partitions; none of a table that has no partition keys."""
+        """All partitions; none if the table has no partition keys."""
         if not self.table.partitionKeys:
             return
         schema, table, done = self.name.schema, self.name.table, 0
@@ -124,7 +124,7 @@ class HookedTable:
                 found = self.client.get_partitions_by_names(schema, table, found.names)
                 if not found.missing or attempt == _ATTEMPTS:
                     raise
-                continue  # somebody dropped one of them meanwhile: the metastore altered none
+                continue  # one was dropped meanwhile, so the metastore altered none
             survey.add(seen)
             return len(altered)
         return 0
@@ -140,10 +140,10 @@ def open_hooked(
 
 
 def hook_table(config: Config, name: str, *, dry_run: bool, progress: Progress) -> dict[str, Any]:
-    """Lets Hive read a table and all its partitions through skipbridge; again: what is left.
+    """Lets Hive read a table and all its partitions through skipbridge; safe to repeat.
 
     Errors:
-        UnsupportedTable: Hive would read wrong rows, or gain nothing.
+        UnsupportedTable: Hive would return wrong rows, or gain nothing.
         SchemaNotFound, TableNotFound, MetastoreUnavailable, MetastoreFailure.
     """
     with metastore_of(config) as client:
@@ -162,11 +162,11 @@ def hook_table(config: Config, name: str, *, dry_run: bool, progress: Progress) 
 
 
 def unhook_table(config: Config, name: str, *, dry_run: bool, progress: Progress) -> dict[str, Any]:
-    """Gives a table and all its partitions the input formats back that they had.
+    """Restores the former input formats of a table and all its partitions.
 
     Errors:
         SchemaNotFound, TableNotFound, MetastoreUnavailable, MetastoreFailure.
-        UnsupportedTable: hooked by a version with other classes.
+        UnsupportedTable: the table was hooked by a version with other classes.
     """
     with metastore_of(config) as client:
         of = open_hooked(client, config, name, progress)
@@ -179,7 +179,7 @@ def unhook_table(config: Config, name: str, *, dry_run: bool, progress: Progress
             return {**report, **_counts(survey, survey.hooked)}
         original = of.table.sd.inputFormat if hooked else remembered
         if touched and of.table.partitionKeys:
-            # Partitions without a memory of their own ask the table's, also in a second run.
+            # Partitions without a record of their own use the table's, even in a second run.
             of.table.parameters[ORIGINAL_PROPERTY] = original
         if touched and (hooked or not of.table.partitionKeys):
             of.alter()

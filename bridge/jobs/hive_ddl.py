@@ -1,4 +1,4 @@
-"""Hooks and unhooks as HiveQL, for those who alter their tables by reviewed scripts."""
+"""Hooks and unhooks as HiveQL, for users who alter tables by reviewed scripts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from bridge.metastore.hooks import (
 
 
 def statements(config: Config, name: str, *, undo: bool) -> Iterator[str]:
-    """What `hook_table` does, or with ``undo`` `unhook_table`, one statement each, without
-    semicolons.
+    """The statements that do what `hook_table` does, or with ``undo`` what `unhook_table` does.
 
-    HiveQL cannot give properties to partitions: those hooked by it go back to the class that the
-    table remembers.
+    The statements have no semicolons. HiveQL cannot set properties of partitions: partitions hooked
+    this way return to the class that the table records.
 
     Errors (while iterating):
         as `hook_table` and `unhook_table`.
@@ -79,7 +78,7 @@ def _identifier(name: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string as HiveQL writes it: backslashes escape, and a semicolon would end the statement.
+    """A HiveQL string literal: escapes with backslashes; a semicolon would end the statement.
 
     >>> print(_literal("it's"), _literal("a;b"))
     'it\\'s' 'a\\073b'

@@ -1,6 +1,4 @@
-"""Builds the hooks' jar from the project that lies beside (checkout) or inside (wheel) this
-package.
-"""
+"""Builds the hooks' jar from the project beside (checkout) or inside (wheel) this package."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ class HookBuildFailed(UserError):
 
 
 def _project(module: str) -> ModuleType:
-    """A module of the hooks' project; as ``bridge._hive_hooks`` in a wheel."""
+    """A module of the hooks' project; in a wheel it is ``bridge._hive_hooks``."""
     import bridge
 
     if (Path(bridge.__file__).parent / "_hive_hooks").is_dir():
@@ -35,17 +33,17 @@ def _project(module: str) -> ModuleType:
 
 
 def hive_versions() -> list[str]:
-    """Versions of Hive that the hooks compile against, the default first."""
+    """Hive versions that the hooks compile against, the default first."""
     return list(_project("build").VERSIONS)
 
 
 def build_jar(version: str, to: Path, say: Say) -> Path:
-    """Makes the jar in a directory.
+    """Builds the jar in a directory.
 
     Errors:
-        HookBuildFailed: unknown version, or the compiler failed.
-        EnvironmentMissing: no JDK 17 to 24, no Maven.
-        InvalidRequest: the directory cannot be made.
+        HookBuildFailed: the version is unknown, or the compiler failed.
+        EnvironmentMissing: there is no JDK 17 to 24, or no Maven.
+        InvalidRequest: the directory cannot be created.
     """
     build = _project("build")
     if version not in build.VERSIONS:

@@ -1,7 +1,7 @@
-"""Adds files that were just written to the index of their table, without listing the table.
+"""Adds newly written files to their table's index without listing the table.
 
-The law: an entry tells of exactly the bytes that (path, size, mtime, etag) name, as for a build.
-Files that lie outside the table's locations are refused before anything of them is read.
+The law: as in a build, an entry describes exactly the bytes that (path, size, mtime, etag)
+identify. Files outside the table's locations are refused before any of them is read.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def add_to_index(
     progress: Progress,
     say: Say,
 ) -> dict[str, Any]:
-    """Indexes some files of a table, and commits one generation on top of the newest.
+    """Indexes some files of a table and commits one generation on top of the newest.
 
     Args:
-        files: paths or URIs; a directory stands for the data files in it and below it.
-        spark: reads them on this session; None with threads of this process.
+        files: paths or URIs; a directory stands for all data files below it.
+        spark: a session that reads the files; None uses threads of this process.
 
     Errors:
-        InvalidRequest: no file, a file outside the table, or one that no engine reads as data.
-        FileUnreadable: a file is not there.
-        IndexCorrupt: the index must be built anew first.
+        InvalidRequest: no file, a file outside the table, or a file that no engine reads as data.
+        FileUnreadable: a file does not exist.
+        IndexCorrupt: the index must be rebuilt first.
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, StorageFailure.
     """
     uris = sorted({canonical(absolute_location(each)) for each in files})
@@ -87,7 +87,7 @@ def add_to_index(
 
 
 class _Place(Protocol):
-    """Where a table's files may lie, and to which partitions they belong."""
+    """The locations where a table's files may be, and the partitions that they belong to."""
 
     @property
     def location(self) -> str: ...
@@ -96,12 +96,11 @@ class _Place(Protocol):
     def name(self) -> TableName: ...
 
     def holds(self, uri: str) -> bool:
-        """Whether it lies in one of the table's locations, or is one."""
+        """Whether the URI is, or is inside, one of the table's locations."""
         ...
 
     def owners(self, directories: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """By directory: the partitions that own its files, as entries spell them, and their
-        location.
+        """For each directory, the partitions that own its files, as in entries, and their location.
 
         Errors:
             InvalidRequest: no partition owns a file there.
@@ -110,7 +109,7 @@ class _Place(Protocol):
 
 
 class _Directory:
-    """A directory taken as a table: partitions are its ``key=value`` directories."""
+    """A directory used as a table; its ``key=value`` directories are the partitions."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -130,7 +129,7 @@ class _Directory:
 
 
 class _Registered:
-    """A table of a metastore; a partition that it does not know yet is named as its path says."""
+    """A table of a metastore; a partition not registered yet gets its name from its path."""
 
     def __init__(self, table: Table, catalog: Catalog, *, recursive: bool) -> None:
         self._table, self._catalog, self._recursive = table, catalog, recursive
@@ -160,7 +159,7 @@ class _Registered:
         return found
 
     def _by_path(self, directory: str) -> tuple[str, str] | None:
-        """The partition that a directory below the table's names, and where it begins."""
+        """The partition that a directory below the table's belongs to by its path, and its root."""
         keys = self._table.partition_keys
         levels = (relative(self.location, directory) or "").split("/")
         if len(levels) < len(keys) or (len(levels) > len(keys) and not self._recursive):
@@ -173,7 +172,7 @@ class _Registered:
         return name, join(self.location, path)
 
     def _around(self, directory: str, locations: Collection[str]) -> str:
-        """The location that a directory is, or lies in where a partition's subdirectories count."""
+        """The location that is, or with recursive listing contains, the directory."""
         at = directory
         while at not in locations:
             above = parent(at)
@@ -184,7 +183,7 @@ class _Registered:
 
     @cached_property
     def _locations(self) -> dict[str, list[str]]:
-        """Names of all partitions by location; asked for only where paths do not tell."""
+        """Names of all partitions by location; fetched only if paths do not decide."""
         found: dict[str, list[str]] = {}
         names = self._catalog.partition_names(self._table)
         for batch in self._catalog.partitions(self._table, names):
@@ -201,11 +200,11 @@ def _outside(uri: str, location: str) -> InvalidRequest:
 
 
 def _look(storage: Storage, uris: Sequence[str], place: _Place) -> list[FileStat]:
-    """The files as they are now, sorted by path, each once.
+    """The present state of the files, sorted by path, without duplicates.
 
     Errors:
-        InvalidRequest: one lies outside the table; nothing was looked at then.
-        FileUnreadable: one is not there.
+        InvalidRequest: a file is outside the table; no file was inspected.
+        FileUnreadable: a file does not exist.
     """
     for uri in uris:
         if not place.holds(uri):
@@ -237,7 +236,7 @@ def _stat(storage: Storage, uri: str) -> list[FileStat]:
 
 
 def _listed(stats: Sequence[FileStat], place: _Place) -> Listed:
-    """The files with their owners. Errors: InvalidRequest: one is nobody's data."""
+    """The files with their owners. Errors: InvalidRequest: a file is empty or hidden."""
     owners = place.owners(sorted({parent(stat.uri) for stat in stats}))
     for stat in stats:
         _, root = owners[parent(stat.uri)]

@@ -36,7 +36,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
     """How much the newest generation of a table's index helps.
 
     Args:
-        log: of predicates; None takes the one of the settings, if there is one.
+        log: log of predicates; None uses the configured one, if any.
 
     Errors:
         GenerationNotFound: there is no index.
@@ -102,7 +102,7 @@ def _indexes(manifest: Manifest, scans: list[Logged]) -> tuple[IndexEffect, ...]
         for shard in manifest.shards:
             payload = shard.payload(definition.signature)
             if payload is not None:
-                known += shard.num_files - shard.dead  # what was read again is no file more
+                known += shard.num_files - shard.dead  # replaced entries no longer count
                 size += payload.header.size + (payload.body.size if payload.body else 0)
         found.append(index_effect(definition.name, known / files, size, definition.visible, scans))
     return tuple(found)

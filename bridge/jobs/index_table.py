@@ -1,4 +1,4 @@
-"""Builds, describes and cleans the index of one table, wherever its catalogue is."""
+"""Builds, describes and cleans the index of one table, in any catalogue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOTHING_NEW = Asked()
 
 @contextmanager
 def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table, IndexStore]]:
-    """What a command about the index of one table needs. Errors: UnsupportedTable and others."""
+    """Opens what a command on one table's index needs. Errors: UnsupportedTable and others."""
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     found = catalog.table(name)
@@ -64,18 +64,18 @@ def index_table(
     say: Say,
     check: bool = True,
 ) -> dict[str, Any]:
-    """Indexes new and changed files and forgets vanished ones; commits one new generation.
+    """Indexes new and changed files, removes deleted ones, and commits one new generation.
 
     Args:
         nan: ``footer`` or ``scan``, see `bridge.index.build`.
-        local: threads of this process instead of Spark.
-        full: read every file again.
-        asked: indexes to add or drop; the table's properties ask for others.
-        spark: a session of the caller's, which stays open; wins over ``local``.
-        check: reads the whole index first, to build a damaged one anew.
+        local: uses threads of this process instead of Spark.
+        full: reads every file again.
+        asked: indexes to add or drop; the table's properties may request others.
+        spark: a session of the caller, which stays open; takes precedence over ``local``.
+        check: verifies the whole index first, and rebuilds it if it is damaged.
 
     Errors:
-        ColumnNotFound, InvalidConfiguration: what is asked for cannot be indexed.
+        ColumnNotFound, InvalidConfiguration: a requested index cannot be built.
         TableNotFound, UnsupportedTable, IndexConflict, StorageFull, EnvironmentMissing (no Spark).
     """
     with opened(config, table) as (storage, catalog, found, store):
@@ -106,7 +106,7 @@ def index_table(
 
 
 def told(report: BuildReport, table: str, say: Say) -> dict[str, Any]:
-    """A build's report as plain values, once a person was told what did not go as it should."""
+    """A build's report as plain values; also tells the user about files that were not indexed."""
     for uri, reason in report.failed[:10]:
         say(f"not indexed, will be read by every query: {failure(uri, reason)}")
     if len(report.failed) > 10:
@@ -130,11 +130,10 @@ def told(report: BuildReport, table: str, say: Say) -> dict[str, Any]:
 
 
 def _damage(store: IndexStore) -> str | None:
-    """What is wrong with the newest generation, and where its settings are taken from; None if
-    every file of it is what was written.
+    """Describes damage of the newest generation and where its settings come from; None if intact.
 
-    A build takes the entries of the newest generation over without looking at its columns: upon a
-    damaged one it would commit nothing, or the damage again.
+    A build takes over entries of the newest generation without reading its columns. On a damaged
+    generation it would commit nothing, or keep the damage.
     """
     manifest, broken = store.readable()
     if broken is not None:
@@ -159,11 +158,11 @@ def _damage(store: IndexStore) -> str | None:
 def collector_of(
     config: Config, storage: Storage, local: bool, spark: SparkSession | None
 ) -> Iterator[Collector]:
-    """Reads files on the caller's session, in this process, or on a session of its own."""
+    """Reads files on the caller's session, in this process, or on a new Spark session."""
     if spark is None and local:
         yield ThreadCollector(storage)
         return
-    # PySpark is an extra: only those who build with Spark need it.
+    # PySpark is an extra, needed only to build with Spark.
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
@@ -179,7 +178,7 @@ def collector_of(
 
 
 def failure(uri: str, reason: str) -> str:
-    """A file that could not be read and why, in one line that names the file once.
+    """An unreadable file and the reason, in one line that names the file once.
 
     >>> failure("file:///t/a", "FILE_CORRUPT: file:///t/a is not a Parquet file")
     'FILE_CORRUPT: file:///t/a is not a Parquet file'
@@ -194,7 +193,7 @@ def has_index(config: Config, table: str) -> bool:
 
     Errors:
         TableNotFound, UnsupportedTable, StorageFailure.
-        IndexNewer: a later version of this program wrote it.
+        IndexNewer: a later version of this program wrote the index.
     """
     with opened(config, table) as (_, _, _, store):
         manifest, broken = store.readable()
@@ -205,11 +204,11 @@ def newest(store: IndexStore, found: Table, table: str) -> Manifest:
     """The newest generation of a table's index.
 
     Args:
-        table: as the user named it.
+        table: the table as the user named it.
 
     Errors:
-        GenerationNotFound: there is none.
-        IndexCorrupt: it cannot be read.
+        GenerationNotFound: there is no index.
+        IndexCorrupt: the index cannot be read.
     """
     manifest = store.latest()
     if manifest is None:
@@ -223,8 +222,8 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
     """The newest generation of a table's index.
 
     Errors:
-        GenerationNotFound: there is none.
-        IndexCorrupt: it cannot be read.
+        GenerationNotFound: there is no index.
+        IndexCorrupt: the index cannot be read.
     """
     with opened(config, table) as (_, _, found, store):
         manifest = newest(store, found, table)
@@ -246,11 +245,11 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
 
 
 def failed_files(config: Config, table: str) -> list[dict[str, Any]]:
-    """Files that could not be read when they were indexed, each with the reason, by path.
+    """Files that could not be read when they were indexed, with the reason, by path.
 
     Errors:
         GenerationNotFound: there is no index.
-        IndexCorrupt: it cannot be read.
+        IndexCorrupt: the index cannot be read.
     """
     with opened(config, table) as (_, _, found, store):
         manifest = newest(store, found, table)
@@ -264,17 +263,17 @@ def _described(definition: Definition) -> str:
 
 
 def clean_index(config: Config, table: str, keep: int) -> int:
-    """Deletes all but the newest generations; the number of deleted files."""
+    """Deletes all but the newest generations; returns the number of deleted files."""
     with opened(config, table) as (_, _, _, store):
         return store.clean(keep=keep)
 
 
 def show_index_to_planners(config: Config, table: str, index: str, visible: bool) -> dict[str, Any]:
-    """Switches one index, or ``minmax``, on or off for planners; it is kept up to date either way.
+    """Makes one index, or ``minmax``, visible or invisible to planners; it stays up to date.
 
     Errors:
         GenerationNotFound: there is no index.
-        InvalidConfiguration: it has no such index.
+        InvalidConfiguration: the index does not exist.
     """
     with opened(config, table) as (_, _, found, store):
         manifest = change_settings(store, lambda held: held.showing(index, visible))
@@ -283,15 +282,15 @@ def show_index_to_planners(config: Config, table: str, index: str, visible: bool
 
 
 def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, Any]:
-    """Drops one index beside min/max, or all that there is.
+    """Drops one index other than min/max, or all indexes.
 
     Errors:
         GenerationNotFound: there is no index.
-        InvalidConfiguration: it has no such index, or a property of the table asks for it.
+        InvalidConfiguration: the index does not exist, or a table property requests it.
     """
     with opened(config, table) as (_, _, found, store):
         if index is None:
-            if not store.generations():  # a damaged one can be dropped
+            if not store.generations():  # a damaged generation counts: it can be dropped
                 raise GenerationNotFound(f"{found.name} has no index below {store.root}", "")
             return {"table": str(found.name), "files": drop_index(store)}
         asked = by_properties(found.properties).sifted(found)[0].change(IndexSettings())

@@ -1,4 +1,4 @@
-"""Keeps an index up to date while others write the table: a refresh every so often, until ended."""
+"""Keeps an index up to date while others write the table: refreshes at an interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_PAUSE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a watch did: refreshes, generations committed, refreshes that failed."""
+    """The totals of a watch: refreshes, committed generations, failed refreshes."""
 
     rounds: int
     committed: int
@@ -30,13 +30,13 @@ def watch(
     told: Callable[[dict[str, Any]], None],
     say: Callable[[str], None],
 ) -> Watched:
-    """Refreshes now and every ``seconds`` after the last one began.
+    """Refreshes now, and every ``seconds`` after the start of the last refresh.
 
-    A round that fails is told and tried again, later each time up to five minutes; what the user
-    must remedy ends the watch.
+    A failed round is reported and retried, with a pause that doubles up to five minutes. An error
+    in the first round that the user must fix ends the watch.
 
     Args:
-        refresh: one round; its report.
+        refresh: runs one round and returns its report.
         told: called with the report of each round that committed.
 
     Errors:

@@ -1,6 +1,4 @@
-"""Builds the Trino connector from the generator that lies beside (checkout) or inside (wheel) this
-package.
-"""
+"""Builds the Trino connector; its generator is beside (checkout) or inside (wheel) this package."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ class PluginBuildFailed(UserError):
 
 
 def _generator(module: str) -> ModuleType:
-    """A module of the generator; as ``bridge._trino_plugin_gen`` in a wheel."""
+    """A module of the generator; in a wheel it is ``bridge._trino_plugin_gen``."""
     import bridge
 
     inside = Path(bridge.__file__).parent / "_trino_plugin_gen"
@@ -43,8 +41,10 @@ def supported_versions() -> list[str]:
 
 
 def java_release(version: str) -> int:
-    """The Java release that a Trino version needs. Errors: PluginBuildFailed for an unknown
-    version.
+    """The Java release that a Trino version needs.
+
+    Errors:
+        PluginBuildFailed: the version is unknown.
     """
     return int(_target(version).java_release)
 
@@ -60,11 +60,11 @@ def _target(version: str) -> Any:
 
 
 def build_plugin(version: str, to: Path, from_server: Path | None, name: str, say: Say) -> Path:
-    """Makes a plugin directory.
+    """Builds a plugin directory.
 
     Errors:
-        PluginBuildFailed: unknown version or name, or the compiler failed.
-        EnvironmentMissing: no JDK of the needed release.
+        PluginBuildFailed: the version or name is unknown, or the compiler failed.
+        EnvironmentMissing: there is no JDK of the needed release.
     """
     chosen = _target(version)
     jdk = find_jdk(chosen.java_release)
@@ -79,11 +79,11 @@ def build_plugin(version: str, to: Path, from_server: Path | None, name: str, sa
             progress=say,
         )
     except (generate.InvalidName, build.BuildFailed) as e:
-        raise PluginBuildFailed(str(e), _mend(e, from_server)) from e
+        raise PluginBuildFailed(str(e), _remedy(e, from_server)) from e
     return made
 
 
-def _mend(error: Exception, from_server: Path | None) -> str:
+def _remedy(error: Exception, from_server: Path | None) -> str:
     if type(error).__name__ == "InvalidName":
         return "give another --name"
     if from_server is not None:

@@ -1,4 +1,4 @@
-"""Runs the planner's service: one process, or several behind one port."""
+"""Runs the planner service: one process, or several behind one port."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ _LOG_LINE = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class RunningService:
-    """A planner service in this process; `start` returns once it answers, `stop` lets calls finish.
+    """A planner service in this process.
+
+    `start` returns once it accepts calls; `stop` lets calls in flight finish.
 
     Args:
         config: all settings.
-        shared: also listen on the configured port together with other processes; plans then name a
-            port
-            of this process alone, so that their later calls find it.
+        shared: also listen on the configured port together with other processes. Plans then name
+            a port of this process alone, so that later calls reach it.
     """
 
     def __init__(self, config: Config, *, shared: bool = False) -> None:
@@ -70,7 +71,7 @@ class RunningService:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Lets calls under way finish, for a while."""
+        """Lets calls in flight finish within a grace period."""
         self._stopped.set()
         with ThreadPoolExecutor(len(self._servers)) as pool:
             list(pool.map(lambda server: server.stop(_GRACE), self._servers))
@@ -101,7 +102,7 @@ def serve(config: Config, say: Say, *, shared: bool = False) -> None:
 
 
 def _log_plans(config: Config) -> None:
-    """A line for each plan, whatever else is logged; off by the setting."""
+    """Logs one line per plan at any log level, unless the setting is off."""
     plans = logging.getLogger("bridge.plans")
     plans.setLevel(logging.INFO if config.flag("service.log_plans") else logging.WARNING)
 
@@ -119,7 +120,7 @@ def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
 
 
 def _child(config: Config, level: int) -> None:
-    """One of several processes; it ends when its parent does, however that ended."""
+    """Runs one of several processes; it ends when its parent does, for whatever reason."""
     logging.basicConfig(level=level, format=_LOG_LINE)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -137,10 +138,10 @@ def _follow(parent: BaseProcess) -> None:
 
 
 def serve_many(config: Config, processes: int, say: Say) -> None:
-    """Serves from several processes behind one port; ends if one of them does.
+    """Serves from several processes behind one port; ends if one of them ends.
 
     Errors:
-        PlannerUnavailable: a process ended by itself.
+        PlannerUnavailable: a process ended unexpectedly.
     """
     host, port = config.text("service.host"), config.integer("service.port")
     check_loopback(host)
@@ -148,7 +149,7 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
         raise InvalidConfiguration(
             "service.port is 0 for several processes", "give the port that they share"
         )
-    # Found out once here: children that share the port would not notice a stranger on it.
+    # Checked once here: processes that share the port would not notice a foreign listener.
     PlannerServer((host, port)).server_close()
     context = multiprocessing.get_context("spawn")
     level = logging.getLogger().getEffectiveLevel()
@@ -161,7 +162,7 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     failed: BaseProcess | None = None
     stack = ExitStack()
     try:
-        # The processes count into files of this directory; what is served adds them up.
+        # The processes write metrics to files in this directory; the endpoint adds them up.
         counts = stack.enter_context(tempfile.TemporaryDirectory(prefix="skipbridge-metrics-"))
         registry = CollectorRegistry()
         MultiProcessCollector(registry, path=counts)  # type: ignore[no-untyped-call]
@@ -187,11 +188,11 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
 
 
 def _end(children: list[BaseProcess]) -> None:
-    """Asks all to end, and makes those that do not."""
+    """Terminates all processes, and kills those that do not end."""
     for child in children:
         if child.is_alive():
             child.terminate()
-    until = time.monotonic() + _GRACE + 5.0  # of all together
+    until = time.monotonic() + _GRACE + 5.0  # for all processes together
     for child in children:
         if child.pid is not None:
             child.join(max(0.0, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Keeps the chatter of a starting Spark off the terminal, and lets everything else through."""
+"""Keeps Spark's startup messages off the terminal, and passes everything else through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Whole lines, each known to say nothing about the job.
+# Whole lines; each is known to be irrelevant to the job.
 _CHATTER = re.compile(
     rb"WARNING: Using incubator modules: .*"
     rb"|Setting (default|Spark) log level to .*"
@@ -22,10 +22,10 @@ _CHATTER = re.compile(
 
 @contextmanager
 def filter_spark_log() -> Iterator[None]:
-    """Within it, processes are started whose known chatter on stderr is dropped.
+    """Drops known startup messages from the stderr of processes started in this block.
 
-    They keep their filtered stderr for as long as they live; this process has its own back at the
-    end. Only stderr's file descriptor is exchanged: pyspark hands exactly that to its JVM.
+    Those processes keep the filtered stderr for life; this process gets its own back at the end.
+    Only the file descriptor of stderr is replaced, because PySpark passes that to its JVM.
     """
     sys.stderr.flush()
     kept = os.dup(2)
