@@ -1,4 +1,4 @@
-"""The files of a table for builds and reports: the same snapshot that queries see."""
+"""A table's files for builds and reports, from the same kind of snapshot that queries see."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from bridge.table.snapshot import TableContext
 def table_files(
     config: Config, storage: Storage, catalog: Catalog, table: Table
 ) -> Iterator[ListFiles]:
-    """Opens the newest snapshot each time it is asked; partitions without a directory are empty.
+    """Opens the newest snapshot at each call; partitions without a directory count as empty.
 
-    Errors (when asked): MetastoreUnavailable, StorageFailure and their like.
+    Errors (of each call): MetastoreUnavailable, StorageFailure and others.
     """
     lister = DirectoryLister(
         storage,

@@ -1,7 +1,7 @@
-"""The comparison of a sync: a table's storage and metastore, read and set against each other.
+"""Compares a table's storage with its metastore records.
 
-Names are read from the metastore first, then storage is listed: a partition that somebody registers
-meanwhile is never taken for one whose directory is gone.
+Partition names are read from the metastore before storage is listed. A partition registered in
+between is therefore never taken for one whose directory was deleted.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ OWNER = "skipbridge"
 
 @dataclass(slots=True)
 class Plan:
-    """One comparison and what follows from it.
+    """One comparison and the changes that follow from it.
 
     Attributes:
-        table: as it was read before storage was listed; None if it is to be made.
-        names: of its partitions at that time.
-        quick: the last run's state still holds for the metastore's side.
-        state: of the last run.
-        columns: of the table from now on.
-        table_changes: what changes in the table itself, a line each, as in a diff.
-        digest: of storage.
-        in_step: the last run's state says that nothing is to be compared.
+        table: as read before storage was listed; None if it must be created.
+        names: its partition names at that time.
+        quick: the metastore still matches the state of the last run.
+        state: the state of the last run.
+        columns: the table's columns after this run.
+        table_changes: changes of the table itself, one line each, as in a diff.
+        digest: digest of storage.
+        in_step: storage, too, matches the last run's state, so nothing needs comparing.
     """
 
     table: RegisteredTable | None
@@ -93,8 +93,8 @@ class Comparison:
     """Reads and compares; changes nothing but its report.
 
     Args:
-        storage: of this run.
-        report: gets what was found.
+        storage: the storage side of this run.
+        report: receives the findings.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Comparison:
                 f"not {', '.join(keys)}",
                 "a table's keys cannot be changed: leave --partition-keys out, or register another",
             )
-        # Hive-style directories name their keys: what differs is told with both.
+        # Hive-style directories name their keys; a mismatch error shows both names.
         reader = find_extractor(extractor, () if extractor == "hive" and not keys else known)
         listed_at = time.monotonic()
         spark = request.spark
@@ -232,12 +232,13 @@ class Comparison:
         )
 
     def reading(self, extractor: str) -> str:
-        """How directories are read, as the state keeps it."""
+        """How directories are read, as the state records it."""
         return f"{extractor}{' recursive' if self._settings.recursive else ''}"
 
     def _trusted(self, plan: Plan) -> bool:
-        """Whether the metastore is as the last run left it, as far as can be seen at little cost,
-        and storage is read as it was then.
+        """Whether cheap checks find the metastore as the last run left it.
+
+        Storage must also be read in the same way as in that run.
         """
         state, table, request = plan.state, plan.table, self._request
         if state is None or table is None or request.full or request.relocate:
@@ -254,8 +255,8 @@ class Comparison:
     def _evolution(self, plan: Plan) -> Evolution:
         """The table's columns after this run.
 
-        Files of new partitions, and of those written to since the last run, are looked at; those of
-        all partitions where these alone would not do.
+        Reads files of new partitions and of partitions written since the last run. If these do not
+        decide, reads files of all partitions.
         """
         rows = sorted(p.row for p in plan.stored.partitions.values())
         newest = plan.directories.rows["newest"].to_numpy()
@@ -289,8 +290,9 @@ class Comparison:
         return evolve(table, found.columns, plan.stored.keys)
 
     def _files(self, plan: Plan, rows: Sequence[int]) -> list[tuple[str, int]]:
-        """The files to look at: all in these directories, or if they are too many the newest of
-        each, or of some, evenly chosen.
+        """The files to inspect: all files in these directories, if they are few enough.
+
+        Otherwise the newest file of each directory, or of an even sample of the directories.
         """
         most = self._settings.schema_sample
         table = plan.directories.rows

@@ -1,4 +1,4 @@
-"""One table's sync with all that belongs to it: partitions, then Hive's hooks, then the index."""
+"""The sync of one table in full: partitions, then Hive's hooks, then the index."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from bridge.table.model import Column
 from bridge.types import UNKNOWN, parse_hive_type
 
 Say = Callable[[str], None]
-# A write of many partitions may take minutes, and goes on in the metastore when given up here.
+# To write many partitions may take minutes, and the metastore goes on after a timeout here.
 CALL_SECONDS = 300.0
-# Files younger than this may still change unseen: an index of them is refreshed once more.
+# Younger files may still change unnoticed, so their index is refreshed once more.
 _SETTLED_SECONDS = 60.0
 _SPARK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class SyncJob:
-    """A table's sync as it stands on a command line, or in the file of many tables.
+    """A table's sync, as given on a command line or in the file of many tables.
 
     Attributes:
-        request: what to bring in step.
-        index: ``local`` or ``spark``: refresh the index at the end; None: leave it.
-        hook: True puts Hive's hooks in, False takes them out, None leaves them.
+        request: what to sync.
+        index: refreshes the index at the end with ``local`` or ``spark``; None leaves it.
+        hook: True hooks the table for Hive, False unhooks it, None leaves it.
     """
 
     request: SyncRequest
@@ -48,10 +48,10 @@ class SyncJob:
 
 
 def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> SyncReport:
-    """Brings one table in step, then does what else the job asks for.
+    """Syncs one table, then updates hooks and index as the job requests.
 
     Errors:
-        those of `TableSync.run`, and of the hook and index jobs.
+        those of `TableSync.run`, and those of the hook and index jobs.
     """
     started = time.perf_counter()
     with metastore_of(config, timeout=CALL_SECONDS) as client:
@@ -71,7 +71,7 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
         report = sync()
         if not job.request.dry_run:
             if job.hook is not None and _set_hook(config, job, progress):
-                sync()  # remembers the table as it is now
+                sync()  # records the new state of the table
             if job.index is not None:
                 report.index = _index(config, client, job, progress, say)
     report.seconds = time.perf_counter() - started
@@ -79,11 +79,11 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
 
 
 def _list_with_spark(config: Config, root: str) -> Discovered:
-    # PySpark is an extra: only those who list with it need it.
+    # PySpark is an extra, needed only to list with Spark.
     from bridge.spark.list_directories import list_with_spark
     from bridge.spark.session import open_session
 
-    with _SPARK:  # a process has one session, and whoever ends it ends it for all
+    with _SPARK:  # a process has one session, and stopping it would stop it for all
         with filter_spark_log():
             session = open_session(name="skipbridge sync")
         try:
@@ -93,10 +93,10 @@ def _list_with_spark(config: Config, root: str) -> Discovered:
 
 
 def _set_hook(config: Config, job: SyncJob, progress: Progress) -> bool:
-    """Puts hooks in or takes them out; False if the table was that way already."""
+    """Hooks or unhooks the table; False if nothing changed."""
     from bridge.jobs.hive import hook_table, unhook_table
 
-    # Also where the table says that it is done: a run before may have died between its partitions.
+    # Even if the table is marked as done: an earlier run may have died between its partitions.
     change = hook_table if job.hook else unhook_table
     made = change(config, str(job.request.name), dry_run=False, progress=progress)
     return bool(made["table_altered"] or made["altered"])
@@ -105,14 +105,14 @@ def _set_hook(config: Config, job: SyncJob, progress: Progress) -> bool:
 def _index(
     config: Config, client: MetastoreClient, job: SyncJob, progress: Progress, say: Say
 ) -> dict[str, object] | None:
-    """Refreshes the index; None if it is there, of the storage as the sync has just seen it."""
+    """Refreshes the index; None if it already matches the storage that this sync has seen."""
     from bridge.jobs.index_table import has_index, index_table
 
     name = job.request.name
     properties = read_table(client, name).properties
     state = parse_state(properties.get(STATE_PROPERTY))
     current = state is not None and properties.get(INDEXED_PROPERTY) == state.storage
-    # The property only says what was indexed once: `index drop` and another root leave it there.
+    # The property may be outdated: neither `index drop` nor another index root removes it.
     current = current and has_index(config, str(name))
     if current and not job.request.full:
         return None
@@ -127,10 +127,10 @@ def _index(
 
 
 def parse_keys(texts: Sequence[str]) -> tuple[Column, ...]:
-    """Partition keys of ``year:int`` or ``year``, each maybe several with commas between.
+    """Parses partition keys such as ``year:int`` or ``year``; commas separate several.
 
     Errors:
-        InvalidRequest: a name is missing, or a type is none of Hive's.
+        InvalidRequest: a name is missing, or a type is not a Hive type.
 
     >>> [c.name for c in parse_keys(["year:int,city"])]
     ['year', 'city']
@@ -155,5 +155,5 @@ def parse_keys(texts: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas, but for those within a type: ``a:decimal(4,2),b``."""
+    """Splits at commas outside of types: ``a:decimal(4,2),b``."""
     return re.split(r",(?![^(]*\))", text)

@@ -1,8 +1,8 @@
-"""The metastore's side of a sync: its records read for comparison, and changes carried out.
+"""The metastore side of a sync: reads records for comparison, and writes changes.
 
-Every change can be carried out twice: what is there is not added, what is gone is not dropped, and
-an alteration is made to the record as it is at that moment. So a run that was cut off anywhere is
-completed by the next, and two runs at once come to the same.
+Every change may be repeated: existing partitions are not added, missing ones are not dropped, and
+an alteration applies to the record as it is at that moment. The next run thus completes an
+interrupted one, and two concurrent runs converge.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
 
-# Where the metastore has to list no directory for statistics: those of an alteration are not asked
-# for; those of an addition are sent, all that it looks for. From 4.0 on that is a third one too,
-# which on HDFS alone can be other than 0.
+# Keep the metastore from listing directories for statistics: alterations request none, and
+# additions send all that it looks for. From version 4.0 on that includes a third one, which can
+# be other than 0 only on HDFS.
 _CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _MOST_FAILURES = 50
@@ -45,11 +45,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTable:
-    """A table as the metastore has it.
+    """A table as the metastore records it.
 
     Attributes:
         location: canonical URI.
-        spelled: the same as the metastore spells it.
+        spelled: the location as the metastore spells it.
     """
 
     record: records.Table
@@ -68,7 +68,7 @@ class RegisteredTable:
         return plain_columns(self.record.sd.cols)
 
     def digest_parts(self) -> Iterator[str]:
-        """All of it that a sync depends on."""
+        """Everything in the record that a sync depends on."""
         for name, type_ in (*self.target_columns, *plain_columns(self.record.partitionKeys or [])):
             yield f"{name} {type_}"
         yield from (self.location, self.layout.input_format, self.layout.output_format)
@@ -81,7 +81,7 @@ def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
 
 
 def registered_table(record: records.Table) -> RegisteredTable:
-    """Errors: UnsupportedTable: its files are not to be read as they lie."""
+    """Errors: UnsupportedTable: the table's files cannot be read directly."""
     refuse_unsupported(record)
     refuse_other_table_formats(record)
     return RegisteredTable(
@@ -99,7 +99,7 @@ def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:
 
 
 def plain_columns(fields: Sequence[records.FieldSchema]) -> Columns:
-    """Names and types, spelled alike."""
+    """Names and types in a uniform spelling."""
     return tuple((f.name.lower(), "".join(f.type.lower().split())) for f in fields)
 
 
@@ -152,15 +152,15 @@ def amended_table(
     spelled: str,
     properties: dict[str, str],
 ) -> records.Table:
-    """A table's record with other columns, location and further properties; the rest as it was."""
+    """The table's record with new columns and location and additional properties."""
     amended = copy.deepcopy(record)
     held = {f.name.lower(): f for f in amended.sd.cols}
     wanted = thrift_columns(columns)
     for i, column in enumerate(wanted):
         old = held.get(column.name.lower())
         if old is not None and parse_hive_type(old.type) == parse_hive_type(column.type):
-            wanted[i] = old  # as it is spelled
-    # thrift_columns leaves out what has no type of ours; a column that is there stays.
+            wanted[i] = old  # keeps its spelling
+    # thrift_columns omits types that we do not have; existing columns of such types stay.
     names = {c.name.lower() for c in wanted}
     amended.sd.cols = [f for n, f in held.items() if n not in names] + wanted
     order = {n: i for i, n in enumerate(held)}
@@ -173,11 +173,11 @@ def amended_table(
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
-    """A partition to be registered.
+    """A partition to register.
 
     Attributes:
-        spelled: its location, as the metastore is to keep it.
-        files, bytes: of its data, which the metastore need not count again.
+        spelled: its location, as the metastore should record it.
+        files, bytes: of its data, so that the metastore need not count them.
     """
 
     name: str
@@ -189,14 +189,14 @@ class NewPartition:
 
 @dataclass(slots=True)
 class Writer:
-    """Carries out changes of one table's partitions, in batches; additions several at once.
+    """Writes changes of one table's partitions in batches; several additions run concurrently.
 
-    Alterations and drops go one after another: they share rows of the metastore's database (that of
-    the former columns, for one), and on Derby wait for each other's locks until one is given up.
+    Alterations and drops run one after another: they share rows of the metastore's database (that
+    of the former columns, for one), and on Derby they wait for each other's locks until one fails.
 
-    A batch that the metastore refuses is halved until the partitions at fault stand alone: an event
-    of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not. What it
-    then still refuses is in ``failed``.
+    If the metastore refuses a batch, the batch is halved until the failing partitions are alone: an
+    event of 200 partitions is too long for the metastore of Hive 2.3 on Derby, one of 20 is not.
+    Partitions that it still refuses are in ``failed``.
     """
 
     client: MetastoreClient
@@ -221,10 +221,10 @@ class Writer:
         partitions: Iterable[NewPartition],
         present: Callable[[Sequence[NewPartition]], Sequence[NewPartition]],
     ) -> list[str]:
-        """Registers partitions; those that are there stay as they are.
+        """Registers partitions; existing ones stay as they are.
 
         Args:
-            present: leaves out those whose directory is gone by now.
+            present: removes partitions whose directory no longer exists.
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
 
@@ -239,8 +239,9 @@ class Writer:
         return self._carry_out(partitions, size, lambda p: p.name, send, self.parallelism)
 
     def alter(self, updates: Iterable[tuple[Update, str | None]]) -> list[str]:
-        """Alters partitions to the table's columns and classes, and to a location where one is
-        given; those that are gone by now stay gone.
+        """Updates partitions to the table's columns and classes, and to a new location if given.
+
+        Partitions that no longer exist are skipped.
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
 
@@ -268,10 +269,10 @@ class Writer:
     def drop(
         self, drops: Iterable[Drop], gone: Callable[[Sequence[Drop]], Sequence[Drop]]
     ) -> list[str]:
-        """Forgets partitions; files are never deleted.
+        """Drops partitions from the metastore; never deletes files.
 
         Args:
-            gone: leaves out those that have data again by now.
+            gone: removes partitions that hold data again.
         """
 
         def send(batch: Sequence[Drop]) -> list[str]:
@@ -327,7 +328,7 @@ class Writer:
         send: Callable[[Sequence[T]], list[str]],
         parallelism: int,
     ) -> list[str]:
-        """Sends all, in batches, a few at once; the names of those done, in order."""
+        """Sends all items in batches, a few concurrently; returns the completed names in order."""
         done: list[str] = []
         ahead: deque[Future[list[str]]] = deque()
         with ThreadPoolExecutor(parallelism, "skipbridge-sync") as pool:
@@ -352,7 +353,7 @@ class Writer:
     def _attempt(
         self, batch: Sequence[T], name: Callable[[T], str], send: Callable[[Sequence[T]], list[str]]
     ) -> list[str]:
-        if len(batch) > self._count:  # it has been learnt that this many are too many
+        if len(batch) > self._count:  # the metastore refused this many before
             step = self._count
             parts = [batch[i : i + step] for i in range(0, len(batch), step)]
             return [n for part in parts for n in self._attempt(part, name, send)]
@@ -363,7 +364,7 @@ class Writer:
                 with self._lock:
                     self.failed.append((name(batch[0]), error.message))
                     if len(self.failed) >= _MOST_FAILURES:
-                        raise  # it is not this one partition
+                        raise  # the cause is not a single partition
                 return []
             half = len(batch) // 2
             with self._lock:

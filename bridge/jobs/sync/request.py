@@ -1,4 +1,4 @@
-"""What a sync is asked for, and how it goes about it."""
+"""The request and the settings of a sync."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from bridge.table.model import Column, TableName
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """What to bring in step.
+    """One table to sync.
 
     Attributes:
-        location: as the user spells it; None: where the table was synced from before.
-        extractor: its name; None: the one used before, at first ``hive``.
-        keys: partition keys that the user named; UNKNOWN where no type was given.
-        adopt: take over a table that something else has made.
-        full: compare every partition, whatever the last run remembers.
-        dry_run: only say what would be done.
+        location: as the user spells it; None: the location of the last sync.
+        extractor: its name; None: that of the last sync, at first ``hive``.
+        keys: partition keys that the user named; UNKNOWN if no type was given.
+        adopt: takes over a table that skipbridge did not create.
+        full: compares every partition, whatever the last run recorded.
+        dry_run: only reports the changes.
         move: the table's root has moved to ``location``.
-        relocate: partitions registered elsewhere come back below the root.
-        hold_wider: files narrower than the table's types are no error; the table keeps its types.
-        drop_all: storage may be empty; else that is taken for a mistake.
-        spark: list with Spark; None: from a number of partitions on.
+        relocate: partitions registered elsewhere return to their directory below the root.
+        hold_wider: accepts files narrower than the table's types; the table keeps its types.
+        drop_all: accepts empty storage, which otherwise is an error.
+        spark: lists with Spark; None: only from a number of partitions on.
     """
 
     name: TableName

@@ -1,6 +1,6 @@
-"""``skipbridge sync --all FILE``: many tables, several at once, none stopped by another's failure.
+"""``skipbridge sync --all FILE``: syncs many tables concurrently; failures stay separate.
 
-The file is TOML. ``[defaults]`` may hold whatever a table may hold but its name and location::
+The file is TOML. ``[defaults]`` may hold every table setting except name and location::
 
     [defaults]
     index = "local"
@@ -42,7 +42,7 @@ _KNOWN = ("name", *_TEXTS, "partition_keys", "index", *_FLAGS)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one table: a report or an error."""
+    """The result of one table: a report or an error."""
 
     table: str
     report: SyncReport | None = None
@@ -68,11 +68,11 @@ class Outcome:
 
 
 def read_jobs(file: Path, *, full: bool = False, dry_run: bool = False) -> list[SyncJob]:
-    """The tables of a file.
+    """Reads the tables of a file.
 
     Errors:
-        InvalidConfiguration: it cannot be read, or says something that nobody understands.
-        InvalidRequest: a table's name or partition key is none.
+        InvalidConfiguration: the file cannot be read, or holds unknown or malformed settings.
+        InvalidRequest: a table name or a partition key is malformed.
     """
     try:
         document = tomllib.loads(file.read_text("utf-8"))
@@ -143,10 +143,10 @@ def sync_all(
     progress: Progress,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Outcome]:
-    """Outcomes as they come; one a table, whatever happens to the others.
+    """Yields one outcome per table as it completes, whatever happens to the others.
 
     Args:
-        stopped: once true, no further table is begun.
+        stopped: once it returns True, no further table is started.
     """
 
     def run(job: SyncJob) -> Outcome | None:
@@ -159,7 +159,7 @@ def sync_all(
             )
         except BridgeError as error:
             return Outcome(name, error=error)
-        except Exception as error:  # of one table: the others go on
+        except Exception as error:  # one table's failure must not stop the others
             return Outcome(name, error=BridgeError(f"{type(error).__name__}: {error}", "report it"))
         return Outcome(name, report)
 

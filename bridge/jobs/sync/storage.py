@@ -1,4 +1,4 @@
-"""The storage's side of a sync: listings, looks at single places, and how places are spelled."""
+"""The storage side of a sync: listings, checks of single locations, and their spelling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.table.registry import DIRECTORY, format_named
 
 T = TypeVar("T")
 Lister = Callable[[str], Discovered]
-# Hadoop's names of the scheme that others call s3: Hive and Spark open only these.
+# Hadoop's names of the scheme s3; Hive and Spark open only these.
 _HADOOP = frozenset({"s3a", "s3n"})
 
 
@@ -26,23 +26,23 @@ class Place:
 
     Attributes:
         root: canonical URI.
-        scheme: as the metastore is to spell it.
+        scheme: the scheme to record in the metastore.
     """
 
     root: str
     scheme: str
 
     def spell(self, uri: str) -> str:
-        """A canonical URI below the root as the metastore is to have it."""
+        """A canonical URI below the root, in the metastore's spelling."""
         return self.scheme + uri[uri.index(":") :]
 
 
 def place_of(name: str, given: str | None, registered: str | None) -> Place:
-    """The table's root, and its spelling.
+    """The table's root and its spelling.
 
     Args:
-        given: by the user; a path may be relative.
-        registered: the location of the table that is there.
+        given: the user's location; a path may be relative.
+        registered: the location of the existing table.
 
     Errors:
         InvalidRequest: there is neither.
@@ -66,13 +66,13 @@ def place_of(name: str, given: str | None, registered: str | None) -> Place:
 
 
 class SyncStorage:
-    """Listings for one run.
+    """The listings of one run.
 
     Args:
-        lister: lists with Spark; None: threads do it always.
+        lister: lists with Spark; None: always use threads.
 
     Attributes:
-        listed_by: ``threads`` or ``spark``: who made the last listing.
+        listed_by: ``threads``, ``spark`` or a table format: what made the last listing.
     """
 
     def __init__(
@@ -103,8 +103,9 @@ class SyncStorage:
         return list_directories(self.storage, root, threads=self._threads)
 
     def holds_data(self, location: str) -> bool:
-        """Whether data lies at or below a place; a place that cannot be looked at is taken to hold
-        some: nothing is ever dropped for want of a permission.
+        """Whether there is data at or below a location.
+
+        True if the location cannot be read: nothing is dropped for lack of a permission.
         """
         try:
             return any(len(data_files(p, location)) for p in self.storage.pages(location))
@@ -112,7 +113,7 @@ class SyncStorage:
             return True
 
     def present(self, locations: Sequence[str]) -> list[bool]:
-        """Of each directory, whether data lies right in it (or below, as engines read it)."""
+        """For each directory, whether it directly contains data (or below, as engines read it)."""
 
         def has_data(location: str) -> bool:
             pages = self.storage.pages(location, recursive=self._recursive)
@@ -121,7 +122,7 @@ class SyncStorage:
         return self._all(has_data, locations)
 
     def files(self, directories: Sequence[str]) -> list[tuple[str, int]]:
-        """All data files right in some directories (or below, as engines read them), with sizes."""
+        """All data files, with sizes, directly in the directories (or below, as engines read)."""
 
         def listed(directory: str) -> list[tuple[str, int]]:
             pages = self.storage.pages(directory, recursive=self._recursive)
@@ -135,7 +136,7 @@ class SyncStorage:
         return [file for part in self._all(listed, directories) for file in part]
 
     def occupied(self, locations: Sequence[str]) -> list[bool]:
-        """`holds_data` of many."""
+        """`holds_data` for many locations."""
         return self._all(self.holds_data, locations)
 
     def _all(self, ask: Callable[[str], T], locations: Sequence[str]) -> list[T]:

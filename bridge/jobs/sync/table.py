@@ -1,9 +1,8 @@
-"""``skipbridge sync``: makes the metastore say what lies on storage, for one table.
+"""``skipbridge sync``: makes the metastore match storage, for one table.
 
-What a run decides on it writes in steps that can each be carried out twice, and last of all the
-state that lets the next run be short; after a kill at any point the next run finds the difference
-that is left. Two runs at once both converge: whoever finds, at the end, that the metastore is not
-as it left it, compares again.
+A run writes its changes in steps that may be repeated. Last it writes the state that makes the next
+run short. After a kill at any point the next run finds the remaining difference. Two concurrent
+runs converge: a run that finds at its end that another has changed the metastore compares again.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ _CHANGED = "transient_lastDdlTime"
 
 
 class TableSync:
-    """One run over one table.
+    """One run for one table.
 
     Args:
-        lister: lists storage with Spark; None: threads do it always.
+        lister: lists storage with Spark; None: always use threads.
     """
 
     def __init__(
@@ -72,14 +71,14 @@ class TableSync:
         self._comparison = Comparison(client, self._storage, request, settings, self._report)
 
     def run(self) -> SyncReport:
-        """Brings the table in step; the report of what was done.
+        """Syncs the table; returns the report of what was done.
 
         Errors:
-            TableExists: the table is not ours.
-            TableNotFound: nothing lies at the location.
+            TableExists: the table is not kept by skipbridge, or has another location.
+            TableNotFound: there is no data at the location.
             SchemaConflict: with both schemas.
-            InvalidRequest, UnsupportedTable, MetastoreUnavailable, StorageFailure ...: every step
-            taken before it stays, and the next run goes on from there.
+            InvalidRequest, UnsupportedTable, MetastoreUnavailable, StorageFailure and others.
+                Completed steps stay, and the next run continues from there.
         """
         started = time.perf_counter()
         report = self._report
@@ -97,7 +96,7 @@ class TableSync:
         return report
 
     def _round(self) -> bool:
-        """Compares and writes; False if somebody else wrote meanwhile."""
+        """Compares and writes; False if another job wrote meanwhile."""
         plan = self._comparison.compare()
         if plan.in_step:
             return True
@@ -151,10 +150,10 @@ class TableSync:
         return self._remember(plan, table, (set(plan.names) | set(added)) - set(dropped))
 
     def _settled(self, plan: Plan, added: Sequence[str], dropped: Sequence[str]) -> bool:
-        """Whether what was added still has data and what was dropped still has none.
+        """Whether added partitions still have data and dropped ones still have none.
 
-        Files may come and go, and another sync may see them, between a look and the write that
-        follows from it: whoever writes last looks once more.
+        Files may appear and vanish between a check and the write that follows, and another sync may
+        see them. The last writer therefore checks once more.
         """
         gone = set(dropped)
         places = [d.location for d in plan.changes.drops if d.name in gone and not d.left]
@@ -175,7 +174,7 @@ class TableSync:
             )
 
     def _present(self, plan: Plan, batch: Sequence[NewPartition]) -> list[NewPartition]:
-        """Those whose directory still holds data: a metastore would make one that is gone anew."""
+        """Partitions whose directory still holds data; the metastore would create a missing one."""
         if time.monotonic() - plan.listed_at < self._settings.recheck_after:
             return list(batch)
         found = self._storage.present([canonical(p.spelled) for p in batch])
@@ -185,7 +184,7 @@ class TableSync:
         return kept
 
     def _gone(self, batch: Sequence[Drop]) -> list[Drop]:
-        """Those that still have no data: somebody may have written since the listing."""
+        """Partitions that still have no data; there may have been writes since the listing."""
         found = self._storage.occupied([d.location for d in batch])
         return [d for d, there in zip(batch, found, strict=True) if d.left or not there]
 
@@ -194,8 +193,8 @@ class TableSync:
         marks = {
             ROOT_PROPERTY: plan.place.root,
             EXTRACTOR_PROPERTY: plan.extractor,
-            # No state, so that everything is compared after a kill; unlike any other, so that
-            # another sync notices.
+            # Not a valid state, so a run after a kill compares everything. Unique, so that another
+            # sync notices the change.
             STATE_PROPERTY: f"begun {uuid.uuid4()}",
         }
         if plan.table is None:
@@ -206,7 +205,7 @@ class TableSync:
             try:
                 self._client.create_table(made)
             except TableExists:
-                return False  # somebody else was first
+                return False  # another job created it first
             self._report.created = True
             return True
         fresh = read_table(self._client, name)
@@ -217,10 +216,10 @@ class TableSync:
         return self._alter(fresh, amended_table(fresh.record, plan.columns, spelled, marks))
 
     def _alter(self, fresh: RegisteredTable, amended: records.Table) -> bool:
-        """Alters the table unless it has been altered since; False if it has.
+        """Alters the table unless it was altered since; False if it was.
 
-        Servers that know the condition check it in the same transaction; for others the window is
-        that of one call, and what was lost is found by the comparison at the end.
+        Servers that support the condition check it in the same transaction. For others the window
+        is one call long, and the comparison at the end finds a lost change.
         """
         context = {"DO_NOT_UPDATE_STATS": "true"}
         condition = STATE_PROPERTY if STATE_PROPERTY in fresh.properties else _CHANGED
@@ -238,7 +237,7 @@ class TableSync:
         return True
 
     def _remember(self, plan: Plan, table: RegisteredTable, expected: set[str]) -> bool:
-        """Writes the state, if the metastore is as this run left it; False if it is not."""
+        """Writes the state if the metastore is as this run left it; False otherwise."""
         name = self._request.name
         fresh = read_table(self._client, name)
         names: list[str] = []
@@ -249,7 +248,7 @@ class TableSync:
         if not same_table or set(names) != expected:
             return False
         if self._report.failed:
-            return True  # the next run tries them again
+            return True  # the next run retries them
         newest = plan.directories.rows["newest"].to_numpy()
         state = SyncState(
             storage=plan.digest,
@@ -261,7 +260,7 @@ class TableSync:
             compared=plan.state.compared if plan.quick and plan.state else int(time.time()),
         )
         if plan.state is not None and not plan.quick and self._still(plan.state, state):
-            return True  # only compared anew, and not for its age: nothing to write
+            return True  # compared again before the state was due for renewal: nothing to write
         amended = amended_table(
             fresh.record, fresh.columns, fresh.spelled, {STATE_PROPERTY: state.to_text()}
         )
@@ -273,7 +272,7 @@ class TableSync:
 
 
 def describe(update: Update) -> str:
-    """What an update changes, for people."""
+    """An update's changes, for people."""
     parts = []
     if update.location is not None:
         parts.append(f"location {update.was} -> {update.location}")

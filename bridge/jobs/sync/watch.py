@@ -1,9 +1,9 @@
-"""Sync that stays: at intervals, and upon events of the metastore.
+"""Repeats a sync at intervals and on events of the metastore.
 
-The metastore's events tell of tables that others have changed; storage tells nothing by itself, so
-files are looked for at intervals. Events that one's own writes cause are answered by a comparison
-that finds nothing to do, and that causes none. A partition that was altered can be told by no
-digest that the last run left: every partition is compared then.
+The metastore's events name tables that others have changed. Storage sends no events, so it is
+listed at intervals. An event caused by this job leads to a comparison that finds nothing to do and
+causes no further event. No digest of the last run covers an altered partition, so after such an
+event every partition is compared.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _CONCERNING = frozenset(
 
 @dataclass(slots=True)
 class Touched:
-    """What events have told, tables as ``schema.table``.
+    """What events have reported, with tables as ``schema.table``.
 
     Attributes:
-        changed: tables that somebody has changed, and that are there.
-        altered: those of them of which single partitions were altered.
-        dropped: tables that are gone.
-        gap: events are missing in between: any table may have changed, in any way.
+        changed: existing tables that were changed.
+        altered: those of them in which single partitions were altered.
+        dropped: tables that were dropped.
+        gap: events are missing, so any table may have changed in any way.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -65,17 +65,17 @@ class Touched:
 
 @dataclass(slots=True)
 class Events:
-    """The metastore's events since one looked last.
+    """The metastore's events since the last call.
 
     Attributes:
-        last: number of the newest event seen.
+        last: number of the newest event received.
     """
 
     client: MetastoreClient
     last: int = 0
 
     def begin(self) -> None:
-        """Events up to now are not told."""
+        """Skips all events up to now."""
         try:
             self.last = self.client.get_current_notification_id()
         except MetastoreFailure as error:
@@ -86,7 +86,7 @@ class Events:
             ) from error
 
     def touched(self) -> Touched:
-        """What has happened since."""
+        """What has changed since the last call."""
         found = Touched()
         while True:
             events = self.client.get_next_notifications(self.last, _EVENTS)
@@ -100,15 +100,15 @@ class Events:
 
 @dataclass(slots=True)
 class Watch:
-    """Runs jobs until it is told to stop.
+    """Runs jobs until it is stopped.
 
     Attributes:
-        jobs: all of them; run once at the start.
-        run: brings some of them in step; raises for nothing.
-        every: seconds between looks at storage; None: never again after the first.
-        events: to listen to; None: to none.
-        poll: seconds between looks for events.
-        stop: set by a signal; the run under way is finished.
+        jobs: all jobs; each runs once at the start.
+        run: syncs some of them; never raises.
+        every: seconds between listings of storage; None: only at the start.
+        events: the events to listen to; None: no events.
+        poll: seconds between polls for events.
+        stop: set by a signal; the current run is finished first.
     """
 
     jobs: Sequence[SyncJob]
@@ -144,7 +144,7 @@ class Watch:
     def _answer(self, events: Events) -> None:
         try:
             touched = events.touched()
-        except BridgeError as error:  # it may come back
+        except BridgeError as error:  # the metastore may come back
             log.warning("events cannot be read: %s", error.message)
             return
         due: list[SyncJob] = []

@@ -1,13 +1,13 @@
-"""Requests to the metastore, cut by the bytes they carry.
+"""Requests to the metastore, cut by size in bytes.
 
-A metastore puts a request into statements of its database, and one statement too long fails as a
-whole: MySQL takes packets of ``max_allowed_packet``, Derby parses long lists by recursion, and an
-event's text has the length of its column. So a batch has a limit in bytes and one in number.
+A metastore turns a request into statements of its database, and a statement that is too long fails
+as a whole: MySQL limits packets to ``max_allowed_packet``, Derby parses long lists recursively, and
+the text of an event must fit its column. A batch is therefore limited in bytes and in number.
 
-A larger batch is not a faster one: the metastore of Hive 4.0 puts all rows of a batch into one
-INSERT, which Derby carries out in a time that grows with its square (a partition costs 1 ms in
-batches of 50 to 200, 1.9 ms in one of 1,000, 3 to 4 ms in one of 2,000); PostgreSQL and Hive 2.3
-take the same time for either.
+Larger batches are not faster. The metastore of Hive 4.0 writes all rows of a batch in one INSERT,
+and Derby's time for it is quadratic: a partition costs 1 ms in batches of 50 to 200, 1.9 ms in a
+batch of 1,000 and 3 to 4 ms in a batch of 2,000. On PostgreSQL, and with Hive 2.3, the size makes
+no difference.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What one request holds at most.
+    """Limits of one request.
 
     Attributes:
-        bytes: on the wire.
+        bytes: size on the wire.
         count: partitions.
     """
 
@@ -42,9 +42,9 @@ class BatchLimits:
 
 
 def batches(items: Iterable[T], size: Callable[[T], int], limits: BatchLimits) -> Iterator[list[T]]:
-    """Cuts items into batches, in order, none lost; lazily.
+    """Cuts items into batches lazily, in order, without losing any.
 
-    The law: a batch keeps both limits, unless it is one item that alone is too large.
+    The law: a batch keeps both limits, unless it is a single item that is too large.
 
     >>> list(batches(["a", "bbb", "cc"], len, BatchLimits(bytes=4, count=9)))
     [['a', 'bbb'], ['cc']]
