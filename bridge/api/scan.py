@@ -27,7 +27,7 @@ from bridge.errors import (
 from bridge.expression.bind import Scope
 from bridge.expression.format import format as spelled
 from bridge.expression.nodes import And, Reference
-from bridge.file_formats.rows import BATCH_ROWS
+from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
 from bridge.planner.partitions import PARTITION_COLUMN
@@ -331,12 +331,13 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Recor
 def _joined(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Small batches put together: a table of many small files is no stream of crumbs."""
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     with closing(batches) as found:  # type: ignore[type-var]
         for batch in itertools.chain(found, [None]):
             if batch is not None:
                 held.append(batch)
                 rows += batch.num_rows
-            if held and (batch is None or rows >= BATCH_ROWS):
+                size += batch.nbytes
+            if held and (batch is None or rows >= BATCH_ROWS or size >= BATCH_BYTES):
                 yield held[0] if len(held) == 1 else pa.concat_batches(held)
-                held, rows = [], 0
+                held, rows, size = [], 0, 0

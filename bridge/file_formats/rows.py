@@ -9,6 +9,7 @@ import pyarrow as pa
 from bridge.errors import FileCorrupt
 
 BATCH_ROWS = 64 * 1024
+BATCH_BYTES = 16 * 1024 * 1024
 Rows = tuple[Mapping[str, pa.Array], int]
 """Columns by name, and the number of rows: there may be no column at all."""
 

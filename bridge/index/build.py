@@ -25,6 +25,7 @@ from bridge.index.entries import (
     NONE,
     Entries,
     dead_ordinals,
+    known_owners,
     live_entries,
     one_chunk,
 )
@@ -274,11 +275,17 @@ class _Build:
         if manifest.location != self._table.location:
             return None, NONE, number
         try:
-            return manifest, live_entries(manifest, self.store), number
+            entries = live_entries(manifest, self.store)
         except IndexCorrupt:
             if self._partial:
                 raise
             return None, NONE, number
+        if self._partial:
+            listed = self._listed.with_owners(known_owners(entries, self._listed.files.paths))
+            if self.work.shards and not listed.owners.equals(self._listed.owners):
+                self.work.forget()
+            self._listed = listed
+        return manifest, entries, number
 
     def _refuse_base(self, manifest: Manifest) -> None:
         """Errors: IndexCorrupt: files cannot be added to this index; a build must replace it."""

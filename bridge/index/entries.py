@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.index.identity import lower_bound
 from bridge.index.manifest import Manifest
 from bridge.index.shard import FILES, read_files, tombstones_from_bytes
 from bridge.index.store import IndexStore
-from bridge.storage.uri import join, relative
+from bridge.storage.uri import join, parent, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,20 @@ def live_entries(manifest: Manifest, store: IndexStore) -> Entries:
         files = files.take(order).combine_chunks()
         shard_of, ordinal = shard_of[order.to_numpy()], ordinal[order.to_numpy()]
     return Entries(files, shard_of, ordinal)
+
+
+def known_owners(entries: Entries, paths: pa.Array) -> list[str]:
+    """Owners of the entry of each path, or of a neighbour in its directory; empty: not known.
+
+    A location may belong to more partitions than its path names (correctness 28).
+    """
+    known, owners, found = entries.paths, entries.files["partition"], []
+    for path in paths.to_pylist():
+        at = lower_bound(known, path)
+        near = [i for i in (at, at - 1) if 0 <= i < len(known)]
+        same = [i for i in near if parent(known[i].as_py()) == parent(path)]
+        found.append(owners[same[0]].as_py() if same else "")
+    return found
 
 
 def dead_ordinals(manifest: Manifest, store: IndexStore) -> dict[str, list[int]]:

@@ -7,8 +7,8 @@ NUL, which no partition name contains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,14 @@ class Listed:
         if self.formats is None or self.format is None:
             return default
         return self.formats[int(self.format[number])]
+
+    def with_owners(self, others: Sequence[str]) -> Listed:
+        """Each file with these owners also, as `owners_text` spells them; empty adds none."""
+        texts = [
+            owners_text((*owners_of(own), *owners_of(other))) if other and other != own else own
+            for own, other in zip(self.owners.to_pylist(), others, strict=True)
+        ]
+        return replace(self, owners=pa.array(texts, pa.large_string()))
 
 
 ListFiles = Callable[[], Listed]

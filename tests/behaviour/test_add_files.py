@@ -77,6 +77,25 @@ def test_28_owners_are_the_partitions_whose_location_it_is(tmp_path: Path) -> No
     planner.lister.close()
 
 
+@pytest.mark.parametrize("name", ["p=1", "p=02"])
+def test_28_owners_that_a_path_does_not_tell_stay(tmp_path: Path, name: str) -> None:
+    """Another partition has the location of p=1, or a location spelled unlike its name."""
+    table = lake(tmp_path, [("1", "a"), ("2", "a")])
+    place = table.root / "t" / name / "q=a"
+    table.locations = {"p=2/q=a": place}
+    first = table.write("b", row(1), ("2", "a"))
+    table.build()
+    before = owners(table)["b"]
+    new = [table.write(f, row(2), ("2", "a")) for f in "ac"]
+    add(table, first, *new)
+    planner = table.planner()
+    assert len(kept(planner, eq("p", 2), freshness="snapshot")) == 3
+    planner.lister.close()
+    assert all(set(before) <= set(found) for found in owners(table).values())
+    table.build()
+    assert set(map(tuple, owners(table).values())) == {tuple(before)}
+
+
 def test_places_that_no_partition_has_are_refused(tmp_path: Path) -> None:
     table = lake(tmp_path, [("1", "a"), ("2", "a")])
     table.locations = {"p=2/q=a": tmp_path / "elsewhere"}

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.file_formats.rows import BATCH_ROWS, Rows, places_of, without_columns
+from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, Rows, places_of, without_columns
 
-_BATCH_BYTES = 16 * 1024 * 1024
-_FEWEST_ROWS = 1024
+_FEWEST_ROWS = 16
 
 
 def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]) -> Iterator[Rows]:
@@ -35,7 +34,7 @@ def read_rows(source: Any, uri: str, wanted: Sequence[str], table: Sequence[str]
     for group in range(metadata.num_row_groups):
         about = metadata.row_group(group)
         size = sum(about.column(leaf).total_uncompressed_size for leaf in leaves)
-        rows = int(_BATCH_BYTES * about.num_rows / max(size, 1))
+        rows = int(BATCH_BYTES * about.num_rows / max(size, 1))
         rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
         for batch in reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
             yield dict(zip(order, batch.columns, strict=True)), batch.num_rows

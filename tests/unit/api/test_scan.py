@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import datetime as dt
 import decimal
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,16 @@ def test_large_files_stream_in_batches(tmp_path: Path, session: bridge.Session) 
         sizes = [batch.num_rows for batch in reader]
     assert sum(sizes) == 150_000
     assert max(sizes) < 150_000
+
+
+def test_large_values_stream_in_small_batches(tmp_path: Path, session: bridge.Session) -> None:
+    values = pa.table({"s": [os.urandom(500_000) for _ in range(40)]})
+    for name in "abc":
+        write(tmp_path / "t" / name, values)
+    with session.table(tmp_path / "t").scan().to_reader() as reader:
+        sizes = [(batch.num_rows, batch.nbytes) for batch in reader]
+    assert sum(rows for rows, _ in sizes) == 120
+    assert max(size for _, size in sizes) < 40_000_000
 
 
 def test_pandas_and_duckdb(table: bridge.Table) -> None:
