@@ -113,7 +113,8 @@ class Scan:
         """The rows as a stream of record batches, in bounded memory.
 
         Files are read by several threads, a few batches ahead of the caller. The order of rows is
-        that of the files' paths within a partition. Close the reader to stop early.
+        that of the files' paths within a partition. To stop early, delete the reader: threads and
+        memory go with it. Its ``close`` alone does not tell them, a limit of pyarrow.
 
         Errors:
             InvalidPredicate: a part of the condition cannot be computed here.

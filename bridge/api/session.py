@@ -100,7 +100,7 @@ class Session(SessionContext):
         return Table(self, text)
 
     def close(self) -> None:
-        """Closes connections and ends threads; scans under way fail."""
+        """Closes connections and ends threads; scans under way may fail."""
         with self._lock:
             planners = [*self._planners.values(), *self._outdated]
             catalog, self._catalog = self._catalog, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import datetime as dt
 import decimal
+import gc
 import os
 import threading
 from pathlib import Path
@@ -361,6 +362,14 @@ def test_large_files_stream_in_batches(tmp_path: Path, session: bridge.Session) 
         sizes = [batch.num_rows for batch in reader]
     assert sum(sizes) == 150_000
     assert max(sizes) < 150_000
+
+
+def test_a_reader_that_is_deleted_leaves_no_thread(table: bridge.Table) -> None:
+    reader = table.scan().to_reader()
+    next(reader)
+    del reader
+    gc.collect()
+    assert not any(t.name.startswith("skipbridge-read") for t in threading.enumerate())
 
 
 def test_large_values_stream_in_small_batches(tmp_path: Path, session: bridge.Session) -> None:
