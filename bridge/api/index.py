@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bridge.api.context import SessionContext
-    from bridge.index.kinds.request import Asked
+    from bridge.index.kinds.request import RequestedIndexes
     from bridge.report.effectiveness import Effectiveness
 
 Progress = Callable[[int, int], None]
@@ -225,7 +225,7 @@ class TableIndex:
 
     def _index(
         self,
-        asked: Asked,
+        asked: RequestedIndexes,
         *,
         nan: Nan,
         full: bool = False,
@@ -265,7 +265,7 @@ def _check_nan(nan: str) -> None:
 
 def _asked(
     kinds: Mapping[str, str | Sequence[str]], modes: Mapping[str, str], without: Sequence[str]
-) -> Asked:
+) -> RequestedIndexes:
     if isinstance(modes, str):
         raise InvalidRequest(
             f"modes is the text {modes!r}", f"give them by column: {{'*': {modes!r}}}"

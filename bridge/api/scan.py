@@ -17,7 +17,7 @@ from bridge.api.parallel import in_order
 from bridge.api.partition_keys import key_values
 from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
-from bridge.api.scan_request import Asked
+from bridge.api.scan_options import ScanOptions
 from bridge.errors import (
     EnvironmentMissing,
     InvalidRequest,
@@ -61,7 +61,7 @@ class Scan:
     Every method plans anew: two calls see the table as it is at each of them.
     """
 
-    def __init__(self, session: SessionContext, table: str, asked: Asked) -> None:
+    def __init__(self, session: SessionContext, table: str, asked: ScanOptions) -> None:
         self._session = session
         self._table = table
         self._asked = asked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bridge.api.html import page
 from bridge.api.index import TableIndex
 from bridge.api.scan import Scan, output_schema
-from bridge.api.scan_request import Asked
+from bridge.api.scan_options import ScanOptions
 from bridge.errors import InvalidRequest
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.expression.text import DIALECTS, parse_where
@@ -109,7 +109,7 @@ class Table:
         if where is not None:
             expression, dropped = parse_where(where, semantics)
         return self._scan(
-            Asked(
+            ScanOptions(
                 expression=expression,
                 dropped=dropped,
                 columns=None if columns is None else tuple(columns),
@@ -188,5 +188,5 @@ class Table:
     def _definition(self) -> Definition:
         return self._session._definition(self._text)
 
-    def _scan(self, asked: Asked) -> Scan:
+    def _scan(self, asked: ScanOptions) -> Scan:
         return Scan(self._session, self._text, asked)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bridge.api.scan_request import Asked
+from bridge.api.scan_options import ScanOptions
 from bridge.api.session import Session
 from bridge.cli.output import DIALECTS, emit, settings, write
 from bridge.config import Config
@@ -80,7 +80,7 @@ def explain(
         opened = session.table(table)
         if wire and where:
             translation = translate_trino(where)
-            asked = Asked(
+            asked = ScanOptions(
                 expression=translation.expression,
                 dropped=translation.dropped,
                 strict=False,

@@ -18,7 +18,7 @@ from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.index.collect import Nan
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.index_table import (
     NOTHING_NEW,
     clean_index,
@@ -46,7 +46,7 @@ class _Work:
     nan: Nan
     local: bool = True
     full: bool = False
-    asked: Asked = NOTHING_NEW
+    asked: RequestedIndexes = NOTHING_NEW
     output: str = "text"
 
     def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
@@ -111,7 +111,13 @@ class _Work:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_BUILD_SETTINGS)
 def build(
-    config: Config, table: str, nan: Nan, local: bool, full: bool, output: str, asked: Asked
+    config: Config,
+    table: str,
+    nan: Nan,
+    local: bool,
+    full: bool,
+    output: str,
+    asked: RequestedIndexes,
 ) -> None:
     """Index TABLE with Spark: schema.table, or a directory.
 

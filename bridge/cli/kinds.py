@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bridge.index.kinds.request import Asked, from_options
+from bridge.index.kinds.request import RequestedIndexes, from_options
 from bridge.index.registry import kinds
 
 
@@ -18,7 +18,7 @@ def kind_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def wrapped(**given: Any) -> None:
         found = {kind.name: given.pop(f"kind_{kind.name}") for kind in kinds().values()}
-        asked: Asked = from_options(found, given.pop("mode"), given.pop("without"))
+        asked: RequestedIndexes = from_options(found, given.pop("mode"), given.pop("without"))
         command(asked=asked, **given)
 
     options = [

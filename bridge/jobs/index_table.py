@@ -20,7 +20,7 @@ from bridge.index.build import BuildReport, build_index
 from bridge.index.collect import Collector, ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
-from bridge.index.kinds.request import Asked, by_properties
+from bridge.index.kinds.request import RequestedIndexes, by_properties
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
-NOTHING_NEW = Asked()
+NOTHING_NEW = RequestedIndexes()
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def index_table(
     nan: Literal["footer", "scan"] = "footer",
     local: bool = False,
     full: bool = False,
-    asked: Asked = NOTHING_NEW,
+    asked: RequestedIndexes = NOTHING_NEW,
     spark: SparkSession | None = None,
     progress: Progress,
     say: Say,

@@ -49,7 +49,7 @@ class AsOfVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangesBetween:
     """Rows changed after one version, up to and including another; an empty end is open."""
 
     after: str
@@ -59,7 +59,7 @@ class Changes:
         return f"changes:{self.after}..{self.until}"
 
 
-Point = Newest | AsOfTime | AsOfVersion | Changes
+Point = Newest | AsOfTime | AsOfVersion | ChangesBetween
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _point(head: str, text: str) -> Point:
     if kind == "version" and value:
         return AsOfVersion(value)
     if changes:
-        return Changes(changes[1], changes[2])
+        return ChangesBetween(changes[1], changes[2])
     raise _malformed(text)
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from bridge.api.row_filter import canonical
-from bridge.api.scan_request import Asked
+from bridge.api.scan_options import ScanOptions
 from bridge.api.session import Session
 from bridge.config import Config
 from bridge.errors import InvalidPredicate
@@ -105,7 +105,7 @@ def test_a_scan_returns_what_brute_force_finds(
     paths = {p: t for p, t in world.data.paths.items() if not p[0].startswith("$")}
     for _ in range(PREDICATES):
         node = world.predicate()
-        request = Asked(expression=node, semantics=name, strict=False)
+        request = ScanOptions(expression=node, semantics=name, strict=False)
         scan = session.table("db.t")._scan(request)
         if holds_unknown(node):
             with pytest.raises(InvalidPredicate):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bridge.cli.main import cli
 from bridge.config import Config, Setting
 from bridge.expression.text import parse_where
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.registry import kind
 from bridge.jobs.compose import planner_of
 from bridge.jobs.index_report import _indexes, report_index
@@ -63,7 +63,7 @@ def config(log: Path | None = None, **settings: str) -> Config:
 
 def build(directory: Path, *kinds: tuple[str, str]) -> None:
     index_table(
-        config(), str(directory), local=True, asked=Asked(kinds=kinds),
+        config(), str(directory), local=True, asked=RequestedIndexes(kinds=kinds),
         progress=lambda done, total: None, say=lambda text: None,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import Any
 import trino
 
 from bridge.config import Config, Setting
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import NOTHING_NEW, index_table
 from bridge.jobs.plugin import build_plugin
@@ -41,7 +41,7 @@ UNSELECTIVE = (
 
 @contextmanager
 def cluster(
-    directories: dict[str, Path], asked: Asked = NOTHING_NEW
+    directories: dict[str, Path], asked: RequestedIndexes = NOTHING_NEW
 ) -> Iterator[Callable[[str, str], list[Any]]]:
     """Metastore, planner and Trino over tables of schema ``bench``; yields query(catalog, sql).
 
@@ -145,7 +145,7 @@ def small(pairs: int = 3) -> list[Figure]:
 def lookup(pairs: int = 5) -> list[Figure]:
     """One row by an id that no order knows, in 5,000 files, each time another: bloom filters."""
     directory, ids = random_ids()
-    with cluster({"ids": directory}, Asked((("bloom", "id"),))) as query:
+    with cluster({"ids": directory}, RequestedIndexes((("bloom", "id"),))) as query:
         sought = iter(ids)
 
         def find(catalog: str) -> list[Any]:

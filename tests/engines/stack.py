@@ -15,7 +15,7 @@ from typing import Any
 import trino
 
 from bridge.config import Config, Setting
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
@@ -134,7 +134,7 @@ def register(
             config,
             f"laws.{name}",
             local=True,
-            asked=Asked(tuple(kinds)),
+            asked=RequestedIndexes(tuple(kinds)),
             progress=lambda d, t: None,
             say=lambda text: None,
         )

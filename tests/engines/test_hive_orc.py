@@ -15,7 +15,7 @@ import pytest
 
 from bridge.config import Config, Setting
 from bridge.errors import InvalidConfiguration
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.doctor_hive import examine_hooks
 from bridge.jobs.hive import unhook_table
 from bridge.jobs.index_table import index_table
@@ -283,7 +283,7 @@ def test_other_indexes_are_refused(hive: HookedHive) -> None:
             config,
             str(NAME),
             local=True,
-            asked=Asked(kinds=(("bloom", "s"),)),
+            asked=RequestedIndexes(kinds=(("bloom", "s"),)),
             progress=lambda done, total: None,
             say=lambda text: None,
         )

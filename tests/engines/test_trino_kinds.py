@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.config import Config, Setting
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
@@ -106,7 +106,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> KindsTable:
         pq.write_table(pa.table(columns), path, bloom_filter_options=filters)
         os.utime(path, (past, past))
     _register(stack, directory)
-    _index(stack, Asked(KINDS))
+    _index(stack, RequestedIndexes(KINDS))
     return KindsTable(stack, rows)
 
 
@@ -128,7 +128,7 @@ def _register(stack: Stack, directory: Path) -> None:
         register_table(client, table.name, table, [Partition("", (), location)])
 
 
-def _index(stack: Stack, asked: Asked) -> None:
+def _index(stack: Stack, asked: RequestedIndexes) -> None:
     config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
     report = index_table(
         config, TABLE, asked=asked, progress=lambda done, total: None, say=lambda text: None

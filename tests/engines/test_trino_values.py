@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.config import Config, Setting
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
@@ -65,7 +65,7 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
         Config({"metastore.uri": Setting(stack.metastore_uri, "test")}),
         "laws.awkward",
         local=True,
-        asked=Asked((("values", "c"),)),
+        asked=RequestedIndexes((("values", "c"),)),
         progress=lambda done, total: None,
         say=lambda text: None,
     )

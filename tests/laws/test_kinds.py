@@ -18,7 +18,7 @@ from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.registry import kind
 from bridge.types import DATE, DOUBLE, HIVE, INTEGER, STRING, TIMESTAMP, TRINO, Type
 from tests.support.functions import random_call, random_predicate
-from tests.support.kinds_law import Asked, leaf_names
+from tests.support.kinds_law import RequestedIndexes, leaf_names
 from tests.support.strategies import TYPES, Case, Table, expression, table
 
 FILES, PREDICATES = 300, 70
@@ -50,14 +50,16 @@ def _options(name: str, column: str, rng: random.Random) -> str:
     return f"{column}:fpp={rng.choice((0.01, 0.1))}:max_bytes={rng.choice((32, 4096))}"
 
 
-def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -> Asked:
+def _built(path: Path, case: Case, data: Table, definitions: list[Definition]) -> RequestedIndexes:
     rng = case.rng()
     modes = {".".join(path): rng.choice(_MODES) for path in data.paths}
 
     def settings(held: IndexSettings) -> IndexSettings:
         return held.adding(definitions).with_modes(modes if case.seed % 3 else {})
 
-    return Asked.build(path, case, data, settings, asked, nan=rng.choice(("footer", "scan")))
+    return RequestedIndexes.build(
+        path, case, data, settings, asked, nan=rng.choice(("footer", "scan"))
+    )
 
 
 @pytest.mark.parametrize("number", range(TABLES))

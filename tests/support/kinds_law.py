@@ -176,7 +176,7 @@ _NARROWER = {
 
 
 @dataclass
-class Asked:
+class RequestedIndexes:
     """A table whose index is open, and what its files hold."""
 
     serving: IndexSnapshot
@@ -194,7 +194,7 @@ class Asked:
         settings: Change,
         counts: Counter[str],
         **options: Any,
-    ) -> Asked:
+    ) -> RequestedIndexes:
         lake = Lake(directory, recursive=True)
         write(lake, data, case.rng())
         report = lake.build(settings=settings, **options)

@@ -30,7 +30,7 @@ PROPERTY = "skipbridge.index."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedIndexes:
     """Requested changes to the settings of an index. Everything else is kept.
 
     Attributes:
@@ -50,7 +50,7 @@ class Asked:
         definitions = [registry.kind(name).define(text) for name, text in self.kinds]
         return held.adding(definitions).with_modes(dict(map(_mode, self.modes)))
 
-    def check(self, table: Table) -> Asked:
+    def check(self, table: Table) -> RequestedIndexes:
         """Validates the request against the table's schema, before any file is read.
 
         Returns:
@@ -92,23 +92,23 @@ class Asked:
                     f"{'.'.join(path)} is a partition key", "partitions are pruned by its value"
                 )
 
-    def sifted(self, table: Table) -> tuple[Asked, tuple[str, ...]]:
+    def sifted(self, table: Table) -> tuple[RequestedIndexes, tuple[str, ...]]:
         """The valid part of the request, and the reasons why the rest is invalid.
 
         An outdated table property must not prevent a refresh.
         """
-        kept, reasons = Asked(), []
+        kept, reasons = RequestedIndexes(), []
         for each in self._each():
-            more = Asked(kept.kinds + each.kinds, kept.modes + each.modes)
+            more = RequestedIndexes(kept.kinds + each.kinds, kept.modes + each.modes)
             try:
                 kept = more.check(table)
             except UserError as error:
                 reasons.append(f"{error.message}: {error.hint}" if error.hint else error.message)
         return kept, tuple(reasons)
 
-    def _each(self) -> Iterator[Asked]:
-        yield from (Asked(kinds=(kind,)) for kind in self.kinds)
-        yield from (Asked(modes=(mode,)) for mode in self.modes)
+    def _each(self) -> Iterator[RequestedIndexes]:
+        yield from (RequestedIndexes(kinds=(kind,)) for kind in self.kinds)
+        yield from (RequestedIndexes(modes=(mode,)) for mode in self.modes)
 
 
 def _named(name: str, text: str, scope: Scope) -> tuple[str, str]:
@@ -194,11 +194,13 @@ def _mode(text: str) -> tuple[str, str]:
     return column.strip(), mode.strip()
 
 
-def by_properties(properties: Mapping[str, str]) -> Asked:
+def by_properties(properties: Mapping[str, str]) -> RequestedIndexes:
     """The request in a table's properties."""
     given = {k.removeprefix(PROPERTY): v for k, v in properties.items() if k.startswith(PROPERTY)}
     modes = _list(given.pop("modes", ""))
-    return Asked(tuple((n, t) for n, text in sorted(given.items()) for t in _list(text)), modes)
+    return RequestedIndexes(
+        tuple((n, t) for n, text in sorted(given.items()) for t in _list(text)), modes
+    )
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -207,9 +209,9 @@ def _list(text: str) -> tuple[str, ...]:
 
 def from_options(
     kinds: Mapping[str, Sequence[str]], modes: Sequence[str], without: Sequence[str]
-) -> Asked:
+) -> RequestedIndexes:
     """The request in command-line options."""
-    return Asked(
+    return RequestedIndexes(
         tuple((name, text) for name, texts in kinds.items() for text in texts),
         tuple(modes),
         tuple(without),

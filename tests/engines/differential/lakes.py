@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.create_table import _add_partitions, thrift_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
@@ -60,7 +60,7 @@ def _register(client: MetastoreClient, lake: RandomTable, partitions: list[Parti
         _add_partitions(client, lake.name, lake.table, partitions, lambda done, total: None)
 
 
-def _indexes(rng: random.Random) -> Asked:
+def _indexes(rng: random.Random) -> RequestedIndexes:
     """Indexes of all kinds, on most of the columns each."""
 
     def some(*columns: str) -> list[str]:
@@ -74,4 +74,4 @@ def _indexes(rng: random.Random) -> Asked:
     kinds += [("bloom", f) for f in some("lower(name)", "upper(code)")]
     kinds += [("geo", "lat,lon"), ("ndv", "*")]
     modes = some("note=truncate(4)", "raw=none", "code=counts")
-    return Asked(tuple(kinds), tuple(modes))
+    return RequestedIndexes(tuple(kinds), tuple(modes))

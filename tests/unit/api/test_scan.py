@@ -295,17 +295,17 @@ def test_18_a_partition_value_that_is_not_of_its_type(
     tmp_path: Path, session: bridge.Session
 ) -> None:
     from bridge.api.scan import Scan
-    from bridge.api.scan_request import Asked
+    from bridge.api.scan_options import ScanOptions
     from bridge.errors import FileCorrupt
     from bridge.table.model import Column, Partition, Table, TableName
     from bridge.types import INTEGER
 
     definition = Table(TableName("db", "t"), (), (Column("p", INTEGER),), "file:///t")
     partition = Partition("p=abc", ("abc",), "file:///t/p=abc")
-    hive = Scan(session, "db.t", Asked(semantics="hive"))
+    hive = Scan(session, "db.t", ScanOptions(semantics="hive"))
     assert hive._key_values(definition, partition)["p"].as_py() is None
     with pytest.raises(FileCorrupt, match="p=abc"):
-        Scan(session, "db.t", Asked())._key_values(definition, partition)
+        Scan(session, "db.t", ScanOptions())._key_values(definition, partition)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import AmbiguousColumn, ColumnNotFound, InvalidConfiguration
 from bridge.index.kinds.definition import IndexSettings
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.registry import kind
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, DATE, STRING, Field, array, struct
@@ -46,7 +46,7 @@ def test_useless_indexes_are_refused(
     kinds: list[tuple[str, str]], modes: list[str], words: str
 ) -> None:
     with pytest.raises(InvalidConfiguration, match=words):
-        Asked(tuple(kinds), tuple(modes)).check(TABLE)
+        RequestedIndexes(tuple(kinds), tuple(modes)).check(TABLE)
 
 
 def test_a_property_that_asks_for_what_cannot_be_built_stops_nothing() -> None:
@@ -61,11 +61,15 @@ def test_a_property_that_asks_for_what_cannot_be_built_stops_nothing() -> None:
         ("values", "name:limit=x"),
         ("expression", "lower(name)"),
     )
-    kept, reasons = Asked(kinds, ("id=none2", "name=counts", "nothing")).sifted(TABLE)
-    assert kept == Asked((("bloom", "id"), ("expression", "lower(name)")), ("name=counts",))
+    kept, reasons = RequestedIndexes(kinds, ("id=none2", "name=counts", "nothing")).sifted(TABLE)
+    assert kept == RequestedIndexes(
+        (("bloom", "id"), ("expression", "lower(name)")), ("name=counts",)
+    )
     assert len(reasons) == 8 and "tags is array<string>" in reasons[0]
     orc = replace(TABLE, format="orc")
-    assert Asked((("bloom", "id"),), ("id=none",)).sifted(orc)[0] == Asked(modes=("id=none",))
+    assert RequestedIndexes((("bloom", "id"),), ("id=none",)).sifted(orc)[0] == RequestedIndexes(
+        modes=("id=none",)
+    )
 
 
 def test_another_spelling_is_the_same_index() -> None:
@@ -96,27 +100,27 @@ DOTTED = replace(TABLE, columns=(*TABLE.columns, Column("x.Y", STRING), Column("
 def test_m14_a_column_whose_name_has_a_dot(text: str, columns: tuple[str, tuple[str]]) -> None:
     for name in ("values", "ndv"):
         on = text if name == "values" else text.partition(":")[0]
-        asked = Asked(((name, on),), ("x.y=counts",)).check(DOTTED)
+        asked = RequestedIndexes(((name, on),), ("x.y=counts",)).check(DOTTED)
         assert asked.check(DOTTED) == asked
         (definition,) = asked.change(IndexSettings()).definitions
         assert (definition.on, *kind(name).columns(definition)) == columns
         if ":" in on:
             assert definition.option("limit") == "3"
-    properties = Asked((("values", text),))
+    properties = RequestedIndexes((("values", text),))
     assert properties.sifted(DOTTED) == (properties.check(DOTTED), ())
 
 
 def test_m14_what_may_be_a_column_or_a_field_is_refused() -> None:
-    asked = Asked((("values", "ST.a"),))
+    asked = RequestedIndexes((("values", "ST.a"),))
     with pytest.raises(AmbiguousColumn, match=r'may be the column "ST\.a" or') as found:
         asked.check(DOTTED)
     assert found.value.hint == 'write "ST.a" for the column, "ST"."a" for the field'
     assert asked.check(TABLE) == asked
     assert "AMBIGUOUS" not in asked.sifted(DOTTED)[1][0] and len(asked.sifted(DOTTED)[1]) == 1
     with pytest.raises(ColumnNotFound) as missing:
-        Asked((("expression", "lower(x.y)"),)).check(DOTTED)
+        RequestedIndexes((("expression", "lower(x.y)"),)).check(DOTTED)
     assert missing.value.hint == 'a column whose name has a dot is written "x.y"'
-    Asked((("expression", 'lower("x.y")'), ("bloom", 'lower("x.y")'))).check(DOTTED)
+    RequestedIndexes((("expression", 'lower("x.y")'), ("bloom", 'lower("x.y")'))).check(DOTTED)
 
 
 def test_useful_ones_are_taken() -> None:
@@ -127,6 +131,6 @@ def test_useful_ones_are_taken() -> None:
         ("expression", "lower(name)"),
         ("expression", "year(day)"),
     ]
-    asked = Asked(tuple(kinds), ("id=counts", "*=truncate(16)"))
+    asked = RequestedIndexes(tuple(kinds), ("id=counts", "*=truncate(16)"))
     asked.check(TABLE)
     assert len(asked.change(IndexSettings()).definitions) == len(kinds)

@@ -14,7 +14,7 @@ from bridge.index.build import build_index
 from bridge.index.kinds import evaluate_indexes
 from bridge.index.kinds.definition import Definition, IndexSettings, parse_definition
 from bridge.index.kinds.modes import incremented, parse_mode
-from bridge.index.kinds.request import Asked, by_properties
+from bridge.index.kinds.request import RequestedIndexes, by_properties
 from bridge.index.manifest import Manifest, parse_manifest
 from bridge.index.registry import kind
 from bridge.table.model import Column, Table, TableName
@@ -78,18 +78,18 @@ def test_what_a_table_asks_for() -> None:
     asked = by_properties(
         {"skipbridge.index.bloom": "a; b:fpp=0.1", "skipbridge.index.modes": "c=none", "other": "x"}
     )
-    assert asked == Asked((("bloom", "a"), ("bloom", "b:fpp=0.1")), ("c=none",))
+    assert asked == RequestedIndexes((("bloom", "a"), ("bloom", "b:fpp=0.1")), ("c=none",))
     columns = tuple(Column(n, BIGINT) for n in "abc")
     table = Table(TableName("s", "t"), columns, (Column("p", STRING),), "file:///t")
     asked.check(table)
     with pytest.raises(ColumnNotFound, match="zz"):
-        Asked((("values", "zz"),)).check(table)
+        RequestedIndexes((("values", "zz"),)).check(table)
     with pytest.raises(InvalidConfiguration, match="partition key"):
-        Asked((("values", "p"),)).check(table)
+        RequestedIndexes((("values", "p"),)).check(table)
     with pytest.raises(InvalidConfiguration, match="no index kind"):
-        Asked((("nothing", "a"),)).check(table)
+        RequestedIndexes((("nothing", "a"),)).check(table)
     with pytest.raises(InvalidConfiguration, match="no mode"):
-        Asked(modes=("none",)).check(table)
+        RequestedIndexes(modes=("none",)).check(table)
 
 
 def test_manifests_keep_settings_and_older_ones_are_read(lake: Lake) -> None:

@@ -17,7 +17,7 @@ from bridge.errors import InvalidConfiguration
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.file_formats.registry import file_formats, indexed_formats
-from bridge.index.kinds.request import Asked
+from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.snapshot import IndexSnapshot
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
@@ -277,4 +277,6 @@ def test_a_directory_of_orc_files_is_a_table(tmp_path: Path) -> None:
         found = serving.statistics(fields, HIVE).column(BoundReference(("a",), INTEGER))
         assert found is not None and found.upper.tolist() == [10, 20]
     with pytest.raises(InvalidConfiguration, match="of that only min/max are built"):
-        index_table(config, where, local=True, asked=Asked(kinds=(("bloom", "a"),)), **silent)
+        index_table(
+            config, where, local=True, asked=RequestedIndexes(kinds=(("bloom", "a"),)), **silent
+        )

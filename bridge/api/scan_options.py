@@ -8,7 +8,7 @@ from bridge.expression.nodes import AlwaysTrue, Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScanOptions:
     """One scan as its caller described it; see `bridge.api.table.Table.scan`.
 
     Attributes:
