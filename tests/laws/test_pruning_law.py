@@ -1,6 +1,6 @@
 """The law: a file with a matching row is never NEVER, and ALWAYS means that every row matches.
 
-RequestedIndexes of random tables, files and predicates against a scan of the rows by the oracle, which sees
+Asked of random tables, files and predicates against a scan of the rows by the oracle, which sees
 the predicate as it was written: rewriting, binding and pruning are all held to it.
 """
 
