@@ -1,4 +1,4 @@
-"""What must change in the metastore so that it says what lies on storage; a pure comparison.
+"""The changes that make the metastore match storage; a pure comparison.
 
 For one partition:
 
@@ -6,18 +6,18 @@ For one partition:
 on storage            registered               then
 ====================  =======================  =============================================
 a directory           no                       added
-a directory           there                    left; altered if schema or format class differ
-a directory           elsewhere, data there    kept, and told (two places claim it)
+a directory           there                    stays; altered if schema or format class differ
+a directory           elsewhere, data there    kept and reported (two places claim it)
 a directory           elsewhere, no data       altered: it has moved
-several (collision)   yes or no                left as it is, and told
+several (collision)   yes or no                kept and reported
 none                  below the root, no data  dropped
-none                  below the root, data     kept, and told: its directory is unparsable
-none                  outside the root         kept: it is somebody's on purpose
+none                  below the root, data     kept and reported: its directory is unparsable
+none                  outside the root         kept: it was registered there on purpose
 ====================  =======================  =============================================
 
-The law: after the changes are carried out, the partitions below the root are exactly the readable
-directories with data, each with its location and the table's columns; carried out twice, or in part
-and then again, they come to the same.
+The law: once the changes are made, the partitions below the root are exactly the readable
+directories with data, each with its location and the table's columns. To repeat all or some of the
+changes does not alter the result.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dataclasses import dataclass, field
 from bridge.sync.discovered_partitions import DiscoveredPartitions, Key
 
 Columns = tuple[tuple[str, str], ...]
-"""Names in lower case, and types in Hive's words."""
+"""Names in lower case, with types as Hive spells them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The classes that read and write a partition's files, and the format they stand for."""
+    """The classes that read and write a partition's files, and the format that they imply."""
 
     input_format: str
     output_format: str
@@ -44,10 +44,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPartition:
-    """A partition as the metastore has it.
+    """A partition as the metastore records it.
 
     Attributes:
-        name: as the metastore spells it.
+        name: in the metastore's spelling.
         location: canonical URI.
     """
 
@@ -60,13 +60,13 @@ class RegisteredPartition:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What every partition of the table is to be like.
+    """The desired properties of every partition.
 
     Attributes:
         root: canonical URI.
-        left: an earlier root that the table has moved away from; its partitions move along.
-        relocate: partitions registered elsewhere come back to the directory below the root, even
-            though there is data where they are registered.
+        left: a former root of the table; partitions registered there move to the new root.
+        relocate: partitions registered elsewhere return to their directory below the root, even
+            if there is data where they are registered.
     """
 
     root: str
@@ -78,11 +78,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An alteration of one partition; ``location`` is None where it stays.
+    """An alteration of one partition; ``location`` is None if it does not change.
 
     Attributes:
-        was: its location before.
-        schema, classes: whether its columns, its format classes are set to the table's.
+        was: the location before.
+        schema, classes: whether its columns or its format classes are set to the table's.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A partition whose data is gone; or that its table has left behind, whatever lies there."""
+    """A partition without data, or one at a root that its table has left, even with data."""
 
     name: str
     location: str
@@ -104,7 +104,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A partition that is not as its directory says, and is left alone."""
+    """A partition that differs from its directory and is left alone."""
 
     name: str
     location: str
@@ -113,7 +113,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Changes:
-    """Changes of partitions, in the order in which they were found."""
+    """Changes of partitions, in the order found."""
 
     adds: list[Key] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
@@ -126,12 +126,12 @@ class Changes:
 
 
 class Occupied:
-    """Whether data lies at or below a place.
+    """Whether there is data at or below a location.
 
     Args:
         root: canonical URI of the listing.
-        directories: with data, relative to the root.
-        elsewhere: answers for places that the listing does not cover, by looking.
+        directories: directories with data, relative to the root.
+        elsewhere: checks locations that the listing does not cover.
     """
 
     def __init__(
@@ -148,19 +148,20 @@ class Occupied:
             return self._elsewhere(location)
         prefix = location[len(self._root) + 1 :] + "/"
         if any(name.startswith((".", "_")) for name in prefix.split("/")):
-            return self._elsewhere(location)  # hidden from the listing, not from engines
+            return self._elsewhere(location)  # the listing hides it, engines do not
         at = bisect_left(self._sorted, prefix)
         return at < len(self._sorted) and self._sorted[at].startswith(prefix)
 
 
 def below(root: str, location: str) -> bool:
-    """Whether a canonical location is a root or lies in it."""
+    """Whether a canonical location is the root or inside it."""
     return location == root or location.startswith(root + "/")
 
 
 class PartitionDiff:
-    """Compares storage with the metastore's partitions, handed over in parts of any size; what is
-    in step is not held.
+    """Compares storage with the metastore's partitions.
+
+    Partitions are passed in parts of any size; unchanged ones are not kept in memory.
     """
 
     def __init__(self, stored: DiscoveredPartitions, target: Target, occupied: Occupied) -> None:
@@ -172,7 +173,7 @@ class PartitionDiff:
         self._changes = Changes()
 
     def trust(self, keys: Iterable[Key]) -> None:
-        """Takes it that these are registered as they lie: they were after the last run."""
+        """Treats these partitions as unchanged, since they matched after the last run."""
         for key in keys:
             self._seen.add(key)
             self._changes.unchanged += 1
@@ -183,7 +184,7 @@ class PartitionDiff:
             self._compare(partition)
 
     def changes(self) -> Changes:
-        """All changes, once every registered partition has been handed over."""
+        """All changes; call it after every registered partition has been passed."""
         self._changes.adds = [k for k in self._stored.partitions if k not in self._seen]
         return self._changes
 

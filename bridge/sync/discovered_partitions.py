@@ -1,7 +1,7 @@
-"""The partitions of a directory table, discovered by listing it.
+"""The partitions of a directory table, discovered by a listing.
 
-An extractor turns each directory into partition values. A directory that it cannot parse is
-reported; it is never registered, and a partition registered there is never dropped because of it.
+An extractor turns each directory into partition values. A directory that it cannot parse is only
+reported: it is never registered, and no partition registered there is dropped because of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bridge.table.partition import UNPARSABLE, parse_value
 from bridge.types import UNKNOWN, Kind
 
 Key = tuple[str | None, ...]
-"""Unescaped values of a partition, None for NULL; what makes it the same partition."""
+"""Unescaped values of a partition, None for NULL; they identify the partition."""
 _CHECKED = frozenset({Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
 
 
@@ -28,8 +28,8 @@ class DiscoveredPartition:
 
     Attributes:
         row: its row in the listing.
-        directory: relative to the root, as it is spelled on storage.
-        files, bytes: of the data files right in it.
+        directory: relative to the root, as storage spells it.
+        files, bytes: of the data files directly in it.
     """
 
     row: int
@@ -40,15 +40,15 @@ class DiscoveredPartition:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredPartitions:
-    """What `discover` found.
+    """The result of `discover`.
 
     Attributes:
-        keys: partition keys; empty if it is not partitioned.
+        keys: partition keys; empty if the table is not partitioned.
         partitions: by their values; ``()`` is the root of a table without keys.
-        unparsable: directories that are no partition, each with the reason.
-        collisions: values that several directories claim, with all of those; none of them is in
-            ``partitions``.
-        directories: all directories with data, including those that are no partition.
+        unparsable: directories that are not partitions, each with the reason.
+        collisions: values that several directories claim, with these directories; none of them is
+            in ``partitions``.
+        directories: all directories with data, including those that are not partitions.
     """
 
     keys: tuple[Column, ...]
@@ -65,11 +65,11 @@ class DiscoveryContext:
     Attributes:
         list_directories: lists all directories with data below a canonical URI.
         extractor: reads a directory's partition values.
-        keys: of the table as it is registered; None for a new table, which gets the keys that most
-            directories have.
-        declared: types of keys that the user named; UNKNOWN where only the name was given.
-        recursive: files in directories below a partition's own belong to it, for engines that are
-            configured to read them.
+        keys: the keys of the registered table; None for a new table, which gets the keys of most
+            directories.
+        declared: types of keys that the user named; UNKNOWN if only the name was given.
+        recursive: files in subdirectories of a partition belong to it, for engines configured to
+            read them.
     """
 
     list_directories: Callable[[str], Discovered]
@@ -161,7 +161,7 @@ def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tup
 
 
 def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
-    """The keys of most directories; in a tie, those seen first."""
+    """The keys of most directories; in a tie, the keys seen first."""
     counted = Counter(tuple(values) for _, _, values in read)
     return counted.most_common(1)[0][0] if counted else ()
 
@@ -182,7 +182,7 @@ def _claims(
     paths: Sequence[str],
     unparsable: list[tuple[str, str]],
 ) -> dict[Key, list[tuple[int, str]]]:
-    """Directories by the values that they claim; values that their key cannot hold go out."""
+    """Directories by the values that they claim; values that their key cannot hold are reported."""
     checks: list[Callable[[str | None], bool]] = [_Holds(key) for key in keys]
     claims: dict[Key, list[tuple[int, str]]] = {}
     for row, directory, values in read:
@@ -197,7 +197,7 @@ def _claims(
 
 
 class _Holds:
-    """Whether a key's type can hold a value. Engines fail on others, or read NULL."""
+    """Whether a key's type can hold a value; engines fail on other values, or read NULL."""
 
     def __init__(self, key: Column) -> None:
         self._type = key.type

@@ -1,22 +1,22 @@
-"""Which partition a directory is: the ways in which writers spell partition values.
+"""Partition extractors: how writers encode partition values in directory names.
 
 ============  ===================  =================================
 name          directory            values
 ============  ===================  =================================
 ``hive``      ``year=2024/m=3``    the keys and values it names
 ``single``    ``paris``            one key, the directory's name
-``multi``     ``2024/paris``       one key a level
+``multi``     ``2024/paris``       one key per level
 ``month``     ``2024/03``          one key, ``2024-03``
 ``day``       ``2024/03/08``       one key, ``2024-03-08``
 ``hour``      ``2024/03/08/05``    one key, ``2024-03-08-05``
 ``none``      (the root)           none: not partitioned
 ============  ===================  =================================
 
-Others come from packages, as entry points of the group ``skipbridge.partition_extractors``: a
+Other packages add extractors as entry points of the group ``skipbridge.partition_extractors``: a
 callable that takes the names of the keys and returns a `PartitionExtractor`.
 
-The law (correctness rule 18): split on '/', then on the first '=', THEN unescape, once. A directory
-that cannot be read so is said to be unparsable; it is never guessed at.
+The law (rule 18): split on '/', then on the first '=', THEN unescape, once. A directory that cannot
+be read this way is reported as unparsable; its values are never guessed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Values = dict[str, str | None]
 
 
 class UnparsableDirectory(ValueError):
-    """The directory is no partition in this spelling; the text says why."""
+    """The directory is not a partition in this encoding; the message says why."""
 
 
 class PartitionExtractor(Protocol):
-    """Reads one directory's path; pure, so that the same path always is the same partition."""
+    """Reads one directory's path; pure, so that a path always gives the same partition."""
 
     def __call__(self, directory: str) -> Values:
-        """Values of a directory, given relative to the table's root, without slashes around.
+        """Values of a directory; its path is relative to the table's root, without outer slashes.
 
         Errors:
             UnparsableDirectory.
@@ -54,10 +54,10 @@ def find_extractor(name: str, keys: Sequence[str] = ()) -> PartitionExtractor:
     """The extractor of this name.
 
     Args:
-        keys: names of the partition keys, for spellings that do not name them.
+        keys: names of the partition keys, for encodings that do not name them.
 
     Errors:
-        InvalidConfiguration: there is none of that name, it wants other keys, or it is broken.
+        InvalidConfiguration: the extractor does not exist, needs other keys, or is broken.
     """
     lowered = tuple(k.lower() for k in keys)
     if len(set(lowered)) != len(lowered):
@@ -74,7 +74,7 @@ def find_extractor(name: str, keys: Sequence[str] = ()) -> PartitionExtractor:
         extractor: PartitionExtractor = found[name].load()(lowered)
     except BridgeError:
         raise
-    except Exception as error:  # a stranger's code
+    except Exception as error:  # third-party code
         raise InvalidConfiguration(
             f"partition extractor {name!r} ({found[name].value}) does not load: {error!r}",
             "remedy or reinstall the package that brings it",
@@ -115,7 +115,7 @@ class _Hive:
 
 
 class _Levels:
-    """One key a level; a level may also be spelled key=value."""
+    """One key per level; a level may also be named key=value."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         if not keys:
@@ -141,7 +141,7 @@ def _single(keys: tuple[str, ...]) -> PartitionExtractor:
 
 
 class _SlashDate:
-    """Year, month ... as directories, one text as value."""
+    """Year, month and smaller units as directories; one text as value."""
 
     def __init__(self, keys: tuple[str, ...], widths: tuple[int, ...]) -> None:
         if len(keys) > 1:

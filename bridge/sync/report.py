@@ -1,4 +1,4 @@
-"""What a sync did, or would do: as a diff for people and as JSON for schedulers."""
+"""The result of a sync or a dry run: as a diff for people and as JSON for schedulers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class SyncReport:
-    """One run over one table.
+    """One run for one table.
 
     Attributes:
         outcome: ``in step`` (nothing to do), ``synced``, ``planned`` (dry run).
         compared: ``all`` partitions, or only ``changes`` since the last run.
         listed_by: ``threads`` or ``spark``.
         table_changes: one line each, as in a diff.
-        added, updated, dropped: partitions by name; updates with what changes.
+        added, updated, dropped: partition names; updates also say what changes.
         kept: registered partitions left as they are, with location and reason.
-        unparsable: directories that are no partition, with the reason.
-        collisions: partition by name, with the directories that claim it.
+        unparsable: directories that are not partitions, with the reason.
+        collisions: partition names, with the directories that claim them.
         failed: partitions that the metastore refused, with its reason.
-        unreadable: files that are no Parquet, among those looked at.
+        unreadable: inspected files that are not valid Parquet.
         left_out: columns whose type Hive does not have.
-        index: of the index job, if it ran.
-        rounds: how often the comparison was made; more than once if somebody else wrote meanwhile.
+        index: report of the index job, if it ran.
+        rounds: number of comparisons; more than one if another job wrote meanwhile.
     """
 
     table: str
@@ -56,7 +56,7 @@ class SyncReport:
 
     @property
     def problems(self) -> int:
-        """What a person should look at: partitions that are not as storage says."""
+        """Number of partitions that differ from storage and that a person should check."""
         return len(self.collisions) + len(self.failed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class SyncReport:
 
 
 def summary(report: SyncReport) -> str:
-    """One line."""
+    """The result in one line."""
     verb = {"in step": "in step", "synced": "synced", "planned": "would be synced"}
     counts = (
         ("added", len(report.added)),
@@ -116,7 +116,7 @@ def summary(report: SyncReport) -> str:
 
 
 def index_line(index: Mapping[str, Any] | None) -> str:
-    """What the index job of a run did; None: it had nothing to do."""
+    """The result of a run's index job; None means that it had nothing to do."""
     if index is None:
         return "index in step"
     return (
@@ -126,8 +126,9 @@ def index_line(index: Mapping[str, Any] | None) -> str:
 
 
 def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:
-    """The diff: ``+`` added, ``~`` altered, ``-`` dropped, ``!`` to be looked at; at most ``shown``
-    lines of a kind, 0 for all.
+    """The diff: ``+`` added, ``~`` altered, ``-`` dropped, ``!`` to be checked.
+
+    Shows at most ``shown`` lines of a kind; 0 shows all.
     """
     lines = [f"{report.table}  {report.location}", *table_changes(report, shown=shown)]
     lines += _some([f"+ partition {n}" for n in report.added], shown)
@@ -138,7 +139,7 @@ def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:
 
 
 def table_changes(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
-    """What changes in the table itself, a line each; at most ``shown`` of a kind, 0 for all."""
+    """Changes of the table itself, one line each; at most ``shown`` of a kind, 0 for all."""
     lines: list[str] = []
     for _, several in groupby(report.table_changes, lambda line: line.split(" ")[:2]):
         lines += _some(list(several), shown)
@@ -146,7 +147,7 @@ def table_changes(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
 
 
 def warnings(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
-    """What was found and left alone, a line each."""
+    """Findings that the run left alone, one line each."""
     lines = _some([f"! kept {n} at {where}: {why}" for n, where, why in report.kept], shown)
     lines += _some([f"! not a partition: {d or '.'}: {why}" for d, why in report.unparsable], shown)
     lines += _some(

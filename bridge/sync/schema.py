@@ -1,17 +1,17 @@
-"""How a table's columns follow its files: wider, longer, never narrower.
+"""How a table's columns follow its files: types widen, columns are appended, nothing narrows.
 
 =========================================  ====================================
 files, against the table                   what happens
 =========================================  ====================================
-a column the table lacks                   appended, in the order of the files
-a column the files lack                    stays; it reads as NULL
+a column that the table lacks              appended, in the order of the files
+a column that the files lack               stays; it reads as NULL
 a type that holds more, exactly            the table's type is widened to it
 a type that holds less                     refused, or the table's type stays
-a type neither of which holds the other    refused
+types of which neither holds the other     refused
 =========================================  ====================================
 
-Names are compared without case. A refusal shows both schemas. The law: whatever a file looked at
-holds, the table's type after it holds exactly; and a table's type never becomes narrower.
+Names are compared without case. A refusal shows both schemas. The law: after the change the table's
+type holds every value of every inspected file exactly, and a table's type never becomes narrower.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _INSTANTS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What the files make of a table's columns.
+    """The effect of the files on a table's columns.
 
     Attributes:
-        columns: of the table from now on.
+        columns: the table's columns after the change.
         appended: names of new columns.
         widened: name, old and new type.
         narrower: name, the table's type, the files' narrower one.
@@ -63,7 +63,7 @@ def evolve(
     """Compares a table's columns with those of its files.
 
     Args:
-        keys: partition keys; a column of this name in the files is the partition's, as in Hive.
+        keys: partition keys; as in Hive, a key wins over a file column of the same name.
     """
     taken = {k.name.lower() for k in keys}
     held = {c.name.lower(): c for c in table}
@@ -103,7 +103,7 @@ def evolve(
 
 
 def reads_as(file: Type, table: Type) -> bool:
-    """Whether the difference is one of declaration only: the same values in the same bytes."""
+    """Whether only the declaration differs: the same bytes hold the same values."""
     return (
         file == table
         or (file.kind in _BYTES and table.kind in _BYTES)
@@ -112,8 +112,9 @@ def reads_as(file: Type, table: Type) -> bool:
 
 
 def is_narrower(left: Type, right: Type) -> bool:
-    """Whether a value type in ``left`` holds less than its counterpart in ``right``; members that a
-    struct lacks do not count, they read as NULL.
+    """Whether a value type in ``left`` holds less than its counterpart in ``right``.
+
+    Missing struct members do not count, since they read as NULL.
     """
     if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT:
         wide = {f.name: f.type for f in right.fields}
@@ -122,7 +123,7 @@ def is_narrower(left: Type, right: Type) -> bool:
 
 
 def refuse(table: str, evolution: Evolution, old: Sequence[Column], new: Sequence[Column]) -> None:
-    """Raises what a person needs in order to decide: the columns at odds and both schemas.
+    """Raises an error with the conflicting columns and both schemas.
 
     Errors:
         SchemaConflict: there is a conflict, or files are narrower than the table.
@@ -149,7 +150,7 @@ def show(columns: Iterable[Column]) -> str:
 
 
 def thinned(rows: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, evenly, the last among them; all with ``most`` 0.
+    """At most ``most`` rows, evenly spaced and with the last one; all rows if ``most`` is 0.
 
     >>> thinned(range(10), 4)
     [0, 3, 6, 9]
@@ -166,9 +167,9 @@ class FileSchemas:
     """Schemas of some files.
 
     Attributes:
-        columns: that hold the values of all of them.
-        unreadable: files that are no Parquet, each with the reason; those that are gone are not
-            among them.
+        columns: columns that hold the values of all files.
+        unreadable: files that are not valid Parquet, each with the reason; deleted files are not
+            included.
     """
 
     columns: tuple[Column, ...]
@@ -178,11 +179,11 @@ class FileSchemas:
 def read_schemas(
     storage: Storage, files: Sequence[tuple[str, int]], *, threads: int = 16
 ) -> FileSchemas:
-    """The columns of files (URI and size); one that vanished since it was listed is passed over.
+    """The columns of files (URI and size); a file deleted since the listing is ignored.
 
     Errors:
         SchemaConflict: two of the files disagree.
-        FileUnreadable: a file is there and may not be read.
+        FileUnreadable: a file exists but cannot be read.
         StorageFailure.
     """
 

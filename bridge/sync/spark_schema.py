@@ -1,8 +1,8 @@
-"""The schema that Spark keeps of its own tables, in table properties.
+"""The schema that Spark stores for its own tables, in table properties.
 
-A table that Spark has created carries its schema as JSON in ``spark.sql.sources.schema*``, cut in
-parts; Spark believes it and not the metastore's columns. So where it is there, it has to follow
-them; where it is not, Spark reads the metastore's columns and nothing is needed.
+A table created by Spark carries its schema as JSON in ``spark.sql.sources.schema*``, cut into
+parts, and Spark uses it instead of the metastore's columns. It must therefore follow them. Without
+it Spark reads the metastore's columns, and nothing needs to change.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _NAMES = {
 def follow(
     properties: Mapping[str, str], columns: Sequence[Column], keys: Sequence[Column]
 ) -> dict[str, str]:
-    """The table's properties with Spark's schema made that of these columns.
+    """The table's properties, with Spark's schema updated to these columns.
 
-    Spark's own spelling of names, nullability and metadata stay; properties without such a schema,
-    or with one that cannot be read, come back as they are.
+    Spark's spelling of names, nullability and metadata stay. Properties without such a schema, or
+    with an unreadable one, are returned unchanged.
     """
     old = _read(properties)
     if old is None:
@@ -54,7 +54,7 @@ def follow(
 
 
 def _same(field: Any, type_: Any) -> bool:
-    """Equal but for what the metastore cannot say: the case of member names, nullability."""
+    """Equal except for what the metastore cannot express: case of member names, nullability."""
     return json.dumps(_plain(field)).lower() == json.dumps(_plain(type_)).lower()
 
 
@@ -85,7 +85,7 @@ def _read(properties: Mapping[str, str]) -> list[dict[str, Any]] | None:
 
 
 def spark_type(type_: Type) -> Any:
-    """A type in the JSON of Spark's schemas.
+    """A type as JSON of a Spark schema.
 
     >>> from bridge.types import BIGINT, array
     >>> spark_type(array(BIGINT))

@@ -1,7 +1,7 @@
-"""What a table remembers of its last sync, in table properties.
+"""The state of a table's last sync, kept in table properties.
 
-The state lets a run see that nothing has changed without fetching a partition. It is a memory of
-what was true, never a reason to write: where any of its digests differs, or it is old, or of
+The state lets a run see that nothing has changed without fetching a partition. It only records what
+was true and is never a reason to write. If one of its digests differs, or if it is old or of
 another version, the run compares everything.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from bridge.table.discovered import Discovered
 
 ROOT_PROPERTY = "skipbridge.sync.root"
-"""Marks a table as one that sync keeps, and says from where."""
+"""Marks a table that sync maintains, and records its root."""
 EXTRACTOR_PROPERTY = "skipbridge.sync.extractor"
 STATE_PROPERTY = "skipbridge.sync.state"
 INDEXED_PROPERTY = "skipbridge.sync.indexed"
@@ -25,7 +25,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """The last run that ended in step.
+    """The last run after which metastore and storage matched.
 
     Attributes:
         storage: digest of the directories with data.
@@ -33,8 +33,8 @@ class SyncState:
         table: digest of columns, keys, location and format classes.
         reading: how directories are read: extractor, recursion.
         newest: time of the newest file, microseconds since the epoch, by the storage's clock.
-        partitions: registered.
-        compared: when everything was last compared, seconds since the epoch.
+        partitions: number of registered partitions.
+        compared: time of the last full comparison, seconds since the epoch.
     """
 
     storage: str
@@ -50,12 +50,12 @@ class SyncState:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def but_for_time(self) -> SyncState:
-        """The same, whenever it was compared."""
+        """The same state without the time of comparison."""
         return replace(self, compared=0)
 
 
 def parse_state(text: str | None) -> SyncState | None:
-    """The state in a property; None for one that is missing, broken or of another version."""
+    """Parses the property; None if it is missing, broken or of another version."""
     if not text:
         return None
     try:
@@ -67,7 +67,7 @@ def parse_state(text: str | None) -> SyncState | None:
 
 
 def storage_digest(directories: Discovered) -> str:
-    """Changes if a directory comes or goes, or a file in one is added, removed or rewritten."""
+    """Changes if a directory is added or removed, or a file in it added, removed or rewritten."""
     digest = hashlib.blake2b(directories.root.encode(), digest_size=16)
     digest.update("\0".join(directories.paths).encode("utf-8", "surrogateescape"))
     for name in ("files", "bytes", "newest"):
@@ -76,6 +76,6 @@ def storage_digest(directories: Discovered) -> str:
 
 
 def text_digest(parts: Iterable[str]) -> str:
-    """A digest of texts, in this order."""
+    """A digest of texts; their order matters."""
     joined = "\0".join(parts).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(joined, digest_size=16).hexdigest()
