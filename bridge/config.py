@@ -1,8 +1,8 @@
-"""Settings: one table of options; flag > environment > file > default.
+"""Settings. Precedence: flag, environment, file, default.
 
-A setting ``metastore.uri`` is the flag ``--metastore-uri``, the variable
-``SKIPBRIDGE_METASTORE_URI`` and, in the TOML file, ``uri`` in the table ``[metastore]``. An unknown
-key is an error that names the nearest known one.
+The setting ``metastore.uri`` is the flag ``--metastore-uri``, the environment variable
+``SKIPBRIDGE_METASTORE_URI``, and ``uri`` in the table ``[metastore]`` of the TOML file. An unknown
+key is an error that names the nearest known key.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Option:
 
     Attributes:
         key: dotted name.
-        default: as text, in the form a user writes it.
+        default: as text, as a user would write it.
         kind: ``text``, ``int``, ``size`` (bytes), ``time`` (seconds) or ``bool``.
         help: one sentence.
-        least, most: bounds of a whole number, both allowed; None: no upper bound.
+        least, most: inclusive bounds of an integer; None: no upper bound.
     """
 
     key: str
@@ -187,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("storage.region", "", "text", "region of the object store"),
     Option("storage.allow_http", "false", "bool", "speak plain HTTP to that endpoint (tests)"),
 )
-# What stands in the environment beside settings: files, JDKs, and how the tests run.
+# Environment variables that are not settings: files, JDKs, and options of the tests.
 _OTHER_VARIABLES = (
     "SKIPBRIDGE_CONFIG",
     "SKIPBRIDGE_CACHE",
@@ -201,16 +201,14 @@ _BY_KEY = {option.key: option for option in OPTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it came from: ``flag``, a variable's name, a file's path, or
-    ``default``.
-    """
+    """A value and its origin: ``flag``, a variable's name, a file's path, or ``default``."""
 
     text: str
     origin: str
 
 
 class Config:
-    """All settings of one process; immutable once made."""
+    """All settings of one process. Immutable."""
 
     def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
         self._settings = dict(settings or {})
@@ -251,7 +249,7 @@ class Config:
         return setting.text.lower() == "true"
 
     def check(self) -> None:
-        """Reads every setting once, so that a wrong one is told at start and not at first use."""
+        """Reads every setting once, so that errors appear at start and not at first use."""
         readers = {"int": self.integer, "size": self.size, "time": self.seconds, "bool": self.flag}
         for option in OPTIONS:
             reader = readers.get(option.kind)
@@ -260,7 +258,7 @@ class Config:
 
 
 def parse_seconds(text: str, key: str = "time", origin: str = "value") -> float:
-    """Seconds of ``250ms``, ``10s``, ``5m``, ``1h``."""
+    """Parses a duration such as ``250ms``, ``10s``, ``5m`` or ``1h`` to seconds."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise _invalid(key, Setting(text, origin), "a time such as 250ms, 10s or 5m")
@@ -268,14 +266,14 @@ def parse_seconds(text: str, key: str = "time", origin: str = "value") -> float:
 
 
 def config_file() -> Path:
-    """The file read when none is named; it need not exist."""
+    """The default settings file. It need not exist."""
     return Path(
         os.environ.get("SKIPBRIDGE_CONFIG") or Path(user_config_dir("skipbridge")) / "config.toml"
     )
 
 
 def cache_dir() -> Path:
-    """Where caches lie that can be deleted at any time."""
+    """The directory of caches, which can be deleted at any time."""
     return Path(os.environ.get("SKIPBRIDGE_CACHE") or user_cache_dir("skipbridge"))
 
 
@@ -288,9 +286,9 @@ def load(
     """Reads all settings.
 
     Args:
-        flags: values given on the command line by key; None where not given.
-        file: a TOML file that must exist; without it, `config_file` is read if there.
-        origin: where ``flags`` come from, as messages say it.
+        flags: command-line values by key; None if not given.
+        file: a TOML file, which must exist. By default `config_file` is read if it exists.
+        origin: the origin of ``flags`` in messages.
 
     Errors:
         InvalidConfiguration: unknown key, wrong value, unreadable file.
@@ -315,14 +313,14 @@ def load(
 
 
 def variable_of(key: str) -> str:
-    """The environment variable of a setting: ``metastore.uri`` is SKIPBRIDGE_METASTORE_URI."""
+    """The environment variable of a setting, as SKIPBRIDGE_METASTORE_URI of ``metastore.uri``."""
     return "SKIPBRIDGE_" + key.upper().replace(".", "_")
 
 
 def unknown_variables() -> list[tuple[str, str | None]]:
-    """Variables of the environment that look like settings and are none, with the nearest that is.
+    """Environment variables that look like settings but are not, each with the nearest setting.
 
-    They are no error: Kubernetes sets such names for a service that is called skipbridge.
+    They are not an error: Kubernetes sets such variables for a service named skipbridge.
     """
     known = [*(variable_of(o.key) for o in OPTIONS), *_OTHER_VARIABLES]
     found: list[tuple[str, str | None]] = []

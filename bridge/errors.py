@@ -1,8 +1,7 @@
-"""Every error a user can meet: one tree, one table of codes.
+"""All errors that users can see: one class hierarchy, one code per class.
 
-An error has a code, one sentence with the value found, and a hint that says how to remedy it. The
-service sends the same four fields, and the Java sides map `category` to the engine's own error
-type.
+An error has a code, a category, one sentence with the value found, and a hint with the remedy. The
+service sends these four fields. The Java clients map `category` to the engine's error type.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import ClassVar
 
 
 class Category(Enum):
-    """Who can remedy it; the names are Trino's error types."""
+    """Who can fix the error. The names are Trino's error types."""
 
     USER_ERROR = "USER_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
@@ -43,7 +42,7 @@ class BridgeError(Exception):
 
 
 class UserError(BridgeError):
-    """The request cannot be carried out as it stands."""
+    """The request must be changed."""
 
     category = Category.USER_ERROR
 
@@ -91,22 +90,20 @@ class GenerationNotFound(UserError):
 
 
 class ReadVersionNotFound(UserError):
-    """The table has no such version, or it was cleaned."""
+    """The table has no such version, or the version was cleaned up."""
 
     code = "READ_VERSION_NOT_FOUND"
 
 
 class SnapshotExpired(ExternalError):
-    """The query outlived the file set that its earlier scans saw; it never mixes two."""
+    """The query outlived the file set of its earlier scans. A query never mixes two file sets."""
 
     code = "SNAPSHOT_EXPIRED"
     retryable = True
 
 
 class UnsupportedTable(UserError):
-    """The table is of a kind whose raw files would give wrong rows (ACID, Iceberg, Delta, Hudi,
-    views).
-    """
+    """Reading the raw files would give wrong rows (ACID, Iceberg, Delta, Hudi, views)."""
 
     code = "UNSUPPORTED_TABLE"
 
@@ -128,13 +125,13 @@ class InvalidRequest(UserError):
 
 
 class ProtocolMismatch(UserError):
-    """Client and planner speak different versions of the protocol between them."""
+    """Client and planner use different protocol versions."""
 
     code = "PROTOCOL_MISMATCH"
 
 
 class ReadVersionUnsupported(UserError):
-    """An older version of a table was asked for whose table format keeps none."""
+    """An older version was requested of a table format that keeps none."""
 
     code = "READ_VERSION_UNSUPPORTED"
 
@@ -144,7 +141,7 @@ class NotReadOnly(UserError):
 
 
 class EnvironmentMissing(UserError):
-    """A program or library of this machine is missing or too old."""
+    """A program or library is missing on this machine or too old."""
 
     code = "ENVIRONMENT"
 
@@ -154,7 +151,7 @@ class PortInUse(UserError):
 
 
 class PartitionAbsent(ExternalError):
-    """The directory of a registered partition, or of a table, is not there."""
+    """The directory of a registered partition or table does not exist."""
 
     code = "PARTITION_ABSENT"
 
@@ -173,7 +170,7 @@ class FileChanged(ExternalError):
 
 
 class TableChanged(ExternalError):
-    """What was found while the query was planned does not hold any more."""
+    """The table changed while the query was planned."""
 
     code = "TABLE_CHANGED"
     retryable = True
@@ -189,13 +186,13 @@ class IndexCorrupt(ExternalError):
 
 
 class IndexNewer(IndexCorrupt):
-    """A later version of this program wrote it; what it holds is not known here."""
+    """A later version of this program wrote the index."""
 
     code = "INDEX_NEWER"
 
 
 class IndexKindFailed(ExternalError):
-    """An index kind, perhaps another distribution's, raised what it should not have."""
+    """An index kind, perhaps from another distribution, raised an unexpected error."""
 
     code = "INDEX_KIND_FAILED"
 
@@ -220,7 +217,7 @@ class PlannerUnavailable(ExternalError):
 
 
 class PlanLost(ExternalError):
-    """The planner does not know this handle: it was restarted, or the plan expired."""
+    """The planner does not know this handle: it restarted, or the plan expired."""
 
     code = "PLAN_LOST"
     retryable = True

@@ -1,14 +1,14 @@
 """Metrics of a planner process, in the Prometheus client's registry.
 
-Those of scans are labelled by table. A process names the first `MOST_TABLES` tables that it plans
-for and counts all others as ``other``, so that the number of series stays bounded.
+Scan metrics have a table label. A process uses the names of the first `MOST_TABLES` tables that it
+plans, and ``other`` for all further tables, so that the number of series stays bounded.
 """
 
 from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
-# Each counter would come with the time of its creation as a second series, which says nothing here.
+# Otherwise each counter would have a second series with its creation time.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 MOST_TABLES = 100

@@ -1,8 +1,7 @@
 """Logical types of table columns and the canonical form of their values.
 
-Every value that the planner compares is held in one canonical Python form per type, so that
-literals, statistics and rows
-compare alike whatever engine or file they came from:
+The planner holds every value in one canonical Python form per type. Literals, statistics and rows
+therefore compare alike, whatever engine or file they come from:
 
 =====================  =============================================================
 type                   canonical value
@@ -32,9 +31,9 @@ Value = bool | int | float | bytes
 
 
 class Kind(Enum):
-    """What a type is, without its parameters; the values are Hive's names."""
+    """A type without its parameters. The values are Hive's names."""
 
-    __hash__ = object.__hash__  # members are one object each; Enum's own hash is Python code
+    __hash__ = object.__hash__  # members are singletons, and Enum's own hash is slow Python code
 
     BOOLEAN = "boolean"
     TINYINT = "tinyint"
@@ -80,9 +79,9 @@ class Type:
     """A logical type.
 
     Attributes:
-        kind: what it is.
-        precision, scale: of a decimal.
-        length: of varchar and char.
+        kind: the type without its parameters.
+        precision, scale: for decimal.
+        length: for varchar and char.
         fields: members of a struct; ``element`` of an array; ``key`` and ``value`` of a map.
     """
 
@@ -114,7 +113,7 @@ class Type:
         return self.kind in _NESTED
 
     def __str__(self) -> str:
-        """The type in Hive's words."""
+        """The type in Hive's syntax."""
         match self.kind:
             case Kind.DECIMAL:
                 return f"decimal({self.precision},{self.scale})"
@@ -191,8 +190,8 @@ def parse_hive_type(text: str) -> Type:
     """Parses a type as the metastore stores it.
 
     Errors:
-        UnsupportedType: the text is not a type of Hive's; uniontype, interval and the like are
-            returned as ``UNKNOWN`` instead, since a table may hold columns that nobody reads.
+        UnsupportedType: the text is not a Hive type. Types such as uniontype and interval are
+            returned as ``UNKNOWN``, because a table may hold columns that no query reads.
 
     >>> str(parse_hive_type("struct<a:int,b:array<decimal(10,2)>>"))
     'struct<a:int,b:array<decimal(10,2)>>'
@@ -252,7 +251,7 @@ def _parse(stream: _Tokens) -> Type:
         return decimal(10, 0)
     if name in _SIMPLE:
         return _SIMPLE[name]
-    while stream.peek not in (None, ",", ">"):  # uniontype<...>, interval ...: held, never read
+    while stream.peek not in (None, ",", ">"):  # such as uniontype<...> or interval: never read
         if stream.take() == "<":
             _skip(stream)
     return UNKNOWN
@@ -303,13 +302,13 @@ class NanOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """The value semantics of the engine that asks; the planner and the oracle take the same.
+    """The value semantics of the requesting engine, for the planner and the test oracle.
 
     Attributes:
         nan: the order of NaN.
-        raw_timestamps: the engine reads a file's timestamp as it lies, whatever its
-            UTC-adjustment flag says (Trino over Hive tables). Where false, bounds of a UTC-adjusted
-            column say nothing about a zone-free one, and the reverse.
+        raw_timestamps: the engine reads stored timestamps unchanged and ignores their
+            UTC-adjustment flag (Trino on Hive tables). If False, bounds of a UTC-adjusted column
+            are unknown for a column without zone, and vice versa.
     """
 
     nan: NanOrder = NanOrder.IEEE

@@ -1,4 +1,4 @@
-"""Avro: known by its Hive classes and its mark; it is not indexed."""
+"""Avro: recognised by its Hive classes and magic bytes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

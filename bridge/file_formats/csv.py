@@ -1,4 +1,4 @@
-"""CSV in Hive's OpenCSVSerde: known by its Hive classes; it is not indexed."""
+"""CSV in Hive's OpenCSVSerde: recognised by its Hive classes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

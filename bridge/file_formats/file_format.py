@@ -1,4 +1,4 @@
-"""What a file format is: how its files are recognised, described, indexed and read by engines.
+"""The interface of file formats: how files are recognised, described, indexed and read.
 
 A format is one file: an instance of `FileFormat` named ``FORMAT`` in `bridge.file_formats`, or an
 entry point elsewhere, see CONTRIBUTING.md.
@@ -21,15 +21,15 @@ SchemaReader = Callable[[Storage, str, int], pa.Schema]
 StatisticsReader = Callable[[Storage, str, int], FileStatistics]
 """Called with the storage, a file's URI and its size in bytes.
 
-The law: what it says of a column is true of the values that every engine reads from the file. What
-it cannot tell for sure it leaves unknown, and the file is read. Errors: FileCorrupt for a file that
-is damaged or of another format; FileUnreadable, StorageFailure.
+The law: the statistics of a column hold for the values that every engine reads from the file. What
+is not certain is left unknown, and the file is read. Errors: FileCorrupt for a file that is damaged
+or of another format; FileUnreadable, StorageFailure.
 """
 
 RowReader = Callable[[Any, str, Sequence[str], Sequence[str]], Iterator[Rows]]
-"""Called with a file that pyarrow can read from, its URI, the columns wanted, and all data columns
-of the table, for files that name columns by their place. Yields each wanted column that the file
-has, by the wanted name. Errors: FileCorrupt, and those of Arrow.
+"""Called with a file object for pyarrow, the file's URI, the requested columns, and all data
+columns of the table (for files that identify columns by position). Yields the requested columns
+that the file has, under the requested names. Errors: FileCorrupt, and those of Arrow.
 """
 
 
@@ -38,10 +38,10 @@ class HiveClasses:
     """The Java classes by which the metastore's storage descriptor names a format.
 
     Attributes:
-        input_formats: full names. The first is what a new table gets; the others are older names.
-        output_format: what a new table gets.
-        serdes: full names. The first is what a new table gets.
-        hook: the input format of ours that extends these and reads only the files that may match;
+        input_formats: full names. New tables get the first one; the others are older names.
+        output_format: full name, for new tables.
+        serdes: full names. New tables get the first one.
+        hook: skipbridge's input format, which extends these and reads only files that may match;
             None if Hive cannot be hooked for this format.
     """
 
@@ -53,28 +53,28 @@ class HiveClasses:
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, and what can be done with its files.
+    """A file format and its capabilities.
 
     Attributes:
-        name: as tables, plans and the wire spell it, in lower case.
-        spelled: as messages spell it.
+        name: the name in tables, plans and on the wire, in lower case.
+        spelled: the name in messages.
         hive: its classes in Hive; None if no table of the metastore can have this format.
-        begins: the first bytes of its files. A file that begins so and is not recognised is
+        begins: the first bytes of its files. A file that starts with them but is not recognised is
             reported as damaged.
-        recognise: whether a whole file is of this format, by its first 512 bytes and its last 64
-            (fewer of a shorter file); None if its bytes do not tell.
-        read_schema: the columns of one file; None if tables of it cannot be inferred from files.
-            Errors: FileCorrupt, and those of Arrow.
-        read_rows: the rows of one file, for the Python API; None if it cannot read them.
-        statistics: opens a reader of statistics, used by one thread for some files; None if no
-            index can be built of it.
-        index_kinds: whether indexes beside min/max can be built: its reader then gives a Footer
-            of `bridge.file_formats.readers.parquet_statistics`.
-        by_position: whether engines may find a column by its place in the file and not by its
-            name. Its reader gives every column its position, one leaf for each; see
+        recognise: whether a file has this format, from its first 512 and last 64 bytes (fewer if
+            the file is shorter); None if the bytes cannot tell.
+        read_schema: reads the columns of one file; None if a table's schema cannot be inferred from
+            files. Errors: FileCorrupt, and those of Arrow.
+        read_rows: reads the rows of one file for the Python API; None if it cannot read them.
+        statistics: opens a reader of statistics, which one thread uses for some files; None if the
+            format cannot be indexed.
+        index_kinds: whether indexes other than min/max can be built. The reader then returns a
+            `bridge.file_formats.readers.parquet_statistics.Footer`.
+        by_position: whether engines may find a column by its position instead of its name. The
+            reader then gives each column a position and exactly one leaf; see
             `bridge.index.column_resolution`.
-        splittable: whether engines may read a byte range of a file, so that large ones are cut.
-        trino_reader: the name of the connector's reader; None: Trino refuses its tables.
+        splittable: whether engines may read a byte range of a file. Large files are then split.
+        trino_reader: the name of the connector's reader; None: Trino refuses tables of this format.
     """
 
     name: str

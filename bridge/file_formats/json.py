@@ -1,4 +1,4 @@
-"""JSON, one object a line: known by its Hive classes; it is not indexed."""
+"""JSON, one object per line: recognised by its Hive classes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

@@ -1,4 +1,4 @@
-"""Bounds and counts of a leaf from its values, for what no footer tells."""
+"""Computes bounds and NaN counts of a leaf from its values, where the footer lacks them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bridge.file_formats.statistics import LeafStatistics
 
 
 class Values(Protocol):
-    """Values of some rows of a file, by the number of their leaf."""
+    """Values of some rows of a file, by leaf number."""
 
     def __getitem__(self, leaf: int, /) -> pa.ChunkedArray: ...
 
 
 class LeafScan:
-    """Counts NaN in a float leaf, or finds bounds that are not known yet, in place.
+    """Counts NaN in a float leaf, or computes missing bounds, in place.
 
-    Bounds found here are values of the file, hence exact. Nothing is done for leaves below lists,
-    for INT96 and for types whose order Arrow does not share.
+    The bounds are values of the file, so they are exact. Leaves below lists, INT96, and types that
+    Arrow orders differently are skipped.
     """
 
     def __init__(self, number: int, leaf: LeafStatistics) -> None:
@@ -64,7 +64,7 @@ class LeafScan:
 
 
 def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
-    """As what compares; None where Arrow was told, by the file, to read another type."""
+    """Values in a comparable type; None if the file's Arrow schema made Arrow read another type."""
     held = values.type
     if stored.logical in ("string", "binary"):
         return values.cast(pa.large_binary())
@@ -74,4 +74,4 @@ def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
         return values if pa.types.is_signed_integer(held) else None
     if stored.logical == "bool":
         return values if pa.types.is_boolean(held) else None
-    return values  # of other formats, whose readers hand over what compares
+    return values  # readers of other formats return comparable values

@@ -1,4 +1,4 @@
-"""ORC: indexed by min/max of its data; Hive can be hooked for it, Trino does not read it."""
+"""ORC: indexed by min/max of its data. Hive can be hooked; the Trino connector cannot read it."""
 
 from __future__ import annotations
 

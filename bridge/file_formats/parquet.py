@@ -1,4 +1,4 @@
-"""Parquet: everything is known of it, from its footer and its data."""
+"""Parquet: indexed by footers and data, for all index kinds, Hive and Trino."""
 
 from __future__ import annotations
 

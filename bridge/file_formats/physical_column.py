@@ -1,8 +1,8 @@
-"""What a file stores in a leaf column: its physical and logical type, and its bounds as bytes.
+"""A leaf column as stored in a file: its physical and logical type, and its bounds as bytes.
 
-Bounds are kept as PLAIN bytes of the FILE's physical type, never as text and never in the table's
-type: ``0.1f`` is not 0.1, and a table's type changes while its files stay (correctness 10, 15, 16).
-They are decoded for all files of one stored type at once.
+Bounds are stored as PLAIN bytes of the FILE's physical type, never as text or in the table's type:
+``0.1f`` is not 0.1, and a table's type may change while its files do not (correctness 10, 15, 16).
+Bounds are decoded for all files of one stored type at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 NAMELESS = ("", "$nameless")
-"""The path of all columns of files without names; the position tells them apart."""
+"""The path of every column in files without column names. Only the position differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PhysicalType:
     """A leaf's type in a file.
 
     Attributes:
-        physical: Parquet's physical type: ``INT32``, ``BYTE_ARRAY`` …
+        physical: Parquet's physical type: such as ``INT32`` or ``BYTE_ARRAY``.
         logical: ``bool``, ``int``, ``uint``, ``float``, ``double``, ``decimal``, ``date``,
             ``timestamp``, ``string``, ``binary``; ``repeated`` below lists and maps; ``other``.
         width: bits of integers; bytes of FIXED_LEN_BYTE_ARRAY.
@@ -49,7 +49,7 @@ class PhysicalType:
 
     @property
     def holds(self) -> str:
-        """How decoded bounds are held: int, float, wide (decimal128), bytes, or none at all."""
+        """The representation of decoded bounds: int, float, wide (decimal128), bytes, or none."""
         if self.physical == "INT96":
             return "none"
         if self.logical == "decimal":
@@ -63,12 +63,12 @@ class PhysicalType:
 
 @dataclass(frozen=True, slots=True)
 class PhysicalColumn:
-    """A leaf column as files spell it; columns of one path and different types are different.
+    """A leaf column of a file. Columns with the same path and different types are different.
 
     Attributes:
-        path: its name, and where it is nested those of its parts.
-        position: its place among the file's columns, where an engine may find it by that; None
-            where names alone count. See `bridge.index.column_resolution`.
+        path: the names from the top-level column down to the leaf.
+        position: its position among the file's columns, if engines may find it by position; None
+            if only names count. See `bridge.index.column_resolution`.
     """
 
     path: tuple[str, ...]
@@ -76,7 +76,7 @@ class PhysicalColumn:
     position: int | None = None
 
     def key(self) -> str:
-        """As text, for a dictionary-encoded column of a shard."""
+        """The column as text, for the dictionary-encoded column of a shard."""
         t = self.type
         parts = [t.physical, t.logical, t.width, t.precision, t.scale, t.unit, t.utc]
         place = [] if self.position is None else [self.position]
@@ -85,7 +85,7 @@ class PhysicalColumn:
 
 
 def parse_key(key: str) -> PhysicalColumn:
-    """Undoes `PhysicalColumn.key`."""
+    """The inverse of `PhysicalColumn.key`."""
     path, parts, *place = json.loads(key)
     return PhysicalColumn(tuple(path), PhysicalType(*parts), *place)
 
@@ -94,7 +94,7 @@ _NUMPY = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8", "BOOL
 
 
 def encode(physical: str, values: Sequence[Any]) -> pa.Array:
-    """Bounds (None: unknown) as PLAIN bytes; a boolean is one byte."""
+    """Encodes bounds (None: unknown) as PLAIN bytes. A boolean is one byte."""
     dtype = _NUMPY.get(physical)
     if dtype is None:
         return pa.array(values, pa.large_binary())
@@ -111,7 +111,7 @@ def encode(physical: str, values: Sequence[Any]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class DecodedBounds:
-    """One bound of many files; slots not ``known`` hold anything."""
+    """One bound of many files. The values of slots that are not ``known`` are arbitrary."""
 
     values: Any
     known: npt.NDArray[np.bool_]
@@ -119,9 +119,9 @@ class DecodedBounds:
 
 
 def decode(stored: PhysicalType, plain: pa.Array, *, upper: bool) -> DecodedBounds:
-    """Bounds of one stored type: int64, float64, decimal128(38, s) or large_binary by ``holds``.
+    """Decodes bounds of one stored type: int64, float64, decimal128(38, s) or large_binary.
 
-    Nanoseconds are rounded outward, a NaN is no bound (correctness 1, 9).
+    Nanoseconds are rounded outward. NaN is an unknown bound (correctness 1, 9).
     """
     known = plain.is_valid().to_numpy(zero_copy_only=False)
     if stored.holds == "bytes":
@@ -140,7 +140,7 @@ def decode(stored: PhysicalType, plain: pa.Array, *, upper: bool) -> DecodedBoun
     result = numbers.astype(np.int64)
     if stored.logical == "timestamp":
         return _micros(stored.unit, result, known, upper)
-    if stored.holds == "wide":  # more than 18 digits declared over INT64: written by no one
+    if stored.holds == "wide":  # more than 18 digits in INT64: no writer does this
         return DecodedBounds(_wide(result >> 63, result, stored.scale), known)
     return DecodedBounds(result, known)
 

@@ -1,4 +1,4 @@
-"""RCFile: known by its Hive classes; it is not indexed."""
+"""RCFile: recognised by its Hive classes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

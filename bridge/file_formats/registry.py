@@ -1,8 +1,8 @@
-"""File formats by name: a new format is a new file, and edits nothing here.
+"""The registry of file formats. Adding a format edits nothing here.
 
-A module of `bridge.file_formats` that has a ``FORMAT`` is one; other distributions add formats in
-the entry point group ``skipbridge.file_formats``, whose value is the `FileFormat`. See
-CONTRIBUTING.md.
+Each module of `bridge.file_formats` that defines ``FORMAT`` adds a format. Other distributions add
+formats through the entry point group ``skipbridge.file_formats``, whose value is the `FileFormat`.
+See CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD, _TAIL = 512, 64
 
 @cache
 def file_formats() -> dict[str, FileFormat]:
-    """All formats that are installed; a name is taken by the first that has it."""
+    """All installed formats. If two share a name, the first one counts."""
     found: dict[str, FileFormat] = {}
     for module in pkgutil.iter_modules(package.__path__):
         name = f"{package.__name__}.{module.name}"
@@ -37,7 +37,7 @@ def file_formats() -> dict[str, FileFormat]:
         try:
             known = entry.load()
             found.setdefault(known.name, known)
-        except Exception as error:  # no query fails for a distribution that is broken
+        except Exception as error:  # a broken distribution fails no query
             _log.warning("file format %s of %s cannot be loaded", entry.name, entry.value)
             _log.debug("it failed", exc_info=error)
     return found
@@ -54,12 +54,12 @@ def file_format(name: str) -> FileFormat:
 
 
 def indexed_formats() -> frozenset[str]:
-    """Names of the formats that an index can be built of."""
+    """Names of the formats that can be indexed."""
     return frozenset(f.name for f in file_formats().values() if f.statistics is not None)
 
 
 def recognise(storage: Storage, uri: str, size: int) -> FileFormat | None:
-    """The format of a whole file by its bytes; None if no format knows it.
+    """The format of a file by its bytes; None if no format recognises it.
 
     Errors:
         FileUnreadable, StorageFailure.
@@ -73,7 +73,7 @@ def recognise(storage: Storage, uri: str, size: int) -> FileFormat | None:
 
 
 def spelled(names: Iterable[str]) -> str:
-    """Several formats in one phrase.
+    """The names of several formats in one phrase.
 
     >>> spelled({"orc", "parquet"})
     'Parquet or ORC'

@@ -1,4 +1,4 @@
-"""Rows of a file, batch by batch: what readers of all formats share."""
+"""Rows of a file in batches: code shared by the readers of all formats."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bridge.errors import FileCorrupt
 BATCH_ROWS = 64 * 1024
 BATCH_BYTES = 16 * 1024 * 1024
 Rows = tuple[Mapping[str, pa.Array], int]
-"""Columns by name, and the number of rows: there may be no column at all."""
+"""Columns by name, and the number of rows, because there may be no column."""
 
 
 def places_of(names: Sequence[str], wanted: Sequence[str], uri: str) -> dict[str, int]:
-    """The place of each wanted column in a file, by name without regard to case (rule 14).
+    """The position of each requested column in a file, by name, ignoring case (rule 14).
 
     Errors:
-        FileCorrupt: two columns of the file may be meant.
+        FileCorrupt: two columns of the file match.
     """
     places: dict[str, int] = {}
     lowered = [name.lower() for name in names]
@@ -34,6 +34,6 @@ def places_of(names: Sequence[str], wanted: Sequence[str], uri: str) -> dict[str
 
 
 def without_columns(rows: int) -> Iterator[Rows]:
-    """Batches of this many rows in all, where no column is wanted."""
+    """Batches with ``rows`` rows in total, for requests without columns."""
     for start in range(0, rows, BATCH_ROWS):
         yield {}, min(BATCH_ROWS, rows - start)

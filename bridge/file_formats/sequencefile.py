@@ -1,4 +1,4 @@
-"""SequenceFile of delimited text: known by its Hive classes; it is not indexed."""
+"""SequenceFile of delimited text: recognised by its Hive classes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

@@ -1,4 +1,4 @@
-"""What a file's reader says of the file: rows, and bounds and counts of its leaf columns."""
+"""Statistics of one file: its rows, and the bounds and counts of its leaf columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bridge.file_formats.physical_column import PhysicalColumn
 
 @dataclass(slots=True)
 class LeafStatistics:
-    """One leaf column of one file; None is unknown. Bounds are of the physical type."""
+    """One leaf column of one file. None means unknown. Bounds have the physical type."""
 
     key: str
     column: PhysicalColumn
@@ -24,7 +24,7 @@ class LeafStatistics:
 
 @dataclass(slots=True)
 class FileStatistics:
-    """What is known of a file: rows, offsets of the row groups of a large one, and its leaves."""
+    """The statistics of a file: its rows, its leaves, and row-group offsets of a large file."""
 
     rows: int
     row_groups: list[int] | None

@@ -1,4 +1,4 @@
-"""Delimited text, Hive's default: known by its Hive classes; it is not indexed."""
+"""Delimited text, Hive's default: recognised by its Hive classes. Not indexed."""
 
 from bridge.file_formats.file_format import FileFormat, HiveClasses
 

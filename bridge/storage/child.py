@@ -1,12 +1,12 @@
-"""Reads a file in a child process, so that a damaged file can end only that process.
+"""Reads a file in a child process, so that a damaged file can crash only that process.
 
-Arrow's ORC reader trusts lengths that it decodes from the data: no check beforehand finds such a
-file, and no handler in this process survives it. The child has no storage of its own; it asks its
-parent for bytes. It is started afresh, not forked, and kept for the next file. It ends itself as
-soon as its parent is gone.
+Arrow's ORC reader trusts lengths that it decodes from the data. No check finds such files
+beforehand, and no handler in this process survives the crash. The child has no storage access; it
+requests bytes from its parent. It is spawned, not forked, and reused for the next file. It exits
+when its parent is gone.
 
-The law: each file is answered by its own reader or by an error; no file ends this process. What
-may be the machine's fault, as a lack of memory, is not called the file's.
+The law: each file yields its reader's result or an error, and no file ends this process. A failure
+that may be the machine's fault, such as lack of memory, is not blamed on the file.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from bridge.storage.source import WHOLE
 
 T = TypeVar("T")
 _CPU_SECONDS = 30
-"""Of one file, and two more for each MiB; healthy ones need a hundredth of it."""
+"""CPU time for one file, plus two seconds per MiB. Healthy files need a hundredth of it."""
 _LONGEST = 1 << 30
 _HINT = "rewrite the file"
 _AGAIN = "try again; if it stays so, rewrite the file"
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
-"""What no reader sends itself: the kernel, where memory is short, or somebody ended the child."""
+"""Signals that no reader causes: the kernel (out of memory) or a user ended the child."""
 _START = (
     "import sys; sys.path[:] = sys.argv[4:]; from bridge.storage.child import serve; "
     "serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))"
@@ -48,15 +48,14 @@ _START = (
 
 
 class ChildReader(Generic[T]):
-    """Calls a function in child processes; safe for threads, each call has a child to itself.
+    """Calls a function in child processes. Thread-safe; each call has a child of its own.
 
     Args:
-        function: of a module, found there by its name; takes a storage (of which it may call
-            ``read`` and ``read_ranges`` for this file), a URI and a size. What it returns is
-            pickled, and what it raises reaches the caller: errors of this package as they are,
-            any other, which it did not foresee, as FileUnreadable.
-        cpu_seconds: of processor time that a file may take, beside two for each MiB. It is
-            no wall clock, so a busy machine fails no file.
+        function: a module-level function, found by its name. It takes a storage (``read`` and
+            ``read_ranges`` for this file only), a URI and a size. Its result is pickled. Errors of
+            this package reach the caller unchanged, and any other as FileUnreadable.
+        cpu_seconds: CPU time for one file, plus two seconds per MiB. CPU time, not wall time, so
+            that a busy machine fails no file.
     """
 
     def __init__(
@@ -75,20 +74,20 @@ class ChildReader(Generic[T]):
         self._all: set[_Child] = set()
 
     def _forked(self) -> None:
-        """The children are the parent's; they must see its end even while this copy of it lives."""
+        """Closes the pipes in a forked copy, or children would not see their parent's end."""
         for child in list(self._all):
             child.connection.close()
         self._reset()
 
     def read(self, storage: Storage, uri: str, size: int) -> T:
-        """What the function returns for a file.
+        """The function's result for a file.
 
         Errors:
-            FileCorrupt: the function ended its process, or took too long; or it said so.
-            FileUnreadable: somebody else ended the process, perhaps since memory was short; or the
-                function raised what it did not foresee.
+            FileCorrupt: raised by the function, or the file crashed the child or took too long.
+            FileUnreadable: the child was killed, perhaps for lack of memory, or the function raised
+                an unexpected error.
             EnvironmentMissing: no child can be started.
-            And what the function and the storage raise.
+            Errors of the function and of the storage.
         """
         whole = storage.read(uri) if size <= WHOLE else None
         with self._slots:
@@ -110,7 +109,7 @@ class ChildReader(Generic[T]):
         return cast(T, answer)
 
     def _take(self, uri: str, size: int, whole: bytes | None) -> _Child:
-        """A child that has begun with a file; one that ended while it was idle is no file's."""
+        """A child that has started on a file. Skips children that ended while idle."""
         while True:
             with self._lock:
                 child = self._idle.pop() if self._idle else None
@@ -135,7 +134,7 @@ class ChildReader(Generic[T]):
         child.end()
 
     def close(self) -> None:
-        """Ends all children; the next call starts one again."""
+        """Ends all children. The next call starts a new one."""
         with self._lock:
             ending, self._idle, self._all = list(self._all), [], set()
         for child in ending:
@@ -143,7 +142,7 @@ class ChildReader(Generic[T]):
 
 
 class _Ended(Exception):
-    """The child is gone, or says what no child says."""
+    """The child is gone or sent an invalid message."""
 
 
 class _Child:
@@ -197,12 +196,12 @@ class _Child:
     def _received(self) -> tuple[bool, Any]:
         try:
             wanted, answer = pickle.loads(self.connection.recv_bytes(_LONGEST))
-        except Exception as error:  # it is gone, or its memory is damaged
+        except Exception as error:  # the child is gone or its memory is damaged
             raise _Ended from error
         return wanted, answer
 
     def end(self) -> str:
-        """Ends it, unless it ended by itself; says how it ended."""
+        """Ends the child if it still runs, and says how it ended."""
         self.connection.close()
         try:
             code = self.process.wait(timeout=0.2)
@@ -219,7 +218,7 @@ class _Child:
         return f"was ended by {signal.Signals(-code).name}"
 
     def ended_from_outside(self) -> bool:
-        """Whether it was ended by neither its reader nor this program."""
+        """Whether neither its reader nor this program ended it."""
         code = self.process.returncode
         return not self.killed and code is not None and -code in _FROM_OUTSIDE
 
@@ -232,11 +231,11 @@ def _no_child(problem: str) -> EnvironmentMissing:
 
 
 def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
-    """The child: reads one file after another until its parent is gone."""
+    """Runs in the child: reads one file after another until the parent is gone."""
     connection = Connection(descriptor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to decide
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # if memory is short, this process is to go first
+    with contextlib.suppress(OSError):  # without memory, kill this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     try:
         module, _, qualified = name.partition(":")
@@ -264,7 +263,7 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
 
 
 def _listen(connection: Connection, inbox: SimpleQueue[bytes]) -> None:
-    """Hands on what the parent sends, and ends this process when there is no parent."""
+    """Queues what the parent sends, and ends this process when the parent is gone."""
     try:
         while True:
             inbox.put(connection.recv_bytes())
@@ -282,7 +281,7 @@ def _limit(seconds: int) -> None:
 
 
 class _Parent:
-    """The one file, of the parent's storage."""
+    """The parent's storage, for one file."""
 
     def __init__(
         self, connection: Connection, inbox: SimpleQueue[bytes], whole: bytes | None

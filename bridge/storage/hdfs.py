@@ -1,11 +1,10 @@
-"""HDFS through hdfs-native: Hadoop's own protocols, without a JVM.
+"""HDFS through hdfs-native: Hadoop's protocols without a JVM.
 
-Name nodes that stand in for one another, Kerberos and the like come from Hadoop's configuration
-(``HADOOP_CONF_DIR``, or ``HADOOP_HOME/etc/hadoop``) and tickets from the usual cache, as with
-Hadoop's own client.
+High availability of name nodes, Kerberos and so on are configured as for Hadoop's client, in
+``HADOOP_CONF_DIR`` or ``HADOOP_HOME/etc/hadoop``. Kerberos tickets come from the usual cache.
 
-pyarrow's HadoopFileSystem is not used: its ``move`` replaces an existing file, so that two builders
-would both be told that they have won.
+pyarrow's HadoopFileSystem is not used: its ``move`` replaces an existing file, so two builders
+could both believe that they have committed.
 """
 
 from __future__ import annotations
@@ -34,16 +33,17 @@ if TYPE_CHECKING:
 
 _MILLISECOND = 1_000
 _LIST_ATTEMPTS = 3
-# Attempts grow 0.5, 1, 2, 4 … 15 s apart: 30 s in all, where the library's own 15 take 3 minutes.
+# The delays between attempts grow from 0.5 s, doubling, to 15 s: 30 s in all. The library's default
+# of 15 attempts takes 3 minutes.
 _DEFAULTS = {"dfs.client.failover.max.attempts": "7"}
 _CHECK = "check the name node, and HADOOP_CONF_DIR if its name is a name service"
 
 
 class HdfsStorage:
-    """`Storage` over one name node, or one name service.
+    """`Storage` on one name node or name service.
 
-    A file is written under a hidden name beside its own and renamed when it is whole; the name node
-    refuses to rename onto a file unless it is told to replace it, and does either in one step.
+    A file is written under a hidden name in the same directory and renamed when it is complete. The
+    name node renames atomically, and refuses to rename onto a file unless told to replace it.
 
     Errors:
         EnvironmentMissing: hdfs-native is not installed.
@@ -61,7 +61,7 @@ class HdfsStorage:
         self._base = f"hdfs://{place.authority}"
         self._options = WriteOptions(overwrite=False, create_parent=True)
         with _translated(f"{self._base}/"):
-            # Without a name it is fs.defaultFS.
+            # Without an authority the client uses fs.defaultFS.
             self._client = Client(self._base if place.authority else None, dict(_DEFAULTS))
 
     def pages(
@@ -108,7 +108,7 @@ class HdfsStorage:
                 except FileNotFoundError:
                     if self._status(path) is None:
                         return []
-                    # A directory below it vanished meanwhile; what was listed so far is not all.
+                    # A subdirectory was deleted during the listing, so the result is incomplete.
                     continue
                 return [entry for entry in found if entry.path != path]  # a file lists itself
         raise StorageFailure(
@@ -141,7 +141,7 @@ class HdfsStorage:
         with _translated(uri, reading=True):
             file = self._client.read(_path(uri))
             for _, end in ranges:
-                if end > len(file):  # the library panics there
+                if end > len(file):  # otherwise the library panics
                     raise FileUnreadable(
                         f"{uri} ends before byte {end}",
                         "the file was cut or rewritten: refresh the index",
@@ -152,7 +152,7 @@ class HdfsStorage:
         self._put(uri, content, replace=True)
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
-        # The rename decides; this spares writing what would be thrown away.
+        # The rename decides. This check only avoids a useless write.
         return self.stat(uri) is None and self._put(uri, content, replace=False)
 
     def _put(self, uri: str, content: bytes, replace: bool) -> bool:
@@ -172,7 +172,7 @@ class HdfsStorage:
         return True
 
     def _forget(self, temporary: str) -> None:
-        with contextlib.suppress(OSError, RuntimeError):  # else the index's cleaning finds it
+        with contextlib.suppress(OSError, RuntimeError):  # otherwise an index cleanup deletes it
             self._client.delete(temporary)
 
     def delete(self, uri: str) -> None:
@@ -193,7 +193,7 @@ _REFUSAL = re.compile(
 
 @contextlib.contextmanager
 def _translated(uri: str, reading: bool = False) -> Iterator[None]:
-    """Turns what the library raises into the port's errors."""
+    """Turns errors of the library into errors of the storage port."""
     try:
         yield
     except BridgeError:
@@ -205,8 +205,7 @@ def _translated(uri: str, reading: bool = False) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError) as error:
         raise _failure(error, uri, reading) from error
     except BaseException as error:
-        # A panic of its Rust code is no Exception, so that nobody takes it for one; one call
-        # failed, the process is sound.
+        # A Rust panic is a BaseException, but only this call failed: the process is intact.
         if type(error).__name__ != "PanicException":
             raise
         raise _failure(error, uri, reading) from error

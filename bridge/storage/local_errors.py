@@ -8,13 +8,13 @@ from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFu
 
 
 def unreadable(error: OSError, uri: str) -> FileUnreadable:
-    """Of a file that was to be read."""
+    """The error for a file that could not be read."""
     hint = "refresh the index" if isinstance(error, FileNotFoundError) else "check its permissions"
     return FileUnreadable(f"{uri} cannot be read: {error.strerror or error}", hint)
 
 
 def failure(error: OSError, uri: str) -> BridgeError:
-    """Of anything else."""
+    """The error for any other failure."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(f"no space left to write {uri}", "free space or choose another place")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

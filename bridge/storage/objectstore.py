@@ -35,29 +35,29 @@ Store = S3Store | GCSStore | AzureStore
 _PAGE = 10_000
 _PARALLEL = 8
 _RANGE_FROM = 2_000
-"""Files a range should have at least: a page of a listing request is 1,000."""
+"""Least number of files per parallel range. A page of a listing has 1,000."""
 _RIVALS = 4
-"""Requests at once by which a store proves that it lets one of them create a name."""
+"""Concurrent requests that test whether the store lets only one of them create a file."""
 _PROOFS = 3
-"""Times it is asked for that while nobody at all is told to have won."""
+"""How often the test is repeated if no request is reported as successful."""
 _METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
-"""Where a cloud's machines ask for their role: the last resort of all who have no credentials."""
+"""Metadata endpoints of cloud machines, the last resort of clients without credentials."""
 _CREDENTIALS = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SKIP_SIGNATURE=true)",
     "gs": "set GOOGLE_SERVICE_ACCOUNT to the key file of a service account",
     "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, or client id, secret and tenant",
 }
 _START_AFTER = frozenset({"s3", "gs"})
-"""Stores that begin a listing at a key; elsewhere obstore lists all and throws away."""
+"""Stores that can start a listing at a key. Elsewhere obstore lists all files and filters."""
 
 
 def open_store(place: Location, options: Mapping[str, str]) -> Store:
     """The store of a bucket.
 
     Args:
-        options: obstore's configuration keys (``endpoint``, ``region``, ``access_key_id`` …), and
-            ``allow_http``, ``timeout`` (seconds), ``retries``; what is absent comes from the
-            environment.
+        options: obstore's configuration keys, such as ``endpoint``, ``region`` and
+            ``access_key_id``, and ``allow_http``, ``timeout`` (seconds) and ``retries``. Missing
+            options come from the environment.
     """
     config: dict[str, Any] = dict(options)
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
@@ -103,11 +103,11 @@ def _check_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> Non
 
 
 class ObjectStorage:
-    """`Storage` over one bucket; conditional writes are the store's own.
+    """`Storage` on one bucket, with the store's conditional writes.
 
-    Not every store that speaks S3 carries them out: some ignore the condition and let the second
-    writer replace what the first has created. So the first `put_if_absent` of each storage proves
-    by a few requests that of many who create a name one wins.
+    Some S3-compatible stores ignore the condition, and a second writer replaces the first one's
+    file. The first `put_if_absent` of each storage therefore tests with a few concurrent requests
+    that only one of them can create a file.
     """
 
     def __init__(self, place: Location, options: Mapping[str, str]) -> None:
@@ -149,7 +149,7 @@ class ObjectStorage:
     def _ranges(
         self, prefix: str, bounds: list[str | None], recursive: bool
     ) -> Iterator[FileTable]:
-        # start-after and a delimiter do not go together in obstore: drop what lies deeper
+        # obstore cannot combine start-after with a delimiter, so drop files in subdirectories.
         depth = prefix.removesuffix("/").count("/") + 1
         pool = ThreadPoolExecutor(_PARALLEL)
         try:
@@ -293,7 +293,7 @@ class ObjectStorage:
         return True
 
     def _prove(self, uri: str) -> None:
-        """Errors: StorageFailure: not just one of several writers created the same name."""
+        """Errors: StorageFailure: more or fewer than one of several writers created a file."""
         with self._proving:
             if self._proven:
                 return
@@ -302,7 +302,7 @@ class ObjectStorage:
                 created = self._creators(probe)
                 if created:
                     break
-                # The answer to the one that did was lost, so that it was sent again and refused.
+                # The winner's response was lost, so its request was retried and refused.
             if not created:
                 raise StorageFailure(
                     f"{self._base} told all of {_RIVALS + 2} writers that another had created "
@@ -318,14 +318,14 @@ class ObjectStorage:
             self._proven = True
 
     def _creators(self, probe: str) -> int:
-        """How many of several writers were told that they created a name; it is deleted."""
+        """How many of several writers created ``probe``, which is then deleted."""
         try:
             with ThreadPoolExecutor(_RIVALS) as pool:
                 rivals = pool.map(lambda n: self._create(probe, b"%d" % n), range(_RIVALS))
                 created = sum(rivals)
             return created + self._create(probe, b"late") + self._create(probe, b"later")
         finally:
-            with contextlib.suppress(BridgeError):  # else the index's cleaning finds it
+            with contextlib.suppress(BridgeError):  # otherwise an index cleanup deletes it
                 self.delete(probe)
 
     def delete(self, uri: str) -> None:

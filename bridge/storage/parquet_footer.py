@@ -1,12 +1,12 @@
-"""Reads a Parquet footer byte by byte.
+"""Parses Parquet footers, and checks every byte.
 
-pyarrow is not used: it ends the process on damaged statistics (its C++ does not expect an
-exception). The law: a footer that is incomplete, contradicts its own schema or points outside the
-file is FileCorrupt, and no bytes do worse than that.
+pyarrow is not used, because damaged statistics can crash its C++ code and with it the process. The
+law: a footer that is incomplete, contradicts its own schema or points outside the file raises
+FileCorrupt. No bytes do any worse.
 
-The footer is in Thrift's compact protocol. Nearly all column chunks have the same layout: one
-regular expression reads such a chunk at once, twenty times as fast as the reader of single fields
-that reads the others.
+The footer is in Thrift's compact protocol. Nearly all column chunks have the same layout, which one
+regular expression parses, twenty times as fast as field by field. Other chunks are parsed field by
+field.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ PHYSICAL = (
 )
 _WIDTH = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8}
 _REMEMBERED = 4 * 1024 * 1024
-"""Bytes of ends that are remembered, the last one apart: keys of writers may take megabytes."""
+"""Limit in bytes of the cached ends, except the last one: writers' keys may take megabytes."""
 _SIGNATURE = 28
-"""Bytes of a nonce and a tag."""
+"""Bytes of a nonce and a tag (encrypted footers)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Leaf:
     """A leaf of the schema.
 
     Attributes:
-        physical: number of its physical type, see `PHYSICAL`.
-        width: bytes of a statistic; None where any are possible.
-        path: its names. Of a leaf below a list or map those down to that list or map.
-        repeated: it lies below a list or map.
-        required: neither it nor a parent can be NULL.
-        spelled: its path as column chunks spell it.
-        alone: no other column, and no struct beside its own, has its name. Readers differ in which
-            of two they take (correctness 14).
+        physical: number of its physical type; see `PHYSICAL`.
+        width: length of a statistic in bytes; None if it varies.
+        path: its names; below a list or map only the names down to that list or map.
+        repeated: whether it is below a list or map.
+        required: whether neither it nor a parent can be NULL.
+        spelled: its path as encoded in column chunks.
+        alone: whether no other column or struct shares its name. Of two columns with the same name,
+            readers differ in which one they take (correctness 14).
     """
 
     physical: int
@@ -85,8 +85,9 @@ class Schema:
     """The schema of a footer.
 
     Attributes:
-        spelled: the bytes that a footer with this schema begins with. Nothing else was looked at:
-            two footers that begin so have the same schema, parents and all (correctness 23).
+        spelled: the bytes at the start of every footer with this schema. The schema depends on
+            nothing else, so footers that start with them have the same schema, including parents
+            (correctness 23).
     """
 
     spelled: bytes
@@ -95,13 +96,13 @@ class Schema:
 
 @dataclass(slots=True)
 class Chunk:
-    """One leaf in one row group; bounds are the bytes that the footer holds.
+    """One leaf in one row group. Bounds are the bytes in the footer.
 
     Attributes:
-        old_lower, old_upper: the deprecated bounds, of signed order.
-        exact: bounds are not said to be cut.
-        dictionary: its offset, 0 where there is none.
-        bloom: offset and length of the bloom filter, 0 where they are not told.
+        old_lower, old_upper: the deprecated bounds, in signed order.
+        exact: whether the bounds are not declared as truncated.
+        dictionary: offset of the dictionary; 0 if there is none.
+        bloom: offset and length of the bloom filter; 0 if unknown.
     """
 
     values: int
@@ -124,13 +125,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What stands behind the row groups, the same in most files of a table.
+    """The footer after the row groups, which is the same in most files of a table.
 
     Attributes:
-        keys: the writer's own keys and values.
+        keys: the writer's key-value metadata.
         created_by: the writer.
-        orders: of each leaf: 1 for the order that its type defines, another number for one that is
-            not known; None where none is declared.
+        orders: the column order of each leaf: 1 for the type-defined order, another number for an
+            unknown order; None if none is declared.
     """
 
     keys: dict[bytes, bytes]
@@ -140,7 +141,7 @@ class End:
 
 @dataclass(slots=True)
 class Spelling:
-    """A whole footer; ``groups`` are row groups with rows: their rows and their chunks."""
+    """A parsed footer; ``groups`` are the row groups that have rows: row count and chunks."""
 
     schema: Schema
     rows: int
@@ -149,7 +150,7 @@ class Spelling:
 
 
 class Speller:
-    """Reads footers; remembers schemas and ends, since files of a table share a few."""
+    """Parses footers. Caches schemas and ends, because the files of a table share a few."""
 
     def __init__(self) -> None:
         self._schemas: list[Schema] = []
@@ -157,7 +158,7 @@ class Speller:
         self._room = _REMEMBERED
 
     def read(self, raw: bytes, uri: str) -> Spelling:
-        """The footer in ``raw``, which holds nothing else. Errors: FileCorrupt."""
+        """Parses ``raw``, which is exactly one footer. Errors: FileCorrupt."""
         try:
             return self._read(raw)
         except (Damaged, IndexError, UnicodeDecodeError, RecursionError) as error:
@@ -228,14 +229,14 @@ def _schema(raw: bytes) -> Schema:
 
 @dataclass(slots=True)
 class _Tree:
-    """A schema's elements, and what was met on the walk through them."""
+    """A schema's elements, and the state of the walk through them."""
 
     elements: list[Fields]
     leaves: list[Leaf] = field(default_factory=list)
     groups: list[tuple[str, ...]] = field(default_factory=list)
 
     def told_apart(self) -> tuple[Leaf, ...]:
-        """The leaves, each with whether it is alone."""
+        """The leaves, with `Leaf.alone` set."""
         times = Counter(leaf.path for leaf in self.leaves)
         met = Counter(_folded(path) for path in self.groups)
         met.update({_folded(leaf.path) for leaf in self.leaves if not leaf.repeated})
@@ -266,7 +267,7 @@ def _walk(
     depth: int,
     state: tuple[bool, bool],
 ) -> int:
-    """Adds the leaves at and below an element; the place of the one behind them."""
+    """Adds the leaves at and below an element. Returns the index of the element after them."""
     elements = tree.elements
     expect(place < len(elements), "the schema's tree lacks elements")
     expect(depth < DEEPEST, "the schema's tree is too deep")
@@ -276,13 +277,13 @@ def _walk(
     repetition = needed_field(element, 3, I32, "a column's repetition")
     expect(repetition in (0, 1, 2), "a column's repetition is not known")
     repeated, required = state[0] or repetition == 2, state[1] and repetition == 0
-    # All below a list or map goes by its own name: nothing is said of it.
+    # Leaves below a list or map share its path, because their statistics are not used.
     path = parents if state[0] else (*parents, text)
     if repetition == 2 and not state[0] and parents and _is_grouped(elements[place - 1]):
         path = parents
     spelled += spell_binary(name)
     children = _children(element)
-    if 1 in element and not children:  # some writers count a leaf's children: none
+    if 1 in element and not children:  # some writers give a leaf a child count of 0
         physical = needed_field(element, 1, I32, "a column's type")
         expect(0 <= physical < len(PHYSICAL), "a column's type is not known")
         width = _WIDTH.get(physical)
@@ -303,7 +304,7 @@ def _walk(
 
 
 def _is_grouped(element: Fields) -> bool:
-    """A list or map by its annotation: its name is its parent's."""
+    """Whether an element is annotated as a list or map."""
     if 6 in element and element[6] in ((I32, 1), (I32, 2), (I32, 3)):
         return True
     logical = optional_field(element, 10, STRUCT, "a logical type") or {}
@@ -319,12 +320,12 @@ def _row_group(raw: bytes, at: int, leaves: Sequence[Leaf]) -> tuple[int, list[C
     for leaf in leaves:
         chunk, at = _chunk(raw, at, leaf)
         chunks.append(chunk)
-    # The number of the field before, 1, is what the fields' heads count from.
+    # Field headers count from the number of the previous field, which is 1.
     expect(raw[at] == 0x16, "a row group has no size")
-    _, at = read_varint(raw, at + 1)  # some writers' is negative; nobody needs it
+    _, at = read_varint(raw, at + 1)  # some writers store a negative size; it is not used
     expect(raw[at] == 0x16, "a row group has no number of rows")
     rows, at = read_count(raw, at + 1)
-    _, at = read_fields(raw, at)  # counted from 0 instead of 3: nobody needs them
+    _, at = read_fields(raw, at)  # numbers count from 0 instead of 3, but are not used
     for leaf, chunk in zip(leaves, chunks, strict=True):
         if chunk.values != rows and not leaf.repeated:
             raise Damaged(f"a column has {chunk.values} values, its row group {rows} rows")
@@ -335,15 +336,15 @@ _V = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _FIRST = re.compile(
     rb"\x26" + _V + rb"\x1c\x15([\x00-\x0e])\x19([\x00-\xff])([\x00\x04-\x12]*)(?=\x19)"
 )
-"""A column chunk up to its path: place, type, encodings."""
+"""A column chunk up to its path: offset, type, encodings."""
 
 
 @cache
 def _second(width: int | None) -> re.Pattern[bytes]:
-    """A column chunk behind its path, with statistics of so many bytes.
+    """Matches a column chunk after its path, with statistics of ``width`` bytes.
 
-    Each field's head says how far its number lies from the one before: what is optional comes with
-    the head of what follows.
+    A field's header holds the difference to the previous field number, so an optional field changes
+    the header of the field after it.
     """
     lengths = range(128) if width is None else (width,)
     text = b"|".join(re.escape(bytes([n])) + rb"[\x00-\xff]{%d}" % n for n in lengths)
@@ -359,7 +360,7 @@ def _second(width: int | None) -> re.Pattern[bytes]:
     return re.compile(
         # codec, values, sizes, offsets of data and dictionary
         rb"\x15%(V)b\x16(%(V)b)\x16%(V)b\x16(%(V)b)\x26(%(V)b)(?:\x26(%(V)b))?"
-        # statistics: the count of NULL, perhaps with deprecated bounds before it; bounds
+        # statistics: optional deprecated bounds, the NULL count, and bounds
         rb"(?:(?(4)\x1c|\x3c)(?:\x36(%(V)b)|\x18(%(text)b)\x18(%(text)b)\x16(%(V)b))"
         rb"(?:(?:\x16%(V)b\x18|\x28)(%(text)b)\x18(%(text)b)(?:([\x11\x12]{2})(?:\x16%(V)b)?)?)?\x00"
         rb"(?:\x19(?:%(pages)b)|(?=\x00))|(?(4)\x29|\x49)(?:%(pages)b))"
@@ -407,12 +408,12 @@ def _matched(match: re.Match[bytes]) -> Chunk:
 
 
 def _told(text: bytes) -> int | None:
-    """A number that nobody needs to read the column, from its bytes; None: negative, unknown."""
+    """Decodes a number that is not essential for reading; None if negative or unknown."""
     return None if text[0] & 1 else _plain(text)
 
 
 def _plain(text: bytes) -> int:
-    """A number that may not be negative, from its bytes alone."""
+    """Decodes a number that must not be negative."""
     first = text[0]
     if first & 1:
         raise Damaged("a count or an offset is negative")
@@ -466,9 +467,9 @@ def _built(fields: Fields, leaf: Leaf) -> Chunk:
 
 
 def _end(raw: bytes, leaves: int) -> End:
-    """Of the bytes behind the row groups, whose field has the number 4."""
+    """Parses the bytes after the row groups, which are field 4."""
     fields, at = read_fields(raw, 0)
-    # The footer of a file with encrypted columns is signed where it is not encrypted itself.
+    # A plaintext footer of a file with encrypted columns is signed.
     signed = optional_field(fields, 4, STRUCT, "the encryption's name") is not None
     rest = len(raw) - at
     expect(not rest or (signed and rest == _SIGNATURE), f"{rest} bytes stand behind its end")

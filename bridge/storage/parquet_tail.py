@@ -1,4 +1,4 @@
-"""The end of a Parquet file: its footer, read in one request as a rule."""
+"""The end of a Parquet file with its footer, usually read in one request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bridge.storage.port import Storage
 from bridge.storage.source import is_passing
 
 TAIL = 64 * 1024
-"""Bytes that are read first: the footers of most files are shorter."""
+"""Bytes of the first request. Most footers are shorter."""
 
 
 def read_tail(storage: Storage, uri: str, size: int) -> bytes:
-    """The last bytes of a file of ``size`` bytes, its whole footer among them.
+    """The last bytes of a file of ``size`` bytes, including the whole footer.
 
     Errors:
         FileCorrupt: not Parquet, cut short, or encrypted.
@@ -41,9 +41,9 @@ def _footer_length(tail: bytes, uri: str) -> int:
 
 
 def open_footer(tail: bytes, uri: str) -> pq.FileMetaData:
-    """The footer in what `read_tail` gives. Errors: FileCorrupt."""
+    """Parses the footer in a result of `read_tail`. Errors: FileCorrupt."""
     try:
-        reader = pq.core.ParquetReader()  # a third faster than read_metadata, which wraps it
+        reader = pq.core.ParquetReader()  # a third faster than its wrapper read_metadata
         reader.open(pa.BufferReader(tail))
         return reader.metadata
     except (pa.ArrowException, OSError, ValueError) as error:

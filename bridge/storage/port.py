@@ -1,7 +1,7 @@
-"""The storage port: what skipbridge asks of a file system or object store, and nothing more.
+"""The storage port: the operations that skipbridge needs of a file system or object store.
 
-Every path in and out is a canonical URI (`bridge.storage.uri`). Listings are columns, with no
-object per file. They are sorted by path as unsigned UTF-8 bytes, whatever the order of the store.
+Every path in arguments and results is a canonical URI (`bridge.storage.uri`). Listings are columns,
+without an object per file. They are sorted by path as unsigned UTF-8 bytes on every store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 Int64 = npt.NDArray[np.int64]
 Range = tuple[int, int]
-"""Bytes of a file: start, end (exclusive)."""
+"""A byte range of a file: start, end (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class FileStat:
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """Files as columns: no object per file. Listings are sorted by path.
+    """Files as columns, without an object per file. Listings are sorted by path.
 
     Attributes:
-        paths: Arrow large_string, canonical URIs; in a `SliceBatch` perhaps lazy.
+        paths: Arrow large_string, canonical URIs. May be lazy in a `SliceBatch`.
         sizes: bytes.
         modified: microseconds since the epoch.
         etags: Arrow large_string, or None where the store has none.
@@ -92,7 +92,7 @@ EMPTY = FileTable(
 def concatenate(listings: Iterable[FileTable]) -> FileTable:
     """All files of the listings, sorted by path.
 
-    Sorting is skipped where the parts follow one another, as the ranges of one prefix do.
+    Sorting is skipped if the parts are already in order, like the ranges of one prefix.
     """
     parts = [part for part in listings if len(part)]
     if not parts:
@@ -122,7 +122,7 @@ def sort(listing: FileTable) -> FileTable:
 
 
 def _hidden_names(paths: pa.Array) -> Int64:
-    """How many names in each path begin with ``_`` or ``.``; one look at all their bytes."""
+    """How many names in each path begin with ``_`` or ``.``, in one pass over the bytes."""
     _, starts, data = paths.buffers()
     offsets = np.frombuffer(starts, np.int64, len(paths) + 1, paths.offset * 8)
     text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
@@ -133,10 +133,10 @@ def _hidden_names(paths: pa.Array) -> Int64:
 
 
 class Storage(Protocol):
-    """A file system or object store; safe for threads.
+    """A file system or object store. Thread-safe.
 
-    Errors of every method: InvalidUri, StorageFailure (the store or the way to it failed; may be
-    tried again).
+    Errors of every method: InvalidUri; StorageFailure (the store or the connection failed; callers
+    may retry).
     """
 
     def pages(
@@ -150,8 +150,9 @@ class Storage(Protocol):
         """Files below a directory, page by page in path order; none if there is no directory.
 
         Args:
-            hints: paths (sorted) that were there before; a store that pages is listed in parallel
-                between some of them. They do not change what is found. Not with ``start_after``.
+            hints: sorted paths of an earlier listing. Stores with paged listings are listed in
+                parallel ranges between some of them. The result is the same. Not allowed together
+                with ``start_after``.
         """
         ...
 
@@ -162,17 +163,15 @@ class Storage(Protocol):
         ...
 
     def list_directories(self, prefix: str) -> list[str]:
-        """Directories right below a directory, sorted; empty if there is no such directory."""
+        """The direct subdirectories, sorted; empty if the directory does not exist."""
         ...
 
     def directory_exists(self, uri: str) -> bool:
-        """Whether there is a directory; always true of a store that has none of its own, where a
-        directory is no more than the beginning of names.
-        """
+        """Whether a directory exists. Always True on object stores, which have only prefixes."""
         ...
 
     def stat(self, uri: str) -> FileStat | None:
-        """A file as it is now, None if there is none."""
+        """The current state of a file; None if it does not exist."""
         ...
 
     def read(self, uri: str) -> bytes:
@@ -183,30 +182,30 @@ class Storage(Protocol):
         """Byte ranges of a file.
 
         Errors:
-            FileUnreadable: also where a range reaches past the end.
+            FileUnreadable: also if a range reaches past the end.
         """
         ...
 
     def put(self, uri: str, content: bytes) -> None:
-        """Writes a file, whole or not at all, replacing what was there. Errors: StorageFull."""
+        """Writes a file atomically, and replaces an existing one. Errors: StorageFull."""
         ...
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
-        """Creates a file, whole or not at all; False if there was one. Of many at once one wins.
+        """Creates a file atomically; False if it exists. Of concurrent calls only one succeeds.
 
-        After StorageFailure it may have been created: read back before trying again.
+        After StorageFailure the file may exist: check before retrying.
         """
         ...
 
     def delete(self, uri: str) -> None:
-        """Deletes a file; no error if there was none."""
+        """Deletes a file; no error if it does not exist."""
         ...
 
 
 def data_files(listing: FileTable, root: str) -> FileTable:
-    """The files that engines read as data: not empty, and no ``_`` or ``.`` name below the root.
+    """The files that engines read as data: not empty, without ``_`` or ``.`` names below the root.
 
-    ``root`` itself may lie in such a directory, and a partition key may begin with ``_``: pass the
+    ``root`` itself may be below such a name, and a partition key may begin with ``_``. Pass the
     partition's location as root, as Hive and Trino do.
     """
     keep = listing.sizes > 0

@@ -1,4 +1,4 @@
-"""One storage for every URI: partitions of a table may lie in different buckets."""
+"""One storage for all URIs: partitions of a table may be in different buckets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bridge.storage.uri import Location, parse
 
 
 def open_storage(uri: str | None = None, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage of all URIs; the stores behind it are opened when first used, one per bucket.
+    """A storage for all URIs. Opens one store per bucket, on first use.
 
     Args:
-        uri: opened at once, so that a wrong one fails here and not at first use.
-        options: see `bridge.storage.objectstore.open_store`; for every object store alike.
+        uri: its store is opened now, so that a wrong URI fails here and not at first use.
+        options: for all object stores; see `bridge.storage.objectstore.open_store`.
 
     Errors:
         InvalidUri, StorageFailure.
@@ -31,7 +31,7 @@ def open_storage(uri: str | None = None, options: Mapping[str, str] | None = Non
 
 
 class RoutedStorage:
-    """`Storage` that hands each call to the store of the URI's scheme and bucket."""
+    """`Storage` that routes each call to the store of the URI's scheme and bucket."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = dict(options)
@@ -39,7 +39,7 @@ class RoutedStorage:
         self._lock = threading.Lock()
 
     def store(self, uri: str) -> Storage:
-        """The store behind a URI."""
+        """The store of a URI."""
         end = uri.find("/", uri.find("://") + 3)
         known = self._stores.get(uri[:end])
         if known is not None:

@@ -1,4 +1,4 @@
-"""A file of the storage port for pyarrow: reads small files whole and large ones by ranges."""
+"""File objects for pyarrow: small files are read whole, large ones by ranges."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ WHOLE = 8 * 1024 * 1024
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether an error that a reader raised tells of this machine and not of the file: no memory,
-    or a call of the operating system that failed.
+    """Whether a reader's error is the machine's fault, not the file's: no memory, or an OS error.
 
     >>> is_passing(MemoryError()), is_passing(OSError("Corrupt snappy compressed data"))
     (True, False)
@@ -24,13 +23,13 @@ def is_passing(error: BaseException) -> bool:
 
 
 def open_source(storage: Storage, uri: str, size: int) -> Any:
-    """A file to hand to pyarrow's readers.
+    """A file object for pyarrow's readers.
 
     Args:
-        size: of the file, as listed.
+        size: the file's size, as listed.
 
     Errors:
-        FileUnreadable, StorageFailure: of large files only while they are read.
+        FileUnreadable, StorageFailure: for large files raised later, by reads.
     """
     if size <= WHOLE:
         return pa.BufferReader(storage.read(uri))

@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, as far as Parquet's footers use it; every byte is checked.
+"""The parts of Thrift's compact protocol that Parquet footers use. Every byte is checked.
 
-Each reader takes the bytes and a start position, and returns the position after what it read. Bytes
-that end within a field raise IndexError; any other invalid bytes raise Damaged.
+Each function takes the bytes and a start position, and returns the position after what it read.
+Bytes that end inside a field raise IndexError. Other invalid bytes raise Damaged.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 BOOLEANS, INTEGERS = (1, 2), (4, 5, 6)
 I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 DEEPEST = 64
-"""Structs in structs."""
+"""Greatest nesting depth of structs."""
 
 
 class Damaged(Exception):
-    """The bytes are not what they should be; says what is wrong."""
+    """The bytes are invalid. The message says how."""
 
 
 def expect(right: bool, what: str) -> None:
@@ -41,7 +41,7 @@ def read_varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def read_count(raw: bytes, at: int) -> tuple[int, int]:
-    """A number that may not be negative."""
+    """Reads a number that must not be negative."""
     found, at = read_varint(raw, at)
     expect(not found & 1, "a count or an offset is negative")
     return found >> 1, at
@@ -93,7 +93,7 @@ Fields = dict[int, tuple[int, Any]]
 
 
 def read_fields(raw: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
-    """A struct: by number of the field its type and value."""
+    """Reads a struct: the type and value of each field, by number."""
     expect(depth < DEEPEST, "its structs are nested too deeply")
     found: Fields = {}
     last = 0

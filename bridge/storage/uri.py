@@ -1,13 +1,13 @@
-"""One spelling per file: the canonical URI.
+"""Canonical URIs: one spelling per file.
 
 Statistics are found by path. ``/x``, ``file:/x``, ``file:///x`` and ``local:///x`` are one file.
-Without one spelling, files would be unknown to the index and nothing would be pruned, silently.
+With different spellings files would be missing in the index, and nothing would be pruned, silently.
 
-Paths are raw, as in Hive, Hadoop and Trino: nothing is percent-decoded or -encoded. A ``%20`` in a
-directory name is those three characters.
+Paths are raw, as in Hive, Hadoop and Trino: nothing is percent-decoded or percent-encoded. ``%20``
+in a directory name is those three characters.
 
 ==============================  ==================================
-came as                         canonical
+given as                        canonical
 ==============================  ==================================
 ``/x``, ``file:/x``, ``local``  ``file:///x``
 ``s3a``, ``s3n``, ``s3``        ``s3://bucket/key``
@@ -44,7 +44,7 @@ _HIERARCHICAL = frozenset({"file", "hdfs"})
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A canonical URI in parts; ``path`` has no slash at either end."""
+    """The parts of a canonical URI; ``path`` has no slash at either end."""
 
     scheme: str
     authority: str
@@ -55,11 +55,11 @@ class Location:
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a path or URI, without a slash at the end.
+    """The canonical spelling of a path or URI, without a trailing slash.
 
     Errors:
-        InvalidUri: relative, of an unknown scheme, with ``..``, or (where a store tells ``a//b``
-            from ``a/b``) with an empty segment.
+        InvalidUri: relative, with an unknown scheme, with ``..``, or with an empty segment on a
+            store where ``a//b`` and ``a/b`` differ.
 
     >>> canonical("/warehouse//t/a%20b/"), canonical("s3a://bucket/t/f.parquet")
     ('file:///warehouse/t/a%20b', 's3://bucket/t/f.parquet')
@@ -68,7 +68,7 @@ def canonical(text: str) -> str:
 
 
 def parse(text: str) -> Location:
-    """Like `canonical`, in parts."""
+    """Like `canonical`, as a `Location`."""
     if text.startswith("/"):
         return Location("file", "", _path(text, text, "file"))
     matched = _SCHEME.fullmatch(text)
@@ -98,7 +98,7 @@ def _authority(rest: str, text: str) -> tuple[str, str]:
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         return authority, slash + path
-    if rest.startswith("/"):  # file:/x, hdfs:/x: Hadoop's Path prints an empty authority like this
+    if rest.startswith("/"):  # file:/x, hdfs:/x: how Hadoop's Path prints an empty authority
         return "", rest
     raise InvalidUri(f"not an absolute URI: {text!r}", "write scheme://…")
 
@@ -126,7 +126,7 @@ def _path(path: str, text: str, scheme: str) -> str:
         raise InvalidUri(f"'..' in {text!r}", "write the path without '..'")
     if scheme in _HIERARCHICAL:
         return "/".join(s for s in segments if s not in ("", "."))
-    if "" in segments or "." in segments:  # a key of its own in an object store: not to be guessed
+    if "" in segments or "." in segments:  # a different key in an object store
         raise InvalidUri(f"an empty or '.' segment in {text!r}", "rename the object")
     return path
 
@@ -137,7 +137,7 @@ def join(root: str, relative: str) -> str:
 
 
 def relative(root: str, uri: str) -> str | None:
-    """The path of a canonical URI below a canonical root, None where it is not below.
+    """The path of a canonical URI below a canonical root; None if it is not below.
 
     >>> relative("file:///t", "file:///t/a/f"), relative("file:///t", "file:///tx/f")
     ('a/f', None)

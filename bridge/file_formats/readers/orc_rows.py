@@ -1,4 +1,4 @@
-"""Rows of an ORC file: read stripe by stripe, so that these bound the memory."""
+"""Reads the rows of an ORC file stripe by stripe, so that stripes bound the memory."""
 
 from __future__ import annotations
 

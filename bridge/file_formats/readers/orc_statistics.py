@@ -1,15 +1,16 @@
-"""ORC: bounds and counts of top-level columns, from the data, one stripe at a time.
+"""ORC: bounds and counts of top-level columns, computed from the data one stripe at a time.
 
-Unknown stay (numbers of the correctness rules in brackets): nested columns and unions, two columns
-of one name (14), dates and times before 1900 (9), instants (of which Hive 4.0 reads none that it
-wrote), times that do not fit nanoseconds, and decimals with more digits than their type has (10).
-Arrow shows char as text padded with spaces: bounds of text hold with and without them (11).
+Unknown (numbers of the correctness rules in brackets): nested columns and unions, two columns with
+the same name (14), dates and timestamps before 1900 (9), timestamps with time zone (Hive 4.0 cannot
+read back those it wrote), timestamps that do not fit nanoseconds, and decimals with more digits
+than their type (10). Arrow returns CHAR as text padded with spaces. Bounds of text hold with and
+without the padding (11).
 
-ORC writes a time of day in the writer's zone and each reader makes of it what it thinks right, so
-bounds of times are two days wide of what was read here: bounds under any zone, and one day of a
-year is found all the same.
+ORC stores timestamps in the writer's zone, and readers convert them differently. Bounds are
+therefore widened by two days on each side, so that they hold under any zone. A query for one day of
+a year still skips most files.
 
-A file of old Hive calls its columns ``_col0``, ``_col1`` …: readers find them by their place alone.
+Old Hive versions name columns ``_col0``, ``_col1`` and so on. Readers find them only by position.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _OTHER = PhysicalType("BYTE_ARRAY", "other")
 _DAYS_1900 = -25_567
 _MICROS_PER_DAY = 86_400 * 1_000_000
 _ASTRAY = 2 * _MICROS_PER_DAY
-# Before that a time out of the range of nanoseconds came back as another one.
+# Older versions return wrong timestamps where nanoseconds overflow.
 _TIMES_CHECKED = int(pa.__version__.split(".")[0]) >= 26
 _SIMPLE = {
     pa.bool_(): PhysicalType("BOOLEAN", "bool", 1),
@@ -83,12 +84,12 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
 
 
 def stored_columns(schema: pa.Schema) -> list[PhysicalColumn]:
-    """Top-level columns as the index keeps them, in the order of the file."""
+    """The top-level columns for the index, in file order."""
     names = schema.names
     nameless = all(_NAMELESS.fullmatch(name) for name in names)
     columns = []
     for i, field in enumerate(schema):
-        # The reader is asked by name, and takes one with a dot for a path.
+        # The reader finds columns by name, and treats a name with a dot as a path.
         sure = names.count(field.name) == 1 and "." not in field.name
         stored = _stored(field.type) if sure else _OTHER
         columns.append(PhysicalColumn(NAMELESS if nameless else (field.name,), stored, i))
@@ -99,7 +100,7 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
     if pa.types.is_timestamp(arrow) and arrow.tz is None and _TIMES_CHECKED:
         return PhysicalType("INT64", "timestamp", 64, unit="us")
     if pa.types.is_decimal128(arrow) and (arrow.precision, arrow.scale) != (38, 6):
-        # Hive 0.11 declared no digits, which is read as (38, 6).
+        # Hive 0.11 declared no precision; Arrow reads that as (38, 6).
         return PhysicalType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
     return _SIMPLE.get(arrow, _OTHER)
 
@@ -136,7 +137,7 @@ class _Column:
         self._scan.update({self.number: pa.chunked_array([values])})
 
     def _trim(self, values: pa.Array) -> None:
-        """Finds the least text without the spaces at its end: it sorts before itself with them."""
+        """Finds the least text without trailing spaces, which sorts before the padded text."""
         if pc.any(pc.ends_with(values, " ")).as_py():
             trimmed = pc.ascii_rtrim(values, " ").cast(pa.large_binary())
             least = pc.min(trimmed).as_py()
@@ -157,7 +158,7 @@ class _Column:
 
 
 def _settle(leaf: LeafStatistics) -> None:
-    """Bounds as the index keeps them; those that readers may see otherwise are dropped."""
+    """Converts bounds for the index. Drops those that engines may read differently."""
     stored = leaf.column.type
     floor = _DAYS_1900
     if stored.logical == "decimal":
@@ -185,4 +186,4 @@ def _unscaled(value: Decimal, scale: int) -> int:
 
 
 READER = ChildReader(read)
-"""Reads in a child process: Arrow's reader ends its process over some damaged files."""
+"""Reads in a child process, because some damaged files crash Arrow's reader."""

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file: read row group by row group, so that these bound the memory."""
+"""Reads the rows of a Parquet file row group by row group, so that these bound the memory."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Parquet footers: what they say about a file's leaf columns, and which of it may be trusted.
+"""Parquet footers: statistics of a file's leaf columns, as far as they can be trusted.
 
 Not trusted, and therefore unknown (numbers of the correctness rules in brackets): bounds of INT96
-(9), of bytes without a column order that says they compare unsigned (12), of a column order that
-is not known (1), missing in one of several row groups unless all of that group is NULL (4),
-counts below lists and maps (5), NaN counts (1), dates and times before 1900 of writers that may
-have used the hybrid calendar (9), and what contradicts itself: a minimum above its maximum, more
-NULL than values (13, 27).
+(9); bounds of bytes without a column order that declares unsigned comparison (12); bounds with an
+unknown column order (1); bounds missing in a row group that is not all NULL (4); counts below lists
+and maps (5); NaN counts (1); dates and timestamps before 1900 by writers that may use the hybrid
+calendar (9); and contradictions, such as a minimum above the maximum or more NULLs than values
+(13, 27).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from bridge.storage.port import Storage
 from bridge.storage.source import is_passing
 
 CUT_FROM = 32 * 1024 * 1024
-"""Files larger than this are cut into splits at row groups, whose offsets are kept."""
+"""Files larger than this are split at row groups, so their offsets are recorded. Bytes."""
 _DAYS_1900 = -25_567
 _MICROS_1900 = _DAYS_1900 * 86_400 * 1_000_000
 _PER_MICRO = {"ms": 1000, "us": 1}
 _OLD_WRITER = re.compile(rb"parquet-mr version 1\.[0-9]\.|parquet-cpp version 1\.[0-2]\.")
-"""Writers whose bounds of bytes are wrong, whatever order they declare (PARQUET-251, -686)."""
+"""Writers with wrong bounds of bytes, whatever order they declare (PARQUET-251, -686)."""
 
 
 @dataclass(slots=True)
 class Footer(FileStatistics):
-    """What a Parquet footer says.
+    """The statistics of a Parquet footer.
 
     Attributes:
-        legacy: dates before 1900 may have been written in the hybrid calendar.
-        groups: row groups with rows, each with the chunk of every leaf.
-        tail: the bytes it was read from.
+        legacy: dates before 1900 may be in the hybrid calendar.
+        groups: the row groups that have rows: the number of rows, and the chunk of every leaf.
+        tail: the bytes from which the footer was read.
     """
 
     legacy: bool
@@ -54,7 +54,7 @@ class Footer(FileStatistics):
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """For pyarrow's readers; its statistics are not to be asked for, see
+        """Metadata for pyarrow's readers. Do not read its statistics: see
         `bridge.storage.parquet_footer`. Errors: FileCorrupt."""
         return open_footer(self.tail, self.uri)
 
@@ -63,20 +63,20 @@ class Footer(FileStatistics):
 class _Leaf:
     column: PhysicalColumn
     key: str
-    ordered: bool  # a signed number: its order is the same under every rule ever written
+    ordered: bool  # a signed number, whose order is the same under every column order
     bounded: bool
-    dated: bool  # a date or time: the calendar matters
-    exact: bool  # bounds are values: writers cut long strings, and few footers say whether
+    dated: bool  # a date or timestamp: the calendar matters
+    exact: bool  # bounds are values of the file; writers may truncate long strings
     nans: int | None
-    unpack: Callable[[bytes], Any]  # a bound of its physical type
-    order: Callable[[Any], Any] | None  # by what bounds compare, where not by themselves
-    twice: bool  # the deprecated bounds, if there are any, are the same
-    uncounted: bool  # counts of NULL are of other things than rows
-    nothing: bool  # of a type without values
+    unpack: Callable[[bytes], Any]  # decodes a bound of the physical type
+    order: Callable[[Any], Any] | None  # sort key of bounds, if not themselves
+    twice: bool  # deprecated bounds, if present, must be equal
+    uncounted: bool  # NULL counts do not count rows
+    nothing: bool  # a type without values
 
 
 class FooterReader:
-    """Reads footers; remembers the schemas it has met, since files of a table share a few."""
+    """Reads footers. Caches schemas, because the files of a table share a few."""
 
     def __init__(self) -> None:
         self._speller = Speller()
@@ -95,7 +95,7 @@ class FooterReader:
 
         Args:
             tail: at least the footer.
-            size: of the file.
+            size: the file's size in bytes.
 
         Errors:
             FileCorrupt.
@@ -108,7 +108,7 @@ class FooterReader:
         orders = _orders(found.end, leaves)
         if _overlap(
             groups, size - 8 - length, uri
-        ):  # what is read of such a file is not what its statistics are of
+        ):  # statistics and data of such a file do not belong together
             orders = (_NO_ORDER,) * len(leaves)
             for _, chunks in groups:
                 for chunk in chunks:
@@ -143,7 +143,7 @@ class FooterReader:
 
 
 def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Leaf]:
-    """Logical types, as pyarrow understands their annotations, old and new."""
+    """The leaves with logical types, from old and new annotations as pyarrow reads them."""
     try:
         columns = [metadata.schema.column(i) for i in range(len(metadata.schema))]
         types = [_stored_type(column) for column in columns]
@@ -160,10 +160,10 @@ def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Lea
 
 
 def _overlap(groups: list[tuple[int, list[Chunk]]], end: int, uri: str) -> bool:
-    """Whether two chunks share bytes, as those of no writer do.
+    """Whether two chunks overlap, which no writer produces.
 
     Errors:
-        FileCorrupt: data does not lie between the first four bytes of the file and its footer.
+        FileCorrupt: data is not between the first four bytes of the file and its footer.
     """
     last, rising = 4, True
     for _, chunks in groups:
@@ -189,7 +189,7 @@ _NO_ORDER, _TYPE_ORDER, _SIGNED_ORDER = 0, 1, 2
 
 
 def _orders(end: End, leaves: list[_Leaf]) -> Sequence[int]:
-    """Under which order each leaf's bounds were written; 0 where that cannot be told."""
+    """The column order of each leaf's bounds; 0 if unknown."""
     if end.orders is not None and not _OLD_WRITER.match(end.created_by):
         if end.orders == (_TYPE_ORDER,) * len(leaves):
             return end.orders
@@ -215,7 +215,7 @@ def _leaf(
 
 
 def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
-    """Both bounds or none: those that contradict each other say nothing."""
+    """Both bounds, or none if they contradict each other."""
     if order == _TYPE_ORDER:
         lower, upper = chunk.lower, chunk.upper
     elif order == _SIGNED_ORDER:
@@ -226,7 +226,7 @@ def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
         return None, None
     try:
         lower, upper = leaf.unpack(lower), leaf.unpack(upper)
-    except struct.error:  # of no width, or of another one
+    except struct.error:  # wrong width
         return None, None
     if lower is None or upper is None:
         return None, None
@@ -238,7 +238,7 @@ def _bounds(leaf: _Leaf, chunk: Chunk, order: int) -> tuple[Any, Any]:
 
 
 def _disagree(chunk: Chunk) -> bool:
-    """Whether the deprecated bounds, which many writers repeat, are others: one is damaged."""
+    """Whether the deprecated bounds differ from the new ones, so that one pair is damaged."""
     return (
         chunk.old_lower is not None and chunk.old_lower != chunk.lower and chunk.lower is not None
     ) or (
@@ -247,7 +247,7 @@ def _disagree(chunk: Chunk) -> bool:
 
 
 def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
-    """A count that may be: no more than there are values."""
+    """The NULL count; None if unknown or larger than the number of values."""
     nulls = chunk.nulls
     if nulls is None or leaf.uncounted or not 0 <= nulls <= chunk.values:
         return None
@@ -255,7 +255,7 @@ def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
 
 
 def _merged(leaf: _Leaf, chunks: list[Chunk], order: int) -> _Merged:
-    """Bounds and null count over row groups; missing in one is missing in all (rule 4)."""
+    """Bounds and NULL count of all row groups. Missing in one means missing (rule 4)."""
     nulls: int | None = 0
     exact = True
     lows: list[Any] = []
