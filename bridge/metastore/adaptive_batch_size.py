@@ -1,4 +1,4 @@
-"""Batch sizes for the next scan, learnt from the calls of earlier scans.
+"""Batch sizes for the next scan, derived from the calls of earlier scans.
 
 A call for n partitions takes about ``a + b * n`` seconds: ``a`` is its overhead (20 to 50 ms on the
 databases measured), ``b`` the cost of each partition. Both are fitted to the calls made; recent
@@ -12,9 +12,9 @@ import math
 import threading
 
 _DECAY = 0.8
-# Before calls of two sizes were seen, a tenth of a call is taken to depend on its size.
+# Until calls of two sizes were made, a tenth of a call's time is assumed to depend on its size.
 _PRIOR_SHARE = 0.1
-# The first call of a scan may take this much longer than its overhead: the planner waits for it.
+# The first call may exceed its overhead by this share: the planner waits for it.
 _FIRST_SHARE = 0.1
 _LEAST = 1e-9
 
@@ -33,7 +33,7 @@ class AdaptiveBatchSize:
         self._slope: float | None = None
 
     def took(self, count: int, seconds: float) -> None:
-        """A call for ``count`` partitions took that long."""
+        """Records that a call for ``count`` partitions took this long."""
         with self._lock:
             self._weight = self._weight * _DECAY + 1.0
             self._n = self._n * _DECAY + count
@@ -42,7 +42,7 @@ class AdaptiveBatchSize:
             self._nt = self._nt * _DECAY + count * seconds
             n, t = self._n / self._weight, self._t / self._weight
             spread = self._nn / self._weight - n * n
-            # Calls of one size say nothing of the slope: the last one known stays.
+            # Calls of one size do not determine the slope, so the last known one stays.
             if spread > 0.01 * n * n:
                 self._slope = (self._nt / self._weight - n * t) / spread
 
@@ -56,24 +56,24 @@ class AdaptiveBatchSize:
         of ``parallelism`` connections, or than the target allows.
 
         Args:
-            start, cap: without a measurement; never less is advised, so that noise does no harm.
+            start, cap: values without measurements; results are never lower than these.
         """
         with self._lock:
             if not self._weight:
                 return start, cap
             overhead, each = self._fit()
         half_overhead = max(cap, min(largest, int(overhead / each)))
-        # Where the overhead alone exceeds the target, small batches would only add to it.
+        # If the overhead alone exceeds the target, small batches would only add to it.
         within_target = max(half_overhead, min(largest, int((self._target - overhead) / each)))
         first = min(cap, start + int(overhead * _FIRST_SHARE / each))
         return first, max(half_overhead, min(within_target, math.ceil(count / parallelism)))
 
     def _fit(self) -> tuple[float, float]:
-        """Seconds of a call, and of each partition in it."""
+        """Seconds per call, and per partition in it."""
         n, t = self._n / self._weight, self._t / self._weight
         each = prior = t * _PRIOR_SHARE / n
         if self._slope is not None:
-            # Noise can turn the line; a partition costs something, and not more than its call.
+            # Noise can tilt the line: keep a partition's cost above 0 and below that of its call.
             each = min(max(self._slope, prior / 10), t / n)
         each = max(each, _LEAST)
         return max(t - each * n, 0.0), each

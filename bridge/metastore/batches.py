@@ -1,4 +1,4 @@
-"""Partitions fetched in batches that grow exponentially: 10, 20, 40, 80, 100, 100, ...
+"""Fetches partitions in batches that grow exponentially: 10, 20, 40, 80, 100, 100, and so on.
 
 A call to the metastore has a high fixed cost, so batches should be large. But the planner starts
 on the first partitions while the rest is fetched, so the first batch should be small. Batch sizes
@@ -6,7 +6,7 @@ therefore double from a small start up to a cap. Earlier calls to the same metas
 first size and the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double.
 
 A few threads fetch batches ahead of the reader, and batches arrive in order. At most
-``parallelism`` batches are under way or waiting, so a reader that stops early has cost little.
+``parallelism`` batches are in flight or waiting, so a reader that stops early wastes little work.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class BatchSettings:
 
     Attributes:
         start: partitions in the first batch.
-        growth: how much larger each batch is than the one before.
-        cap: where growth stops.
-        parallelism: calls under way at once.
-        adapt: the latency of earlier calls may raise the first size, to the cap at most, and
+        growth: factor between one batch and the next.
+        cap: maximum size of a batch.
+        parallelism: maximum number of calls in flight.
+        adapt: lets the latency of earlier calls raise the first size, at most to the cap, and
             raise the cap.
-        largest: how far the cap may be raised.
-        target: seconds that a call should last at most, once the cap is raised.
+        largest: limit for a raised cap.
+        target: maximum seconds that a call should take, once the cap is raised.
     """
 
     start: int = 10
@@ -78,15 +78,15 @@ def batch_sizes(start: int = 10, growth: float = 2.0, cap: int = 100) -> Iterato
 
 
 class BatchStream(Generic[T]):
-    """Answers to batches of names, in order, fetched ahead; an iterator and a context manager.
+    """Answers to batches of names, prefetched and in order; an iterator and a context manager.
 
-    Nothing is fetched before the first answer is asked for. The first batch is then fetched alone,
-    so that nothing delays it. An error is raised in its place in the order and ends the stream.
-    `close` cancels the calls under way and returns at once; it may be called from another thread,
-    and then ends an iteration that waits.
+    Nothing is fetched before the first answer is requested. The first batch is then fetched alone,
+    so that nothing delays it. An error is raised at its position and ends the stream. `close`
+    cancels the calls in flight and returns at once. Another thread may call it; it then also ends
+    an iteration that waits.
 
     Args:
-        adaptive: what earlier calls have taught; it also learns from this stream's calls.
+        adaptive: measurements of earlier calls; this stream's calls are added to them.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class BatchStream(Generic[T]):
             if not self._ahead:
                 raise StopIteration
             answer = self._ahead.popleft().result()
-            # The next calls start before the answer is handed on: they run while it is used.
+            # Start the next calls first, so that they run while the caller uses this answer.
             self._fetch_ahead(self._parallelism)
         except CancelledError:
             raise StopIteration from None
@@ -154,7 +154,7 @@ class BatchStream(Generic[T]):
                 self._threads = ThreadPoolExecutor(self._parallelism, "skipbridge-partitions")
             try:
                 future = self._threads.submit(self._timed, batch)
-            except RuntimeError:  # closed by another thread in between
+            except RuntimeError:  # another thread called close
                 raise CancelledError from None
             self._ahead.append(future)
 

@@ -1,11 +1,11 @@
-"""A catalogue that remembers tables, partition names and partitions, and never more than is true.
+"""A catalogue that caches tables, partition names and partitions without returning stale data.
 
-The law: what is answered for a query is what the metastore held at some moment after the query
-asked, or, where the table's freshness allows an age, not longer before it than that. A stale name
-list is a partition missing, and a partition missing is rows lost; so with an age of 0 the cache
-answers only after the metastore's notification events have shown that nothing changed, one call of
-a millisecond or two instead of fetching a hundred thousand names. Where events are not recorded,
-nothing is remembered for an age of 0.
+The law: an answer to a query is what the metastore held at some moment after the query's request
+or, if the table's freshness allows an age, at most that long before it. A stale list of names lacks
+a partition, and that loses rows. With an age of 0 the cache therefore answers only after the
+metastore's notification events show that nothing has changed: one call of a millisecond or two
+replaces fetching a hundred thousand names. Where events are not recorded, nothing is cached for an
+age of 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTITION_WEIGHT = 4
 
 @dataclass(slots=True, eq=False)
 class _Load:
-    """An answer under way; void once its table was forgotten meanwhile."""
+    """A request in flight; void if its table was forgotten meanwhile."""
 
     began: float
     keep: bool
@@ -41,14 +41,14 @@ class _Load:
 
 @dataclass(slots=True)
 class _Remembered:
-    """What is known of one table, each with the time at which it was asked for."""
+    """The cached answers for one table, each with the time of its request."""
 
     answers: dict[str, tuple[float, Any]] = field(default_factory=dict)
     partitions: dict[str, tuple[float, Partition]] = field(default_factory=dict)
     loads: set[_Load] = field(default_factory=set)
 
     def weigh(self) -> int:
-        """In names; a partition with its location counts for four."""
+        """The weight in names; a partition with its location counts as four."""
         names = self.answers.get(_NAMES)
         held = len(names[1]) if names is not None else 0
         return 1 + held + _PARTITION_WEIGHT * len(self.partitions)
@@ -58,11 +58,11 @@ class CachedCatalog:
     """Implements `bridge.table.model.Catalog`; shared by all threads of a planner.
 
     Args:
-        catalog: closed with this one.
-        capacity: names remembered, a partition counting for four; tables not used for longest go
-            first.
-        vouched: every writer of the metastore records notification events, also those that cannot
-            be asked.
+        catalog: the catalogue to cache; closed with this one.
+        capacity: maximum weight in names; a partition counts as four. The least recently used
+            tables go first.
+        vouched: every writer of the metastore records notification events, including those that
+            cannot be asked.
     """
 
     def __init__(self, catalog: HiveCatalog, capacity: int, *, vouched: bool = False) -> None:
@@ -140,7 +140,7 @@ class CachedCatalog:
         return _Merged(names, found, self._catalog.partitions(table, missing), remember, end)
 
     def forget(self, name: TableName) -> None:
-        """The next answers about this table come from the metastore."""
+        """Makes the next requests for this table go to the metastore."""
         self._forget(name.schema, name.table)
 
     def _remembered(self, name: TableName, kind: str, age: float, ask: Callable[[], T]) -> T:
@@ -167,11 +167,11 @@ class CachedCatalog:
 
     @property
     def weight(self) -> int:
-        """What is remembered now, in names."""
+        """The weight of the cache, in names."""
         with self._lock:
             return sum(self._weights.values())
 
-    # under the lock
+    # callers of these hold the lock
 
     def _entry(self, name: TableName) -> _Remembered:
         entry = self._tables.get(name)
@@ -186,7 +186,7 @@ class CachedCatalog:
         return load
 
     def _kept(self, name: TableName, load: _Load) -> _Remembered | None:
-        """Where an answer may be kept: nowhere if the table has changed since it was asked for."""
+        """Where to cache an answer; None if the table has changed since the request."""
         return self._tables.get(name) if load.keep and not load.void else None
 
     def _end(self, name: TableName, load: _Load) -> None:
@@ -221,14 +221,14 @@ class CachedCatalog:
 
 
 def _oldest(known: bool, age: float) -> float:
-    """The time at or after which an answer must have been asked for."""
+    """The earliest request time of an answer that may be used."""
     if known:
         return float("-inf")
     return time.monotonic() - age if age > 0 else float("inf")
 
 
 class _Merged:
-    """Partitions remembered and partitions fetched, in the order of the names."""
+    """Cached and fetched partitions, in the order of the names."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class _Merged:
         return self._found_before(batch) if self._found else batch
 
     def _found_before(self, batch: PartitionBatch) -> PartitionBatch:
-        """The batch, with the remembered partitions that are named before its last."""
+        """The batch, together with the cached partitions that are named before its last one."""
         fetched = {p.name: p for p in batch.partitions}
         awaited = len(batch.partitions) + len(batch.missing)
         merged: list[Partition] = []

@@ -1,8 +1,8 @@
-"""How a call to a metastore is made: with a connection from the pool, repeated while that helps.
+"""Makes calls to a metastore: takes a pooled connection, and retries where that helps.
 
-A lost connection is opened again, at another address if need be, and the call repeated with growing
-pauses until a deadline; so is a call that the metastore's database rolled back for another's sake.
-What must not happen twice is repeated only if it was never sent.
+After a lost connection, the call is retried on a new one, at another address if necessary, with
+growing pauses until a deadline. A call that the metastore's database rolled back because of a
+conflict is retried, too. A call that must not happen twice is retried only if it was never sent.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bridge.metastore.security import OPEN, Security
 
 @dataclass(frozen=True, slots=True)
 class MetastoreSettings:
-    """How calls are made; all times in seconds.
+    """Controls how calls are made; all times in seconds.
 
     Attributes:
-        connect_timeout: for opening a connection, and for the first answer on it.
-        call_timeout: without a byte of an answer, the connection counts as lost.
-        retry_deadline: no new attempt after that long; 0 means no second attempt.
-        retry_pause, retry_longest_pause: before the second attempt, and at most.
-        idle_connections: kept open.
+        connect_timeout: to open a connection and to receive the first answer on it.
+        call_timeout: a connection that sends no byte of an answer for this long counts as lost.
+        retry_deadline: no attempt starts later than this; 0 disables retries.
+        retry_pause, retry_longest_pause: the first and the longest pause between attempts.
+        idle_connections: maximum number of idle connections kept open.
         security: TLS and SASL.
     """
 
@@ -47,7 +47,7 @@ class MetastoreSettings:
 
 
 class _Lost(Exception):
-    """The connection was lost; ``sent`` tells whether the server may have carried the call out."""
+    """The connection was lost; ``sent`` says whether the server may have executed the call."""
 
     def __init__(self, cause: Exception, sent: bool) -> None:
         super().__init__(str(cause))
@@ -56,13 +56,13 @@ class _Lost(Exception):
 
 
 class _RolledBack(MetastoreFailure):
-    """The metastore's database gave way to another transaction: the same call may succeed now."""
+    """The metastore's database rolled back for another transaction; a retry may succeed."""
 
 
 _NO_FILE_SYSTEM = re.compile(
     r"ClassNotFoundException: (Class )?[\w.]+FileSystem\b|No FileSystem for scheme"
 )
-# Of Derby, MySQL, PostgreSQL, SQL Server and Oracle; SQLSTATE 40xxx where it is told.
+# Messages of Derby, MySQL, PostgreSQL, SQL Server and Oracle; SQLSTATE 40xxx where given.
 _CONTENTION = re.compile(
     r"deadlock|selected victim|lock could not be obtained|lock wait timeout|could not serialize"
     r"|\b(?:40001|40P01|40XL1|40XL2)\b|ORA-(?:00060|08177)",
@@ -71,18 +71,18 @@ _CONTENTION = re.compile(
 
 
 class MethodUnknown(MetastoreFailure):
-    """The metastore is too old, or too new, for a method."""
+    """The metastore is too old or too new for a method."""
 
 
 class Caller:
-    """Calls by name; a context manager that closes its connections.
+    """Calls methods by name; a context manager that closes its connections.
 
     Args:
-        uris: ``thrift://host:port[,thrift://host:port]``; if one does not answer, the next is.
+        uris: ``thrift://host:port[,thrift://host:port]``; if one fails, the next is tried.
 
     Errors (of every call):
         MetastoreUnavailable: no address answers.
-        MetastoreFailure: the server's own exception, or what answers is not a metastore.
+        MetastoreFailure: the server raised an exception, or is not a metastore.
     """
 
     def __init__(self, uris: str, settings: MetastoreSettings | None = None) -> None:
@@ -112,7 +112,7 @@ class Caller:
 
     @property
     def connections_opened(self) -> int:
-        """How many connections were opened so far."""
+        """Number of connections opened so far."""
         return self._pool.opened
 
     def call(
@@ -122,14 +122,14 @@ class Caller:
         repeatable: bool = True,
         cancellation: Cancellation | None = None,
     ) -> Any:
-        """Carries out one call.
+        """Makes one call.
 
         Args:
-            repeatable: it may be carried out twice.
+            repeatable: the call may be executed twice.
 
         Errors:
-            concurrent.futures.CancelledError: cancelled.
-            Those that the service declares, but for MetaException.
+            concurrent.futures.CancelledError: the call was cancelled.
+            The exceptions that the service declares, except MetaException.
         """
         held = cancellation if cancellation is not None else Cancellation()
         attempts = tenacity.Retrying(
@@ -144,7 +144,7 @@ class Caller:
             wait=tenacity.wait_exponential(
                 multiplier=self.settings.retry_pause, max=self.settings.retry_longest_pause
             )
-            # Many clients that lost one metastore do not come back in step.
+            # Jitter: clients that lost one metastore must not all return at once.
             + tenacity.wait_random(0, self.settings.retry_pause),
             sleep=tenacity.sleep_using_event(held.event),
             reraise=True,
@@ -163,7 +163,7 @@ class Caller:
             connection = self._pool.take()
         except (OSError, TTransportException) as error:
             raise _Lost(error, sent=False) from error
-        in_step = False  # a connection whose answer was not read to its end is of no more use
+        in_step = False  # a connection with an unread answer cannot be reused
         try:
             with held.holding(connection):
                 answer = getattr(connection.client, method)(*arguments)
@@ -202,7 +202,7 @@ class Caller:
         )
 
     def failure(self, method: str, error: Exception) -> MetastoreFailure:
-        """The server's exception in a sentence."""
+        """The server's exception as one sentence."""
         if isinstance(error, MetastoreFailure):
             return error
         whole = getattr(error, "message", None) or str(error) or type(error).__name__
@@ -227,5 +227,5 @@ class Caller:
 
 
 def _shortened(text: str) -> str:
-    """Its beginning and its end: SQL in between may run to pages, and the root cause is last."""
+    """The start and the end: SQL in between may fill pages, and the root cause comes last."""
     return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"

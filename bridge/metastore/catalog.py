@@ -1,4 +1,4 @@
-"""The catalogue of a Hive metastore, in skipbridge's own records; asked anew each time."""
+"""The catalogue of a Hive metastore, without a cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HiveCatalog:
 
     Args:
         client: closed with this catalogue.
-        batch_settings: the sizes of the batches in which partitions are fetched.
+        batch_settings: sizes of the batches in which partitions are fetched.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class HiveCatalog:
         """Fetches partitions lazily, in batches of growing size, in the order of ``names``.
 
         Errors (while iterating):
-            UnsupportedTable: a partition's files are of another format than the table's.
+            UnsupportedTable: a partition's file format differs from the table's.
         """
 
         def fetch(batch: Sequence[str], cancellation: Cancellation) -> PartitionBatch:
@@ -127,7 +127,7 @@ class HiveCatalog:
         return BatchStream(fetch, names, self._settings, self._adaptive)
 
     def forget(self, name: TableName) -> None:
-        """Nothing is remembered."""
+        """Does nothing: there is no cache."""
 
     def _partition(self, table: Table, name: str, found: ttypes.Partition) -> Partition:
         if found.sd is None or not found.sd.location:

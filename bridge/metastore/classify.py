@@ -1,8 +1,8 @@
-"""What kind of table the metastore describes, and whether its files may be read as they lie.
+"""Classifies tables of the metastore, and decides whether their files may be read directly.
 
-A raw listing of a table of another kind gives wrong rows: files that a transaction log has removed,
-deltas that have not been merged, text files that name others. Such a table is refused; the error
-names what gave it away.
+A plain listing of some kinds of table gives wrong rows: files that a transaction log has removed,
+deltas that were not merged, text files that name other files. Such tables are refused; the error
+names the property or class that identifies the kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USE_HIVE = "query it with its own connector"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a table is not read: its kind, what shows it, what to do instead."""
+    """Why a table is not read: its kind, the evidence, and what to do instead."""
 
     kind: str
     value: str
@@ -34,10 +34,10 @@ class Refusal:
 
 
 def refusal(table: ttypes.Table, formats: frozenset[str] = _PARQUET) -> Refusal | None:
-    """Why this table must not be read by listing its files; None if it may be.
+    """Why this table must not be read by listing its files; None if it may be read.
 
     Args:
-        formats: of files that the reader knows.
+        formats: file formats that the reader supports.
     """
     for rule in RULES:
         found = rule(table)
@@ -67,11 +67,11 @@ def refuse_other_table_formats(table: ttypes.Table) -> None:
 
 
 def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
-    """``parquet``, ``orc`` and so on; for what is not known, the input format's class name."""
+    """``parquet``, ``orc`` and so on; for an unknown format the input format's class name."""
     if descriptor is None:
         return "none"
     serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
-    if descriptor.inputFormat is None:  # the storage handler names it
+    if descriptor.inputFormat is None:  # the storage handler supplies it
         return _hooked_formats().get(_short(serde or ""), "none")
     short = (_short(descriptor.inputFormat), _short(serde or ""))
     if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _hooked_formats():
@@ -81,8 +81,8 @@ def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
 
 @cache
 def _formats() -> dict[tuple[str, str], str]:
-    """Formats by input format and SerDe. Of a class's name only what follows the last dot tells the
-    format: packages have changed."""
+    """Formats by input format and SerDe. Only the class name after the last dot counts, since
+    packages have changed."""
     return {
         (_short(input_format), _short(serde)): known.name
         for known in file_formats().values()
@@ -94,7 +94,7 @@ def _formats() -> dict[tuple[str, str], str]:
 
 @cache
 def _hooked_formats() -> dict[str, str]:
-    """Formats by SerDe: input formats of our own read what the SerDe says."""
+    """Formats by SerDe, for our own input formats: there the SerDe decides."""
     return {
         _short(serde): known.name
         for known in file_formats().values()
@@ -104,7 +104,7 @@ def _hooked_formats() -> dict[str, str]:
 
 
 def trino_view(table: ttypes.Table) -> str | None:
-    """The JSON in which Trino (Presto before) describes a view that it made; None for all else."""
+    """The JSON definition of a view created by Trino (formerly Presto); None for all else."""
     made = (table.parameters or {}).get("presto_view", "").lower() == "true"
     text = (table.viewOriginalText or "").strip()
     if table.tableType != "VIRTUAL_VIEW" or not made:
@@ -202,7 +202,7 @@ def _location(table: ttypes.Table) -> Refusal | None:
     return Refusal("a table without a location", "location is empty", "set one with ALTER TABLE")
 
 
-# The first that applies speaks: what tells most comes first.
+# The first matching rule decides; the most specific ones come first.
 RULES = (
     _view,
     _iceberg,
@@ -221,7 +221,7 @@ def _properties(table: ttypes.Table) -> dict[str, str]:
 
 
 def _property(table: ttypes.Table, key: str, part: str) -> str:
-    """``key=value`` if the property holds this text in any case, else empty."""
+    """``key=value`` if the property contains this text in any case, else empty."""
     value = _properties(table).get(key)
     return f"{key}={value}" if value and part in value.lower() else ""
 

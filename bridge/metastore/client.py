@@ -1,8 +1,8 @@
 """A client of Hive's metastore, versions 2.3 to 4.0.
 
-Thread-safe: each call takes a connection of its own from a pool. Creating a database or a table is
-repeated after a lost connection only if it was never sent; every other call leads to the same end
-if it is carried out twice.
+Thread-safe: each call takes its own connection from a pool. After a lost connection, the creation
+of a database or a table is retried only if it was never sent. Every other call may be executed
+twice with the same result.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _CAPABILITIES = ttypes.ClientCapabilities(values=[ttypes.ClientCapability.INSERT
 
 @dataclass(frozen=True, slots=True)
 class FoundPartitions:
-    """Partitions in the order of the names asked for, and the names the metastore did not know.
+    """Partitions in the order of the requested names, and names that the metastore does not know.
 
     Attributes:
-        names: of ``partitions``, one each.
+        names: the names of ``partitions``, in the same order.
     """
 
     names: tuple[str, ...]
@@ -50,17 +50,17 @@ class FoundPartitions:
 class MetastoreClient(Caller):
     """A client; see `Caller` for its arguments and the errors of every call.
 
-    ``context`` is what Hive calls the environment context of an alteration: ``CASCADE``,
-    ``DO_NOT_UPDATE_STATS`` and the like.
+    ``context`` is Hive's environment context of an alteration: ``CASCADE``, ``DO_NOT_UPDATE_STATS``
+    and others.
     """
 
-    # Until a metastore says that it knows no get_partitions_with_specs.
+    # Until a metastore reports that it does not support get_partitions_with_specs.
     _projects = True
 
     # databases
 
     def get_version(self) -> str:
-        """The version of the metastore's service as it names it."""
+        """The version that the metastore reports."""
         return str(self.call("getVersion"))
 
     def get_all_databases(self) -> list[str]:
@@ -80,7 +80,7 @@ class MetastoreClient(Caller):
         parameters: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> bool:
-        """Creates a database; false if it was there already."""
+        """Creates a database; False if it already exists."""
         database = ttypes.Database(
             name=name,
             description=description,
@@ -92,13 +92,13 @@ class MetastoreClient(Caller):
         except ttypes.AlreadyExistsException:
             return False
         except MetastoreFailure:
-            if name.lower() in self.get_all_databases():  # made by another in the same moment
+            if name.lower() in self.get_all_databases():  # created concurrently
                 return False
             raise
         return True
 
     def alter_database(self, name: str, altered: ttypes.Database) -> None:
-        """Replaces a database's description; fetch it, change it, hand it back.
+        """Replaces a database's record; fetch it, change it, write it back.
 
         Errors:
             SchemaNotFound: it does not exist.
@@ -115,7 +115,7 @@ class MetastoreClient(Caller):
         except ttypes.NoSuchObjectException:
             self._schema_not_found(name)
         except MetastoreFailure:
-            self.get_database(name)  # 2.3 stumbles over an unknown one
+            self.get_database(name)  # 2.3 fails differently for an unknown database
             raise
 
     # tables
@@ -125,19 +125,20 @@ class MetastoreClient(Caller):
         return self._tables_of(database, self.call("get_all_tables", database))
 
     def get_tables(self, database: str, pattern: str) -> list[str]:
-        """Tables whose name matches; ``*`` for any text, ``|`` between alternatives.
+        """Tables whose name matches; ``*`` matches any text, ``|`` separates alternatives.
 
         Errors:
-            SchemaNotFound: the database is unknown.
+            SchemaNotFound: the database does not exist.
         """
         return self._tables_of(database, self.call("get_tables", database, pattern))
 
     def get_views(self, database: str) -> list[str]:
-        """Views of a database, whoever made them; none where the metastore cannot tell (before
-        2.3).
+        """Views of a database, whoever created them.
+
+        Empty if the metastore cannot list views (before 2.3).
 
         Errors:
-            SchemaNotFound: the database is unknown.
+            SchemaNotFound: the database does not exist.
         """
         try:
             names = self.call("get_tables_by_type", database, "*", "VIRTUAL_VIEW")
@@ -165,7 +166,7 @@ class MetastoreClient(Caller):
         except ttypes.AlreadyExistsException as error:
             raise _exists(table) from error
         except MetastoreFailure as error:
-            # Two that make it in the same moment: the database refuses one by its unique key.
+            # Created concurrently: the metastore's database rejects the second by its unique key.
             if table.tableName.lower() in self.get_all_tables(table.dbName):
                 raise _exists(table) from error
             raise
@@ -181,11 +182,11 @@ class MetastoreClient(Caller):
         altered: ttypes.Table,
         context: Mapping[str, str] | None = None,
     ) -> None:
-        """Replaces a table's description; fetch it, change it, hand it back.
+        """Replaces a table's record; fetch it, change it, write it back.
 
         Errors:
-            TableNotFound: it does not exist.
-            UnsupportedTable: it is skewed; the locations of its skewed values would be lost.
+            TableNotFound: the table does not exist.
+            UnsupportedTable: the table is skewed; the locations of its skewed values would be lost.
         """
         _refuse_skewed(altered.sd, f"{database}.{table}")
         try:
@@ -222,7 +223,7 @@ class MetastoreClient(Caller):
     # partitions
 
     def get_partition_names(self, database: str, table: str, limit: int = -1) -> list[str]:
-        """Escaped names, ``month=1/day=2``; all of them with -1, else at most ``limit`` (to 32767).
+        """Escaped names, ``month=1/day=2``; all with -1, else at most ``limit`` (up to 32767).
 
         Errors:
             SchemaNotFound, TableNotFound.
@@ -232,10 +233,10 @@ class MetastoreClient(Caller):
         except ttypes.NoSuchObjectException:
             self._table_not_found(database, table)
         except MetastoreFailure:
-            self.get_table(database, table)  # 2.3 calls an unknown table an internal error
+            self.get_table(database, table)  # 2.3 reports an unknown table as an internal error
             raise
         if not names:
-            self.get_table(database, table)  # and to 4.0 it is a table without partitions
+            self.get_table(database, table)  # up to 4.0 an unknown table has no partitions
         return names
 
     def get_partitions_by_names(
@@ -247,11 +248,11 @@ class MetastoreClient(Caller):
     ) -> FoundPartitions:
         """Partitions by their escaped names, in one call.
 
-        The metastore leaves out names it does not know, in silence; here they are told apart.
+        The metastore silently omits names that it does not know; the result lists them.
 
         Errors:
             SchemaNotFound, TableNotFound.
-            concurrent.futures.CancelledError: cancelled.
+            concurrent.futures.CancelledError: the call was cancelled.
         """
         return self._by_names("get_partitions_by_names", database, table, names, cancellation)
 
@@ -282,10 +283,11 @@ class MetastoreClient(Caller):
         names: Sequence[str],
         cancellation: Cancellation | None = None,
     ) -> FoundPartitions:
-        """Like `get_partitions_by_names`, with only what a reader of files needs: values, location,
-        input format and SerDe. The rest may be missing, and the partitions must not be altered.
+        """Like `get_partitions_by_names`, but with only what a reader of files needs.
 
-        From 4.0 on, the metastore reads nothing else from its database: 3 to 20 times as fast.
+        That is values, location, input format and SerDe. Other fields may be missing, so these
+        partitions must not be altered. From 4.0 on the metastore reads nothing else from its
+        database, which is 3 to 20 times as fast.
         """
         asked = ("get_partition_places_by_names", database, table, names, cancellation)
         if not self._projects:
@@ -307,7 +309,7 @@ class MetastoreClient(Caller):
             self._projects = False
             return self._by_names(*asked)
         except (MetastoreFailure, ttypes.NoSuchObjectException):
-            # Also for an unknown table: the older call tells what is wrong.
+            # Also for an unknown table: the older call reports the cause.
             return self._by_names(*asked)
         return self._in_order(database, table, wanted, _listed(answer.partitionSpec))
 
@@ -318,7 +320,7 @@ class MetastoreClient(Caller):
         wanted: dict[tuple[str, ...], str],
         found: Sequence[ttypes.Partition],
     ) -> FoundPartitions:
-        """The partitions found in the order asked for; those left out are told."""
+        """The partitions in the requested order, and the missing names."""
         by_values = {tuple(p.values): p for p in found}
         known = tuple(v for v in wanted if v in by_values)
         if len(known) != len(found):
@@ -329,7 +331,7 @@ class MetastoreClient(Caller):
                 "look at this partition with Hive: its name and its values disagree",
             )
         if not known:
-            self.get_table(database, table)  # 2.3 knows no partitions of unknown tables
+            self.get_table(database, table)  # 2.3 returns no partitions for an unknown table
         return FoundPartitions(
             tuple(wanted[v] for v in known),
             tuple(by_values[v] for v in known),
@@ -339,7 +341,7 @@ class MetastoreClient(Caller):
     def add_partitions(
         self, database: str, table: str, partitions: Iterable[ttypes.Partition]
     ) -> None:
-        """Adds partitions in one call; those that exist already stay as they are.
+        """Adds partitions in one call; existing ones stay as they are.
 
         Errors:
             SchemaNotFound, TableNotFound.
@@ -367,12 +369,12 @@ class MetastoreClient(Caller):
         partitions: Iterable[ttypes.Partition],
         context: Mapping[str, str] | None = None,
     ) -> None:
-        """Replaces descriptions of partitions, found by their values, in one call: all or none.
+        """Replaces records of partitions, identified by their values, in one call: all or none.
 
         Errors:
             SchemaNotFound, TableNotFound.
-            MetastoreFailure: one of them does not exist; none is altered then.
-            UnsupportedTable: one is skewed, see `alter_table`.
+            MetastoreFailure: a partition does not exist; none is altered.
+            UnsupportedTable: a partition is skewed, see `alter_table`.
         """
         parts = list(partitions)
         if not parts:
@@ -394,7 +396,7 @@ class MetastoreClient(Caller):
         delete_data: bool = False,
         context: Mapping[str, str] | None = None,
     ) -> None:
-        """Drops partitions by their escaped names in one call; those that are gone stay gone.
+        """Drops partitions by their escaped names in one call; missing ones are ignored.
 
         Errors:
             SchemaNotFound, TableNotFound.
@@ -420,20 +422,20 @@ class MetastoreClient(Caller):
     # notifications
 
     def get_current_notification_id(self) -> int:
-        """The number of the newest event; 0 where nothing records events."""
+        """The number of the newest event; 0 if no events are recorded."""
         return int(self.call("get_current_notificationEventId").eventId)
 
     def get_next_notifications(self, after: int, limit: int) -> list[ttypes.NotificationEvent]:
-        """Events that follow event ``after``, oldest first, at most ``limit``.
+        """Events after event ``after``, oldest first, at most ``limit``.
 
-        Events older than the metastore keeps them are left out in silence: compare the first one's
-        number.
+        The metastore silently omits events that it no longer keeps: check the number of the first
+        one.
         """
         request = ttypes.NotificationEventRequest(lastEvent=after, maxEvents=limit)
         return list(self.call("get_next_notification", request).events)
 
     def get_config_value(self, name: str, default: str) -> str:
-        """A setting of the server; ``default`` where it has none, or does not tell."""
+        """A setting of the server; ``default`` if it is not set or not disclosed."""
         try:
             return str(self.call("get_config_value", name, default))
         except (ttypes.ConfigValSecurityException, MetastoreFailure):
@@ -468,7 +470,7 @@ def _environment(context: Mapping[str, str] | None) -> ttypes.EnvironmentContext
 
 
 def _listed(specs: Sequence[ttypes.PartitionSpec]) -> list[ttypes.Partition]:
-    """The partitions of an answer: listed, or grouped below a directory that they share."""
+    """The partitions of a response: listed, or grouped below a shared directory."""
     found: list[ttypes.Partition] = []
     for spec in specs:
         if spec.partitionList is not None:
@@ -492,7 +494,7 @@ def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> No
 
 
 def _stored_values(name: str) -> tuple[str, ...]:
-    """The values of a partition with this name, as the metastore holds them."""
+    """The values of a partition with this name, as the metastore stores them."""
     return tuple(value or NULL_MARKER for _, value in parse_partition_name(name))
 
 

@@ -1,4 +1,4 @@
-"""Connections to a metastore: opened with a handshake, pooled, cut off when asked."""
+"""Connections to a metastore: opened with a handshake, pooled, and cancellable."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bridge.metastore.security import Security
 
 DEFAULT_PORT = 9083
 
-# No metastore's answer comes near; a size beyond them is not one of a metastore.
+# Far above any answer of a metastore; a larger size means that the peer is not a metastore.
 _LONGEST_STRING = 64 * 1024 * 1024
 _LONGEST_CONTAINER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a metastore listens."""
+    """The address of a metastore."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -40,10 +40,10 @@ class Address:
 
 
 def parse_addresses(uris: str) -> tuple[Address, ...]:
-    """Reads ``thrift://host:port[,thrift://host:port]``; the scheme and the port may be left out.
+    """Parses ``thrift://host:port[,thrift://host:port]``; scheme and port are optional.
 
     Errors:
-        InvalidConfiguration: it cannot be read so.
+        InvalidConfiguration: the text has another form.
 
     >>> [str(a) for a in parse_addresses("thrift://a:9083, b")]
     ['thrift://a:9083', 'thrift://b:9083']
@@ -66,17 +66,17 @@ def parse_addresses(uris: str) -> tuple[Address, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds until a connection must be open, and without a byte of an answer to a call."""
+    """Seconds to open a connection, and to wait for the next byte of an answer."""
 
     connect: float
     call: float
 
 
 class Cancellation:
-    """Cuts off the calls made under it, from another thread.
+    """Stops the calls that it covers, from another thread.
 
-    A call that waits for a metastore holds its thread for as long as its timeout; shutting its
-    socket down ends it at once.
+    A call that waits for a metastore blocks its thread until its timeout. To shut down its socket
+    ends it at once.
     """
 
     def __init__(self) -> None:
@@ -108,17 +108,17 @@ class Cancellation:
 
 
 class Connection:
-    """One open connection that has answered as a metastore.
+    """One open connection whose peer has answered as a metastore.
 
     Errors:
-        OSError, TTransportException: nobody answers.
-        MetastoreFailure: what answers is not a metastore.
+        OSError, TTransportException: there is no answer.
+        MetastoreFailure: the peer is not a metastore.
     """
 
     def __init__(self, address: Address, timeouts: Timeouts, security: Security) -> None:
         self.address = address
         self._security = security
-        # Opened here and not by TSocket, which logs each failure as an error of the program.
+        # Not opened by TSocket, which logs each failure as a program error.
         self._raw = socket.create_connection((address.host, address.port), timeouts.connect)
         try:
             self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -138,20 +138,20 @@ class Connection:
             transport = self._security.authenticate(buffered, self.address.host)
         except TTransportException as error:
             if error.type != TTransportException.NOT_OPEN:
-                raise  # hung up
+                raise  # the peer closed the connection
             raise MetastoreFailure(
                 f"{self.address} refuses {self._security.user or 'this user'}: {error}",
                 "check metastore.user and metastore.password_file, or klist",
             ) from error
         return TBinaryProtocolAccelerated(
             transport,
-            strictRead=True,  # Hive always sends the protocol's version; a web server does not
+            strictRead=True,  # Hive always sends the protocol version; a web server does not
             string_length_limit=_LONGEST_STRING,
             container_length_limit=_LONGEST_CONTAINER,
         )
 
     def _shake_hands(self) -> None:
-        """Asks for its version: who is no metastore would else be noticed by a long timeout."""
+        """Requests the version; otherwise only a long timeout would reveal a foreign server."""
         try:
             self.client.getVersion()
         except (TProtocolException, TApplicationException, UnicodeDecodeError) as error:
@@ -159,7 +159,7 @@ class Connection:
         except TTransportException as error:
             if error.type == TTransportException.TIMED_OUT:
                 raise self._stranger("no answer") from error
-            raise  # hung up: a metastore that is being stopped does that too
+            raise  # closed by the peer: a metastore that is shutting down does so, too
 
     def _stranger(self, what: str) -> MetastoreFailure:
         return MetastoreFailure(
@@ -170,11 +170,11 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """False once the other side has hung up.
+        """False once the peer has closed the connection.
 
-        Between calls nothing is to be read: what is there can only be the end.
+        Between calls there is nothing to read, so readable data can only be the end of the stream.
         """
-        poll = select.poll()  # unlike select, it takes any number of open files
+        poll = select.poll()  # unlike select, it supports any file descriptor
         try:
             poll.register(self._raw, select.POLLIN)
             return not poll.poll(0)
@@ -182,9 +182,9 @@ class Connection:
             return False
 
     def shut_down(self) -> None:
-        """Ends the call under way, from another thread."""
+        """Ends the call in flight, from another thread."""
         with contextlib.suppress(OSError):
-            # Below TLS: its own farewell would take the state from the thread that reads.
+            # Below TLS: a TLS shutdown would interfere with the thread that reads.
             socket.socket.shutdown(self._raw, socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -209,14 +209,14 @@ class Pool:
         self._idle: list[Connection] = []
         self._closed = False
         self.opened = 0
-        """Connections opened so far; a metastore that was restarted is met by a new one."""
+        """Connections opened so far; a restarted metastore always gets a new connection."""
 
     def take(self) -> Connection:
         """An idle connection that is still open, or a new one.
 
         Errors:
-            OSError: no address accepts a connection; the last one's error.
-            MetastoreFailure: an address answers and is not a metastore.
+            OSError: no address accepts a connection; this is the last address's error.
+            MetastoreFailure: a server answers but is not a metastore.
         """
         while True:
             with self._lock:
@@ -235,7 +235,7 @@ class Pool:
         connection.close()
 
     def distrust(self, address: Address) -> None:
-        """A call there was lost: others come first, and what is open to it is closed."""
+        """Moves the address of a lost call to the end and closes its idle connections."""
         with self._lock:
             lost = [c for c in self._idle if c.address == address]
             self._idle = [c for c in self._idle if c.address != address]

@@ -1,13 +1,12 @@
-"""Which tables and partitions Hive reads through skipbridge's input formats, and how they get there
-and back.
+"""Hooks and unhooks metastore records: Hive then reads them through skipbridge's input formats.
 
-A hook replaces the input format alone, by a subclass of the very class it replaces: what Hive
-writes, how rows are decoded and what other engines see of the files stays. The class that was there
-is kept in a property beside it, so that the way back is exact. Partitions carry an input format of
-their own: one that Hive adds later takes the table's, without the property, and goes back to what
-the table remembers.
+A hook replaces only the input format, by a subclass of the class that it replaces. What Hive
+writes, how it decodes rows and what other engines see of the files does not change. A property
+records the former class, so that unhooking is exact. Partitions have their own input format: one
+that Hive adds later takes the table's, without the property, and returns to the class that the
+table records.
 
-Records are changed in place: fetch, change, hand back.
+Records are changed in place: fetch, change, write back.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from bridge.metastore.classify import (
 ORIGINAL_PROPERTY = "skipbridge.hive.original_input_format"
 _PACKAGE = "io.skipbridge.hive."
 _HIVE_CLASSES = [known.hive for known in file_formats().values() if known.hive is not None]
-# A hook extends the class in whose place it comes (the older Parquet name had the same reader). Of
-# classes that are not here nobody knows what else they do: they are left alone.
+# A hook extends the class that it replaces (the older Parquet class had the same reader). The
+# behaviour of other classes is unknown, so they are left alone.
 HOOKS = {
     input_format: classes.hook
     for classes in _HIVE_CLASSES
@@ -37,19 +36,19 @@ HOOKS = {
 _STOCK = {
     classes.hook: classes.input_formats[0] for classes in _HIVE_CLASSES if classes.hook is not None
 }
-# Statistics stay as they are, and no file is looked at: only a class name changes.
+# Statistics stay, and no file is inspected: only a class name changes.
 KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _EXAMPLES = 3
 
 
 @dataclass(slots=True)
 class Survey:
-    """What partitions are, counted; a few names of each kind.
+    """The state of partitions: counts, with a few example names of each kind.
 
     Attributes:
-        plain: can be hooked and are not.
-        hooked: already.
-        left: by the reason why they stay as they are.
+        plain: could be hooked and are not.
+        hooked: already hooked.
+        left: counts of the others, by the reason why they are left alone.
     """
 
     plain: int = 0
@@ -62,7 +61,7 @@ class Survey:
         return self.plain + self.hooked + sum(self.left.values())
 
     def add(self, other: Survey) -> None:
-        """Takes another's counts over."""
+        """Adds the counts of another survey."""
         self.plain += other.plain
         self.hooked += other.hooked
         for reason, count in other.left.items():
@@ -88,22 +87,22 @@ class Survey:
 
 
 def is_hooked(descriptor: ttypes.StorageDescriptor | None) -> bool:
-    """Whether Hive reads it through a class of ours."""
+    """Whether Hive reads it through one of our classes."""
     return descriptor is not None and (descriptor.inputFormat or "").startswith(_PACKAGE)
 
 
 def is_marked(record: ttypes.Table | ttypes.Partition) -> bool:
-    """Whether it remembers another input format: hooked, or on the way back."""
+    """Whether it records a former input format: it is hooked, or being unhooked."""
     return ORIGINAL_PROPERTY in (record.parameters or {})
 
 
 def refuse_unhookable(table: ttypes.Table) -> None:
-    """Errors: UnsupportedTable if Hive would read wrong rows through a hook, or gain nothing."""
+    """Errors: UnsupportedTable: Hive would read wrong rows through a hook, or gain nothing."""
     refuse_unsupported(table, indexed_formats())
     refuse_other_table_formats(table)
     name = f"{table.dbName}.{table.tableName}"
     if table.sd.numBuckets and table.sd.numBuckets > 0:
-        # Bucket joins number the files of a partition by their place in the listing.
+        # Bucket joins number a partition's files by their position in the listing.
         raise UnsupportedTable(
             f"{name} is bucketed ({table.sd.numBuckets} buckets by "
             f"{', '.join(table.sd.bucketCols or [])}): bucket joins need every file in its place",
@@ -117,7 +116,7 @@ def refuse_unhookable(table: ttypes.Table) -> None:
 
 
 def obstacle(partition: ttypes.Partition, table: ttypes.Table) -> str:
-    """Why a partition stays as it is; empty if it can be hooked."""
+    """Why a partition is left alone; empty if it can be hooked."""
     descriptor = partition.sd
     if descriptor is None or not descriptor.inputFormat:
         return "without a storage descriptor"
@@ -136,7 +135,7 @@ def obstacle(partition: ttypes.Partition, table: ttypes.Table) -> str:
 
 
 def hook(record: ttypes.Table | ttypes.Partition) -> bool:
-    """Puts the hook in; false if it is there already."""
+    """Hooks the record; False if it is hooked already."""
     if is_hooked(record.sd):
         return False
     original = record.sd.inputFormat
@@ -146,10 +145,10 @@ def hook(record: ttypes.Table | ttypes.Partition) -> bool:
 
 
 def unhook(record: ttypes.Table | ttypes.Partition, inherited: str | None = None) -> bool:
-    """Takes the hook out, and what it left in the properties; false if there is nothing to do.
+    """Unhooks the record and removes its property; False if there is nothing to do.
 
     Args:
-        inherited: the class that the table remembers, for partitions that Hive added since.
+        inherited: the class that the table records, for partitions that Hive added since.
     """
     remembered = (record.parameters or {}).get(ORIGINAL_PROPERTY)
     if not is_hooked(record.sd) and remembered is None:
@@ -169,7 +168,7 @@ def unhook(record: ttypes.Table | ttypes.Partition, inherited: str | None = None
 
 
 def forget(record: ttypes.Table | ttypes.Partition) -> None:
-    """Drops the remembered class."""
+    """Removes the recorded class."""
     record.parameters = {
         k: v for k, v in (record.parameters or {}).items() if k != ORIGINAL_PROPERTY
     }

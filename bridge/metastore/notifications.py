@@ -1,10 +1,10 @@
-"""Following a metastore's notification events: what has changed since we last asked.
+"""Follows a metastore's notification events to detect what has changed.
 
-A metastore with the listener ``DbNotificationListener`` among its transactional listeners records
-each alteration in the same transaction that makes it, under numbers without gaps. So if the newest
-number is the one we know, nothing has changed; if not, the events in between say what has. That
-holds only if every metastore process that writes to the database has the listener: each address in
-``metastore.uri`` is asked for its listeners; others must be vouched for by whoever runs them.
+A metastore with ``DbNotificationListener`` among its transactional listeners records each
+alteration in the same transaction, under numbers without gaps. If the newest number is the last
+known one, nothing has changed; otherwise the events in between name the changes. This holds only if
+every metastore process that writes to the database has the listener. Each address in
+``metastore.uri`` is asked for its listeners; the operator must vouch for other processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import parse_addresses
 
 Forget = Callable[[str | None, str | None], None]
-"""Called with a database and a table that changed; None stands for all."""
+"""Called with the database and the table of a change; None stands for all."""
 
 _LISTENER = "DbNotificationListener"
 _LISTENER_KEYS = (
@@ -35,7 +35,7 @@ _LISTENER_KEYS = (
 _RECHECK_SECONDS = 60.0
 _PAGE = 1000
 _FARTHEST = 20_000
-# What these events tell changes neither a table's definition nor which partitions there are.
+# These events change neither a table's definition nor its set of partitions.
 _HARMLESS = frozenset(
     {
         "INSERT",
@@ -55,12 +55,12 @@ _HARMLESS = frozenset(
 
 
 class EventLog:
-    """The events of one metastore, applied to whoever remembers something; thread-safe.
+    """The events of one metastore, reported to a cache; thread-safe.
 
     Args:
-        client: asked for events.
-        forget: told what changed.
-        vouched: every writer records events, whatever the addresses say.
+        client: fetches the events.
+        forget: called with each change.
+        vouched: every writer records events, whatever the addresses report.
     """
 
     def __init__(self, client: MetastoreClient, forget: Forget, *, vouched: bool = False) -> None:
@@ -75,15 +75,15 @@ class EventLog:
         self._opened = -1
 
     def catch_up(self, age: float = 0.0) -> bool:
-        """Applies every event recorded until now, or until ``age`` seconds ago.
+        """Reports every event recorded until now, or until ``age`` seconds ago.
 
         Returns:
-            True if what is still remembered then is as it is in the metastore. False if that cannot
-            be known: events are not recorded, or the metastore does not tell.
+            True if everything still cached matches the metastore. False if that is unknown: events
+            are not recorded, or the metastore does not answer.
         """
         wanted = time.monotonic() - age
         with self._lock:
-            # A check that began after we came answers for us too.
+            # A check that began after this call covers it, too.
             if self._checked >= wanted and self._recording:
                 return True
             started = time.monotonic()
@@ -93,7 +93,7 @@ class EventLog:
                     self._checked = started
                     return True
             except BridgeError:
-                pass  # who asks next meets the same error, with its code
+                pass  # the next request meets the same error, with its code
             self._position = None
             return False
 
@@ -101,7 +101,7 @@ class EventLog:
         current = self._client.get_current_notification_id()
         position = self._position
         if position is None or not position <= current <= position + _FARTHEST:
-            # The first time; a database restored; or so far behind that starting anew is cheaper.
+            # First call, a restored database, or too far behind: starting over is cheaper.
             self._forget(None, None)
             self._position = current
             return
@@ -109,7 +109,7 @@ class EventLog:
             events = self._client.get_next_notifications(position, _PAGE)
             numbers = [e.eventId for e in events]
             if not events or numbers != list(range(position + 1, position + 1 + len(events))):
-                # A gap: the metastore has thrown events away.
+                # A gap: the metastore no longer keeps these events.
                 self._forget(None, None)
                 position = current
                 break
@@ -120,7 +120,7 @@ class EventLog:
         self._position = position
 
     def _records(self) -> bool:
-        """Whether alterations are recorded; asked again after each new connection."""
+        """Whether alterations are recorded; checked again after each new connection."""
         opened = self._client.connections_opened
         old = time.monotonic() - self._asked > _RECHECK_SECONDS
         if self._vouched:
@@ -145,7 +145,7 @@ def changed(event: ttypes.NotificationEvent) -> list[tuple[str | None, str | Non
     table = event.tableName.lower() if event.tableName else None
     if database is None or event.eventType != "ALTER_TABLE":
         return [(database, table)]
-    # The event carries one name, and a table that is renamed has two.
+    # The event has only one name, but a renamed table has two.
     before = _name_before(event)
     return [(None, None)] if before is None else [(database, table), before]
 

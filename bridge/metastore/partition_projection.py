@@ -1,8 +1,8 @@
-"""A metastore's client that can leave out, while it decodes, what readers of files do not ask for.
+"""A metastore client that decodes only the partition fields that readers of files need.
 
-Before 4.0 a metastore sends each partition whole. Most of that are the columns, once more for each
-partition: to make objects of them takes longer than everything else here. A field without a
-specification is passed over by Thrift's decoder.
+Before 4.0 a metastore sends whole partitions. Most of the data are the columns, repeated for each
+partition; to create objects for them takes longer than everything else here. Thrift's decoder skips
+a field without a specification.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTITION = tuple(
 
 
 class _Places(ThriftHiveMetastore.get_partitions_by_names_result):  # type: ignore[misc]
-    """The generated answer; of each partition its values and where its files lie."""
+    """The generated result type; decodes only a partition's values and storage location."""
 
     _list, *_errors = ThriftHiveMetastore.get_partitions_by_names_result.thrift_spec
     thrift_spec = (
@@ -42,12 +42,12 @@ class _Places(ThriftHiveMetastore.get_partitions_by_names_result):  # type: igno
 
 
 class PartitionProjectionClient(ThriftHiveMetastore.Client):  # type: ignore[misc]
-    """The generated client and one method more."""
+    """The generated client with one additional method."""
 
     def get_partition_places_by_names(
         self, db_name: str, tbl_name: str, names: list[str]
     ) -> list[ttypes.Partition]:
-        """``get_partitions_by_names``; what is not needed to read files is None."""
+        """``get_partitions_by_names``; fields that file readers do not need are None."""
         self.send_get_partitions_by_names(db_name, tbl_name, names)
         _, kind, _ = self._iprot.readMessageBegin()
         if kind == TMessageType.EXCEPTION:

@@ -1,4 +1,4 @@
-"""The metastore's own records, as its Thrift interface has them: fetched, changed, handed back."""
+"""The metastore's own records, as its Thrift interface defines them."""
 
 from bridge.metastore._gen.ttypes import (
     FieldSchema,

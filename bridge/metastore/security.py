@@ -1,7 +1,7 @@
-"""How a metastore is spoken to safely: TLS below, SASL above it, either or both.
+"""Secures connections to a metastore: TLS below, SASL above it, either or both.
 
-No secret is part of a setting: a password is read from a file of its own when it is needed, and
-appears in no message, no ``repr`` and no log.
+No setting holds a secret: a password is read from its own file when it is needed, and appears in no
+message, ``repr`` or log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NONE = "none"
 PLAIN = "plain"
 KERBEROS = "kerberos"
 _MECHANISMS = (NONE, PLAIN, KERBEROS)
-# A whole answer is one SASL frame: the names of a million partitions are 30 MB.
+# A response is one SASL frame; the names of a million partitions take 30 MB.
 _LONGEST_FRAME = 256 * 1024 * 1024
 
 
@@ -28,13 +28,13 @@ class Security:
     """How connections are protected.
 
     Attributes:
-        tls: speak TLS; the server's certificate must name the host and be signed by an authority
-            of ``ca`` (PEM), or of the system where that is empty.
-        certificate, key: PEM files that show who we are, where the server asks.
-        mechanism: ``none``, ``plain`` (a user and a password: only over TLS, unless on this
-            machine) or ``kerberos``.
-        user, password_file: for ``plain``; the file holds the password alone.
-        principal: of the metastore, for ``kerberos``: ``hive/_HOST@REALM``; `_HOST` stands for the
+        tls: use TLS; the server's certificate must name the host and be signed by an authority in
+            ``ca`` (PEM), or by one of the system if ``ca`` is empty.
+        certificate, key: PEM files of the client's certificate, if the server requires one.
+        mechanism: ``none``, ``plain`` (user and password; only over TLS, or on this machine) or
+            ``kerberos``.
+        user, password_file: for ``plain``; the file holds only the password.
+        principal: the metastore's, for ``kerberos``: ``hive/_HOST@REALM``; `_HOST` stands for the
             address's host. The client's own ticket comes from the credential cache (``kinit``).
     """
 
@@ -48,7 +48,7 @@ class Security:
     principal: str = ""
 
     def __post_init__(self) -> None:
-        """Errors: InvalidConfiguration: a part of it is missing, or has no use."""
+        """Errors: InvalidConfiguration: a setting is missing, or has no effect."""
         if self.mechanism not in _MECHANISMS:
             raise InvalidConfiguration(
                 f"metastore.authentication is {self.mechanism!r}", f"give {', '.join(_MECHANISMS)}"
@@ -68,10 +68,10 @@ class Security:
             )
 
     def wrap(self, raw: socket.socket, host: str) -> socket.socket:
-        """The socket with TLS over it, shaken hands; or as it is.
+        """The socket after the TLS handshake; unchanged without TLS.
 
         Errors:
-            MetastoreFailure: the other side speaks no TLS, or is not who it should be.
+            MetastoreFailure: the peer does not support TLS, or its certificate is not valid.
             InvalidConfiguration: a certificate or key cannot be read.
         """
         if not self.tls:
@@ -92,12 +92,12 @@ class Security:
             ) from error
 
     def authenticate(self, transport: TTransportBase, host: str) -> TTransportBase:
-        """The transport after SASL's exchange; as it is without.
+        """The transport after the SASL exchange; unchanged without SASL.
 
         Errors:
-            thrift.transport.TTransport.TTransportException: refused, or hung up.
+            thrift.transport.TTransport.TTransportException: refused, or closed by the peer.
             InvalidConfiguration: the password cannot be read.
-            EnvironmentMissing: Kerberos' library is not installed.
+            EnvironmentMissing: the Kerberos library is not installed.
         """
         if self.mechanism == NONE:
             return transport
@@ -161,7 +161,7 @@ class Security:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.certificate:
                 context.load_cert_chain(self.certificate, self.key or None)
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # includes ssl.SSLError
             raise InvalidConfiguration(
                 f"cannot read the certificates {self.ca} {self.certificate}: {error}",
                 "metastore.tls_ca, metastore.tls_certificate and metastore.tls_key name PEM files",
