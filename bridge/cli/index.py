@@ -103,7 +103,8 @@ class _Work:
     type=click.Choice(["footer", "scan"]),
     default="footer",
     show_default=True,
-    help="scan also reads float columns to count NaN, so that > and <> can prune on them.",
+    help="scan also reads float columns to count NaN, so that <> can prune on them, and > too in "
+    "Hive and Spark.",
 )
 @kind_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")

@@ -1,14 +1,15 @@
-"""Indexes that are switched off or not complete yet; every report lists them."""
+"""Indexes that are switched off, not installed or not complete; every report lists them."""
 
 from __future__ import annotations
 
 from bridge.index.kinds.definition import MINMAX
+from bridge.index.registry import kinds
 from bridge.planner.index_view import IndexView
 from bridge.planner.report import IndexNotUsed, Remedy
 
 
 def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
-    """The invisible indexes, and a generation whose build has not finished.
+    """Invisible indexes, those of kinds that are not installed, and an unfinished generation.
 
     Args:
         table: the table as commands name it.
@@ -27,6 +28,17 @@ def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
             Remedy("reveal", table, (name,)),
         )
         for name in hidden
+    ]
+    installed = kinds()
+    found += [
+        IndexNotUsed(
+            d.name,
+            "NOT_INSTALLED",
+            f"the index kind {d.kind!r} is not installed here",
+            Remedy(text="install the distribution that brings it, here and where builds run"),
+        )
+        for d in manifest.settings.definitions
+        if d.visible and d.kind not in installed
     ]
     if not manifest.complete:
         found.append(

@@ -55,6 +55,7 @@ class DirectoryCatalog:
         self._table: Table | None = None
         self._partitions: dict[str, Partition] = {}
         self.strays: tuple[Stray, ...] = ()
+        self._told: set[str] = set()
 
     @property
     def name(self) -> TableName:
@@ -125,13 +126,19 @@ class DirectoryCatalog:
         columns, damaged = infer_readable(self._storage, sample, format)
         self.strays = (*outside, *damaged)
         for each in self.strays[:_NAMED]:
-            _log.warning("%s", each)
+            self._warn(str(each))
         if len(self.strays) > _NAMED:
-            _log.warning("and %d files more", len(self.strays) - _NAMED)
+            self._warn(f"and {len(self.strays) - _NAMED} more files below {self._location}")
         names = {k.name for k in keys}
         # As in Hive, the partition key wins over a file column of the same name.
         columns = tuple(c for c in columns if c.name not in names)
         return Table(self.name, columns, keys, self._location, format)
+
+    def _warn(self, text: str) -> None:
+        """Once: a session looks at the directory for every scan."""
+        if text not in self._told:
+            self._told.add(text)
+            _log.warning("%s", text)
 
     def _inside(
         self, listing: FileTable, paths: list[str]

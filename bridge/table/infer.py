@@ -92,14 +92,15 @@ def _legible(schema: pa.Schema, uri: str) -> pa.Schema:
     """
     pending = [list(schema)]
     while pending:
-        names: set[str] = set()
+        names: dict[str, str] = {}
         for field in pending.pop():
-            if field.name.lower() in names:
+            first = names.get(field.name.lower())
+            if first is not None:
                 raise FileCorrupt(
-                    f"{uri}: two columns differ only in case: {field.name!r} and another",
+                    f"{uri}: two columns differ only in case: {first!r} and {field.name!r}",
                     "Hive and Trino cannot tell them apart; rewrite the file",
                 )
-            names.add(field.name.lower())
+            names[field.name.lower()] = field.name
             if pa.types.is_nested(field.type):
                 fields = [field.type.field(i) for i in range(field.type.num_fields)]
                 pending += [fields] if pa.types.is_struct(field.type) else [[f] for f in fields]

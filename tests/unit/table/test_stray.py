@@ -48,6 +48,10 @@ def test_27_one_file_blocks_nothing_and_is_named(
     (told,) = found.strays
     assert told.uri == f"file://{tmp_path}/{name}" and told.what.startswith(what) and told.read
     assert name in caplog.text and "queries that read it fail" in caplog.text
+    caplog.clear()
+    found.forget(found.name)
+    found.table(found.name)
+    assert found.strays == (told,) and not caplog.text  # a session is told once
     assert "remove" not in told.remedy
 
 
@@ -143,6 +147,6 @@ def test_27_two_columns_that_differ_only_in_case_are_told_of_their_file_alone(
     read = read_schemas(open_storage(), files)
     assert [c.name for c in read.columns] == ["x"]
     assert [reason.rpartition("/")[2] for _, reason in read.unreadable] == [
-        "b.parquet: two columns differ only in case: 'x' and another",
-        "c.parquet: two columns differ only in case: 'F' and another",
+        "b.parquet: two columns differ only in case: 'X' and 'x'",
+        "c.parquet: two columns differ only in case: 'f' and 'F'",
     ]
