@@ -55,7 +55,7 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
 @click.option("--quick", is_flag=True, help="On less data, where a work has it so.")
 def main(names: tuple[str, ...], quick: bool) -> None:
     """Runs the named works, or all of them."""
-    # RequestedIndexes to end, it stops its servers like on Ctrl-C.
+    # Asked to end, it stops its servers like on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in names or tuple(WORKS):
         title, run = WORKS[name]
