@@ -62,7 +62,7 @@ def refuse_other_table_formats(table: ttypes.Table) -> None:
         raise UnsupportedTable(
             f"{table.dbName}.{table.tableName} is of the table format {found!r}: not every file in "
             "its directories belongs to it",
-            "leave it as it is: Trino and the Python API read it through skipbridge already",
+            "leave it as it is: Trino and the Python API read it without a sync or a hook",
         )
 
 
