@@ -1,8 +1,8 @@
 """Binding resolves names once against a schema and converts literals to the column's own values.
 
-The law: a row that satisfies the expression satisfies the bound one. `fold.is_exact` holds where
-both are equivalent. An inexact `BoundTrue` is added where a literal was rounded outward, or where
-engines disagree about a comparison.
+The law: a row that satisfies the expression satisfies the bound one. If `fold.is_exact` is True,
+the two are equivalent. Binding adds an inexact `BoundTrue` where it rounds a literal outward, or
+where engines differ about a comparison.
 
 >>> from bridge.expression.builders import gt
 >>> from bridge.types import INTEGER, TRINO, Field, decimal
@@ -52,17 +52,17 @@ def bind(
     case_sensitive: bool = False,
     strict: bool = False,
 ) -> BoundExpression:
-    """Binds an expression, rewritten first, to a schema.
+    """Rewrites an expression and binds it to a schema.
 
     Args:
-        columns: data columns, and hidden ones where the caller knows their values per file.
-        partition_keys: a name that is both is a partition key.
-        strict: for text that a user typed: a text compared with a date or timestamp that is no ISO
-            date is an error, and so is a name of no column in a part that is dropped; otherwise
-            such a comparison prunes nothing.
+        columns: data columns, and hidden columns whose values per file the caller knows.
+        partition_keys: a name that is also a data column is a partition key.
+        strict: for conditions typed by a user. Text that is compared with a date or timestamp but
+            is not an ISO date is an error, and so is an unknown column in a dropped part. If not
+            strict, such a comparison prunes nothing.
 
     Errors:
-        ColumnNotFound, AmbiguousColumn: by name, with the nearest names as the hint.
+        ColumnNotFound, AmbiguousColumn: the hint has the nearest names.
         InvalidPredicate: only if ``strict``.
     """
     scope = Scope(columns, partition_keys, case_sensitive)
@@ -77,10 +77,10 @@ def bind_in(
     strict: bool = False,
     dropped: list[Predicate] | None = None,
 ) -> BoundExpression:
-    """`bind` in a scope that serves many expressions.
+    """`bind` in a scope that is shared by many expressions.
 
     Args:
-        dropped: gets the comparisons that say nothing, since engines differ about them.
+        dropped: receives the comparisons that prune nothing because engines differ about them.
     """
     if strict:
         _require_columns(scope, expression)
@@ -89,7 +89,7 @@ def bind_in(
 
 
 def _require_columns(scope: Scope, expression: Expression) -> None:
-    """Errors: ColumnNotFound, AmbiguousColumn: also where what names it cannot matter."""
+    """Checks all names, also in dropped parts. Errors: ColumnNotFound, AmbiguousColumn."""
     pending = [expression]
     while pending:
         match pending.pop():
@@ -136,7 +136,7 @@ class Scope:
         return found
 
     def resolve(self, reference: Reference) -> BoundReference:
-        """Errors: ColumnNotFound, AmbiguousColumn."""
+        """Resolves a column. Errors: ColumnNotFound, AmbiguousColumn."""
         found = self._find(reference.path[0], self._by_name, reference)
         path, type = [found.name], found.type
         for name in reference.path[1:]:
@@ -196,7 +196,7 @@ class _Binder:
                 if found == KEPT:
                     self.dropped.append(expression)
                 return found
-        return KEPT  # Unknown; NOT has gone to the leaves
+        return KEPT  # Unknown; NOT is only at the leaves
 
     def _column(self, reference: Reference) -> BoundReference | None:
         if isinstance(reference, Call):
@@ -247,7 +247,7 @@ class _Binder:
             case Op.NE:
                 return self._unequal(reference, literal)
             case Op.NULL_SAFE_EQ:
-                if is_nan(literal):  # identical, whatever the order
+                if is_nan(literal):  # the same under either order
                     return _is_nan(Op.IS_NAN, reference)
                 return self._equal(reference, literal)
             case Op.NULL_SAFE_NE:
@@ -270,13 +270,13 @@ class _Binder:
     def _points(
         self, reference: BoundReference, literals: tuple[Literal, ...]
     ) -> tuple[list[Value], list[Literal]]:
-        """The literals that are values of the column, and the others; lists can be long."""
+        """Splits literals into exact values of the column and others. Lists can be long."""
         points: list[Value] = []
         others: list[Literal] = []
         edges = INTEGER_RANGE.get(reference.type.kind)
         for literal in literals:
             value = literal.value
-            # Whole numbers in a column of whole numbers: the usual case, and lists are long.
+            # Fast path: integer literals on an integer column.
             whole = edges and type(value) is int and literal.type.is_integer
             if whole and edges[0] <= value <= edges[1]:  # type: ignore[index, operator]
                 points.append(value)  # type: ignore[arg-type]
@@ -324,7 +324,7 @@ class _Binder:
         less = op in (Op.LT, Op.LE)
         limit = at.high if less else at.low
         if limit is None:
-            # Nothing is beyond the type's range; no floating type has a range.
+            # No value is beyond the type's range; floating types have no range.
             return FALSE
         if not at.point:
             op = Op.LE if less else Op.GE
@@ -332,7 +332,7 @@ class _Binder:
         return bound if at.exact else conjunction([bound, KEPT])
 
     def _against_nan(self, op: Op, reference: BoundReference) -> BoundExpression:
-        """Rule 1: under IEEE nothing compares with NaN; elsewhere it is the greatest value."""
+        """Rule 1: under IEEE no order comparison with NaN holds; otherwise NaN is the greatest."""
         if not self._largest or op is Op.GT:
             return FALSE
         match op:
@@ -344,7 +344,7 @@ class _Binder:
 
 
 def _refuse_incomparable(reference: BoundReference, literal: Literal) -> None:
-    """Text that a person typed: what engines would refuse or cast, each in its own way."""
+    """Refuses comparisons in typed conditions that engines reject or cast differently."""
     given, wanted = literal.type, reference.type
     numeric = wanted.is_integer or wanted.is_floating or wanted.kind is Kind.DECIMAL
     if given.is_text and isinstance(literal.value, bytes):
@@ -373,7 +373,7 @@ def _is_nan(op: Op, reference: BoundReference) -> BoundExpression:
 
 
 def _with_null(op: Op, reference: BoundReference) -> BoundExpression:
-    """Rule 6: only the null-safe comparisons know what to do with NULL."""
+    """A comparison with NULL. Rule 6: only null-safe ones are ever true."""
     match op:
         case Op.NULL_SAFE_EQ:
             return BoundPredicate(Op.IS_NULL, reference)
@@ -397,7 +397,7 @@ def _prefix(op: Op, reference: BoundReference, literal: Literal) -> BoundExpress
 
 
 def _bounded(op: Op, reference: BoundReference, value: Value) -> BoundExpression:
-    """An order comparison, folded where it meets the end of the type's range."""
+    """An order comparison, folded at the ends of the type's range."""
     edges = domain(reference.type)
     if edges is not None:
         least, greatest = edges
@@ -409,5 +409,5 @@ def _bounded(op: Op, reference: BoundReference, value: Value) -> BoundExpression
 
 
 def _zero(value: Value) -> Value:
-    """Rule 2: one zero."""
+    """Rule 2: -0.0 becomes 0.0."""
     return 0.0 if isinstance(value, float) and value == 0 else value

@@ -1,7 +1,7 @@
-"""Comparisons of bounds with literals over all files: numpy arrays, or Arrow where values are wide.
+"""Comparisons of all files' bounds with literals: numpy arrays, or Arrow for wide values.
 
-The law: the answer is False where a bound is unknown, whatever the question. Numpy arrays hold
-unknown bounds as infinities and NaN compares false, so only Arrow's nulls are handled here.
+The law: every comparison is False where a bound is unknown. Numpy arrays hold unknown bounds as
+infinities, and NaN compares false, so only Arrow's nulls need care here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = decimal.Context(prec=76)
 
 
 def compare(bounds: Bounds, sign: str, value: Value) -> Mask:
-    """``bounds sign value`` for each file, False where the bound is unknown."""
+    """``bounds sign value`` for each file; False where the bound is unknown."""
     if isinstance(bounds, np.ndarray):
         mask: Mask = _NUMPY[sign](bounds, value)
         return mask
@@ -41,12 +41,12 @@ def compare(bounds: Bounds, sign: str, value: Value) -> Mask:
 
 
 def compare_lower(column: ColumnStatistics, sign: str, value: Value) -> Mask:
-    """`compare` of a column's lower bounds, by one search where they ascend."""
+    """`compare` of a column's lower bounds, by binary search if they ascend."""
     return _compare(column, column.lower, sign, value)
 
 
 def compare_upper(column: ColumnStatistics, sign: str, value: Value) -> Mask:
-    """`compare` of a column's upper bounds, by one search where they ascend."""
+    """`compare` of a column's upper bounds, by binary search if they ascend."""
     return _compare(column, column.upper, sign, value)
 
 
@@ -66,7 +66,7 @@ def enclosing_none(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask:
     """Files whose known bounds enclose none of the sorted values."""
     if column.intervals is not None:
         if column.expect is not None:
-            column.expect(None)  # a search for many values looks at most pages
+            column.expect(None)  # a search for many values touches most pages
         found = column.intervals.none_of(values)
         if found is not None:
             return found
@@ -89,7 +89,7 @@ def arrow_scalar(value: Value, type: pa.DataType) -> pa.Scalar:
 def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) -> Mask:
     """Files whose known bounds enclose none of the sorted values.
 
-    Whole range first; only files that it leaves are searched for the values one by one.
+    Checks the whole range of the values first. Searches only the remaining files.
     """
     never = compare(upper, "<", values[0])
     np.logical_or(never, compare(lower, ">", values[-1]), out=never)
@@ -103,7 +103,7 @@ def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) 
             never[left[~near]] = True
             left = left[near]
         low, high = lower[left], upper[left]
-        # The least value at or above the lower bound; the range check left one.
+        # The least value at or above the lower bound; it exists after the range check.
         least = sought[np.minimum(np.searchsorted(sought, low, side="left"), len(sought) - 1)]
         never[left] = least > high
         return never
@@ -115,31 +115,31 @@ def between_neighbours(lower: Bounds, upper: Bounds, values: tuple[Value, ...]) 
 
 
 def _near(lower: Any, upper: Any, left: Any, sought: Any) -> Mask:
-    """Files that may enclose a value, by counts of values in buckets: a few passes, no search.
+    """Files that may enclose a value, by counting values in buckets instead of searching.
 
-    Of those that it leaves out none encloses one; of those that it keeps some may.
+    A file that is not returned encloses none.
     """
     first, last = int(sought[0]), int(sought[-1])
     shift = max((last - first).bit_length() - _BUCKET_BITS, 0)
     edges = first + (np.arange(((last - first) >> shift) + 2, dtype=np.object_) << shift)
     below = np.searchsorted(sought, np.minimum(edges, INT_MAX).astype(np.int64))
-    below[-1] = len(sought)  # the last edge is beyond all values, and may be beyond the type
+    below[-1] = len(sought)  # the last edge is above all values, perhaps outside the type
     whole = len(left) == len(lower)
     low = _bucket(lower if whole else lower[left], first, last, shift)
     high = _bucket(upper if whole else upper[left], first, last, shift)
-    # Values before the bucket of the lower bound, and up to the end of the upper bound's.
+    # Number of values before the lower bound's bucket, and up to the end of the upper bound's.
     near: Mask = np.not_equal(below[low], below[high + 1])
     return near
 
 
 def _bucket(bounds: Any, first: int, last: int, shift: int) -> Any:
-    """Distances may take all of 64 bits: they are taken without a sign."""
+    """The buckets of bounds. Distances are unsigned, because they may need all 64 bits."""
     inside = np.clip(bounds, first, last).view(np.uint64) - np.uint64(first % 2**64)
     return (inside >> np.uint64(shift)).astype(np.int64)
 
 
 def _sought_by_arrow(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]) -> Mask:
-    """Wide values: whether the least value at or above a lower bound exceeds the upper one."""
+    """For wide values: whether the least value at or above a lower bound exceeds the upper one."""
     sought = pa.array(values, lower.type)
     known = pc.and_(lower.is_valid(), upper.is_valid())
     low, high = lower.filter(known), upper.filter(known)
@@ -153,7 +153,7 @@ def _sought_by_arrow(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]
 
 
 def _sought_in_python(lower: pa.Array, upper: pa.Array, values: tuple[Value, ...]) -> Mask:
-    """The same one by one: Arrow's ``search_sorted`` is recent, and has none for decimals."""
+    """The same in Python: Arrow's ``search_sorted`` is recent and lacks decimals."""
     result = np.zeros(len(lower), dtype=np.bool_)
     for i, (low, high) in enumerate(zip(_canonical(lower), _canonical(upper), strict=True)):
         if low is not None and high is not None:
@@ -173,9 +173,9 @@ def _canonical(bounds: pa.Array) -> list[Any]:
 
 
 def single_value_in(column: ColumnStatistics, values: tuple[Value, ...]) -> Mask:
-    """Files whose one and only non-null, non-NaN value is among the sorted values.
+    """Files with a single non-null, non-NaN value that is among the sorted values.
 
-    Only exact and known bounds say so: a truncated one is no value of the file (rule 3).
+    Only known, exact bounds prove this: a truncated bound is not a value of the file (rule 3).
     """
     lower, upper = column.lower, column.upper
     if isinstance(lower, np.ndarray):

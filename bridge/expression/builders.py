@@ -28,14 +28,14 @@ Given = Value | str | None | Literal
 
 
 def ref(name: Name) -> Reference:
-    """A reference; a text is one name, never split at dots (rule 14)."""
+    """A reference. A string is one name and is never split at dots (rule 14)."""
     if isinstance(name, Reference):
         return name
     return Reference((name,) if isinstance(name, str) else name)
 
 
 def literal(value: Given, type: Type | None = None) -> Literal:
-    """A literal; without a type, the type a SQL text would give it. Text becomes UTF-8."""
+    """A literal. The default type is the type in SQL. Text becomes UTF-8 bytes."""
     if isinstance(value, Literal):
         return value
     if isinstance(value, str):

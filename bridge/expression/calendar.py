@@ -1,7 +1,7 @@
-"""Dates and timestamps as text: the proleptic Gregorian calendar over every year an int32 reaches.
+"""Dates and timestamps as text, in the proleptic Gregorian calendar for all int32 days.
 
-Python's ``datetime`` covers the years 1 to 9999; tables hold dates outside them. The algorithms are
-Howard Hinnant's (chrono-compatible low-level date algorithms).
+Python's ``datetime`` covers only the years 1 to 9999, and tables hold dates outside them. The
+algorithms are Howard Hinnant's (chrono-compatible low-level date algorithms).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def parse_date(text: str) -> int | None:
-    """Days since 1970-01-01 of an ISO date, None if it is none: never a guess.
+    """Days since 1970-01-01 of an ISO date; None if the text is not an ISO date.
 
     >>> parse_date("2024-03-01"), parse_date("2024-02-30"), parse_date("2024-3-1")
     (19783, None, None)
@@ -61,9 +61,9 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Microseconds since the epoch of an ISO timestamp without zone; a date alone is its midnight.
+    """Microseconds since the epoch of an ISO timestamp without zone, or of a date's midnight.
 
-    None if it is none, or has more than six digits after the point.
+    None if the text is neither, or has more than six fractional digits.
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
@@ -96,14 +96,14 @@ def parse_instant(text: str) -> int | None:
 
 
 def format_date(days: int) -> str:
-    """The ISO form; years beyond 0-9999 with their sign."""
+    """The ISO form. Years outside 0 to 9999 have a sign."""
     year, month, day = civil_from_days(days)
     text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
     return f"{text}-{month:02d}-{day:02d}"
 
 
 def format_timestamp(micros: int) -> str:
-    """The ISO form with a blank, and as many digits of a second as it needs."""
+    """The ISO form with a space, and only as many fractional digits as needed."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
     time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

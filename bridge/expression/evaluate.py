@@ -1,7 +1,7 @@
-"""The oracle: evaluates a predicate on one row by SQL's three-valued logic.
+"""The test oracle: evaluates a predicate on one row in SQL's three-valued logic.
 
-It shares no code with rewriting, binding and pruning, and it is as simple as possible: exact
-fractions, one row, no shortcut. The laws compare the other modules with it.
+It shares no code with rewriting, binding and pruning, and is as simple as possible: exact
+fractions, one row, no shortcuts. The law tests compare the other modules with it.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ Truth = bool | None
 
 
 class Rounding(Enum):
-    """How an engine compares an exact number with a floating one; all of them exist."""
+    """How an engine compares an exact number with a floating one. Engines use all of these."""
 
     EXACT = "exact"
     DOUBLE = "double"
     SINGLE = "single"
-    """In float where the column is one, or an exact number meets one; else in double."""
+    """In float if the column is float or an exact number meets a float; otherwise in double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """One engine's reading of predicates.
+    """Evaluates predicates like one engine.
 
     Attributes:
-        types: types of the columns by path; a bound expression brings its own.
-        unknown: the truth of an `Unknown` for a row.
+        types: column types by path. A bound expression has its own.
+        unknown: the truth value of an `Unknown` for a row.
     """
 
     semantics: Semantics
@@ -131,7 +131,7 @@ class Oracle:
         return _ordered(op, (one > other) - (one < other))  # type: ignore[operator]
 
     def _comparable(self, value: Value, type: Type, literal: Literal) -> tuple[object, object]:
-        """Both sides as what the engine compares."""
+        """Both sides in the form that the engine compares."""
         given = literal.value
         assert given is not None
         one, other = _number(value, type), _number(given, literal.type)
@@ -169,11 +169,11 @@ def matches(
     semantics: Semantics,
     types: Mapping[tuple[str, ...], Type] | None = None,
 ) -> bool:
-    """Whether a filter passes the row: the predicate is true, neither false nor NULL.
+    """Whether the row passes the filter: the predicate is true, not false or NULL.
 
     Args:
         row: canonical values by path; None is NULL.
-        types: of the columns; needed for an unbound expression.
+        types: column types; required for an unbound expression.
 
     >>> from bridge.expression.builders import not_, gt
     >>> from bridge.types import DOUBLE, HIVE, TRINO

@@ -1,7 +1,7 @@
 """Conjunction and disjunction of bound expressions, folded and merged.
 
-The law: the result matches exactly the rows that its parts match together. An AND keeps an inexact
-`BoundTrue`; an OR with one becomes one.
+The law: the result matches exactly the rows that the combined parts match. An AND keeps an inexact
+`BoundTrue`. An OR that contains one becomes one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_exact(expression: BoundExpression) -> bool:
 
 
 def conjunction(parts: Iterable[BoundExpression]) -> BoundExpression:
-    """AND: flat, without what is true, one predicate a column where they can be merged."""
+    """AND: flattened, without true parts, with the predicates of each column merged."""
     flat: dict[BoundExpression, None] = {}
     exact = True
     for part in parts:
@@ -62,7 +62,7 @@ def conjunction(parts: Iterable[BoundExpression]) -> BoundExpression:
 
 
 def disjunction(parts: Iterable[BoundExpression]) -> BoundExpression:
-    """OR: flat, without what is false, equalities over one column as one IN."""
+    """OR: flattened, without false parts, with the equalities of each column as one IN."""
     flat: dict[BoundExpression, None] = {}
     kept = False
     for part in parts:
@@ -85,7 +85,7 @@ def disjunction(parts: Iterable[BoundExpression]) -> BoundExpression:
 
 
 def membership(op: Op, reference: BoundReference, values: Iterable[Value]) -> BoundExpression:
-    """IN or NOT IN in normal form: sorted, distinct, one value as = or <>, none as a constant."""
+    """IN or NOT IN in normal form: sorted and distinct. One value is = or <>; none a constant."""
     distinct = tuple(sorted(set(values)))
     if not distinct:
         return FALSE if op is Op.IN else BoundPredicate(Op.IS_NOT_NULL, reference)
@@ -104,14 +104,14 @@ def _merge_or(children: list[BoundExpression]) -> list[BoundExpression]:
         if isinstance(child, BoundPredicate) and child.op in (Op.EQ, Op.IN):
             together = values.pop(child.reference, None)
             if together is None:
-                continue  # merged where the column came first
+                continue  # merged at the column's first predicate
             child = membership(Op.IN, child.reference, together)
         merged[child] = None
     return list(merged)
 
 
 def _merge_and(children: list[BoundExpression]) -> list[BoundExpression] | None:
-    """None: the children contradict each other."""
+    """Merges predicates by column; None if they contradict each other."""
     columns: dict[BoundReference, list[BoundPredicate]] = {}
     for child in children:
         if isinstance(child, BoundPredicate) and child.op not in _OPAQUE:
@@ -123,7 +123,7 @@ def _merge_and(children: list[BoundExpression]) -> list[BoundExpression] | None:
             continue
         predicates = columns.pop(child.reference, None)
         if predicates is None:
-            continue  # merged where the column came first
+            continue  # merged at the column's first predicate
         met = predicates if len(predicates) == 1 else _meet(child.reference, predicates)
         if met is None:
             return None
@@ -134,10 +134,10 @@ def _merge_and(children: list[BoundExpression]) -> list[BoundExpression] | None:
 def _meet(
     reference: BoundReference, predicates: list[BoundPredicate]
 ) -> list[BoundPredicate] | None:
-    """Merges predicates over one column, none of which accepts NULL but IS NULL; None is false.
+    """Merges predicates on one column, of which only IS NULL accepts NULL; None means false.
 
-    NaN needs no care here: it satisfies all order comparisons of one direction or none, never
-    equals a value (binding resolved NaN literals), and always differs from one.
+    NaN needs no special case. It satisfies all order comparisons of one direction or none, equals
+    no value (binding resolved NaN literals), and differs from every value.
     """
     ops = {p.op for p in predicates}
     if Op.IS_NULL in ops:
@@ -184,7 +184,7 @@ def _result(
 
 
 def _in_order(predicates: list[BoundPredicate]) -> list[BoundPredicate]:
-    """Lower bound, upper bound, the rest: as a reader expects them."""
+    """Sorts predicates for reports: lower bound, upper bound, others."""
     order = {Op.GT: 0, Op.GE: 0, Op.LT: 1, Op.LE: 1}
     return sorted(predicates, key=lambda p: order.get(p.op, 2))
 

@@ -1,6 +1,6 @@
 """Expressions as text: SQL that parses back, and a short form for reports.
 
-The law: ``parse_where(format(e))[0] == e`` for every expression that a parser could have produced.
+The law: ``parse_where(format(e))[0] == e`` for every expression that a parser can produce.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def format(expression: Expression) -> str:
 
 
 def brief(predicate: Predicate) -> str:
-    """A comparison for a report: of many literals the first, and 200 characters at most."""
+    """A comparison for a report: only the first literals, and at most 200 characters."""
     shown = Predicate(predicate.op, predicate.reference, predicate.literals[:5])
     return _cut(format(shown), 200)
 
@@ -160,7 +160,7 @@ def _float(value: float, type: Type) -> str:
 
 
 def _shortest(value: float) -> str:
-    """The fewest digits that name this float among floats: 0.1, not 0.10000000149011612."""
+    """The fewest digits that identify a 32-bit float: 0.1, not 0.10000000149011612."""
     return str(np.float32(value))
 
 
@@ -178,7 +178,7 @@ def _sql_type(type: Type) -> str:
 
 
 def format_decimal(unscaled: int, scale: int) -> str:
-    """An unscaled integer with its point.
+    """An unscaled integer as a decimal number.
 
     >>> format_decimal(-5, 2), format_decimal(1234, 0)
     ('-0.05', '1234')
@@ -190,7 +190,7 @@ def format_decimal(unscaled: int, scale: int) -> str:
 
 
 def format_bound(expression: BoundExpression, max_values: int = 3) -> str:
-    """A bound expression in the words of a report; IN lists beyond ``max_values`` as a number.
+    """A bound expression for a report. Longer IN lists than ``max_values`` show their length.
 
     >>> from bridge.expression.bind import bind
     >>> from bridge.expression.builders import and_, ge, in_
@@ -205,7 +205,7 @@ def format_bound(expression: BoundExpression, max_values: int = 3) -> str:
         case BoundFalse():
             return "false"
         case BoundAnd(children):
-            # An inexact true only says that something else was asked; the report names that.
+            # An inexact true stands for a dropped part, which the report names elsewhere.
             shown = [c for c in children if not isinstance(c, BoundTrue)]
             return " AND ".join(_grouped_bound(c, max_values) for c in shown)
         case BoundOr(children):
@@ -242,7 +242,7 @@ def _name(part: str) -> str:
 
 
 def format_value(value: Value, type: Type) -> str:
-    """A canonical value as a person writes it; a long text or binary is cut."""
+    """A canonical value for a report. Long text and binary values are cut."""
     if isinstance(value, bytes):
         try:
             if type.kind is Kind.BINARY:

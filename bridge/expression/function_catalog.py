@@ -1,7 +1,7 @@
 """Functions of columns whose values an index can hold, with the same meaning in every engine.
 
-The law: Trino, Hive and Spark compute the same for every value that `Function.apply` accepts. It
-refuses other values, and the index then says nothing of the file:
+The law: Trino, Hive and Spark compute the same result for every value that `Function.apply`
+accepts. If it refuses a value, the index holds nothing for the file:
 
 =====================  =======================================================================
 lower, upper           ASCII only: beyond it engines map letters by different tables
@@ -51,13 +51,13 @@ class Function:
     """One function.
 
     Attributes:
-        takes: kinds of the column it is of.
-        gives: the type of its values, by the column's.
-        constants: whether the other arguments may be so.
-        apply: its values; the column's as Arrow's text or as int64 in canonical form, and the
-            constants. None where some value is not one that engines agree about. Of a text, and of
-            no other value, a function may be NULL.
-        dates: it is of dates and times.
+        takes: the kinds of columns it accepts.
+        gives: its result type, from the column's type.
+        constants: whether it accepts these other arguments.
+        apply: computes the results from the column's values (Arrow text, or int64 in canonical
+            form) and the constants. Returns None if engines may differ about a value. Results may
+            be NULL only for text.
+        dates: whether it accepts dates and timestamps.
     """
 
     takes: tuple[Kind, ...]
@@ -190,7 +190,7 @@ ALIASES = {
 
 
 def call(name: str, arguments: Sequence[Reference | Literal]) -> Call | None:
-    """A call in normal form: known by one name, its columns before its constants; else None.
+    """A call in normal form: canonical name, columns before constants. None if unsupported.
 
     >>> from bridge.types import BIGINT
     >>> call("add", [Literal(1, BIGINT), Reference(("c",))]).text
@@ -204,7 +204,7 @@ def call(name: str, arguments: Sequence[Reference | Literal]) -> Call | None:
     if None in constants or len(columns) != (2 if name == "great_circle_distance" else 1):
         return None
     if name == "great_circle_distance":
-        # The sphere is the same from either end.
+        # The distance is symmetric.
         if [isinstance(a, Reference) for a in arguments] not in (
             [True, True, False, False],
             [False, False, True, True],
@@ -226,7 +226,7 @@ def call(name: str, arguments: Sequence[Reference | Literal]) -> Call | None:
 
 
 def _constant(literal: Literal) -> Literal | None:
-    """Whole numbers of any type are the same constant; None: not one that can be compared."""
+    """A constant in normal form: integers of all types are equal. None if not comparable."""
     if literal.value is None or isinstance(literal.value, bool):
         return None
     if isinstance(literal.value, bytes):
@@ -259,7 +259,7 @@ def _spelled(literal: Literal) -> str:
 
 
 def bound_call(unbound: Call, arguments: Sequence[Argument]) -> BoundCall | None:
-    """A call over resolved columns; None where it is of types that it is not defined for."""
+    """A call on resolved columns; None if it is not defined for their types."""
     function = FUNCTIONS[unbound.function]
     columns = [a for a in arguments if isinstance(a, BoundReference)]
     constants = [a.value for a in arguments if isinstance(a, Literal)]
@@ -272,20 +272,20 @@ def bound_call(unbound: Call, arguments: Sequence[Argument]) -> BoundCall | None
 
 
 def columns_of(reference: BoundReference) -> list[BoundReference]:
-    """The columns that a call is of, or the column itself."""
+    """The columns of a call, or the column itself."""
     if not isinstance(reference, BoundCall):
         return [reference]
     return [c for a in reference.arguments if isinstance(a, BoundReference) for c in columns_of(a)]
 
 
 def innermost(call: BoundCall) -> str:
-    """The name of the function that the column itself is put into."""
+    """The name of the function that is applied directly to the column."""
     inner = call.arguments[0]
     return innermost(inner) if isinstance(inner, BoundCall) else call.function
 
 
 def agreed(dates: bool, values: npt.NDArray[np.int64]) -> bool:
-    """Whether all dates or times, in microseconds, are ones that engines agree about."""
+    """Whether engines agree about all dates (days) or timestamps (microseconds)."""
     if not dates or not len(values):
         return True
     return bool(values.min() >= _FROM * _DAY and values.max() < _TO * _DAY)

@@ -1,8 +1,8 @@
-"""Files as intervals in the order of their lower bounds: answers long IN lists by binary search.
+"""Files as intervals sorted by lower bound, so that long IN lists use binary search.
 
-Lower bounds are sorted, and ``reach`` is the greatest upper bound so far. The files that may hold v
-lie between the first whose reach is v or more and the last whose lower bound is v or less: two
-binary searches per value. This pays where few files overlap; `none_of` declines where many do.
+``reach`` is the running maximum of the upper bounds. The files that may hold v are between the
+first one with reach >= v and the last one with lower bound <= v: two binary searches per value.
+This pays if few files overlap. `none_of` declines if many do.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MIN_VALUES = 16
 
 
 class Intervals:
-    """Bounds of one column over all files; sorted at the second question, unless they are already.
+    """Bounds of one column in all files, sorted on the second call. Thread-safe.
 
-    Sorting costs as much as a dozen answers, too much for a single question. Thread-safe.
+    Sorting costs as much as a dozen calls, too much for a single one.
 
     Args:
-        lower, upper: int64 or float64, unknown ones infinite.
-        ascending: both are in ascending order already.
+        lower, upper: int64 or float64; unknown bounds are infinite.
+        ascending: both are already in ascending order.
     """
 
     def __init__(self, lower: npt.NDArray[Any], upper: npt.NDArray[Any], ascending: bool) -> None:
@@ -41,7 +41,7 @@ class Intervals:
         self._asked = False
 
     def none_of(self, values: Sequence[Any]) -> Mask | None:
-        """Files whose bounds enclose none of the values; None if looking at each is no worse."""
+        """Files whose bounds enclose none of the values; None if a scan of all is as fast."""
         count = len(self._upper)
         if count < MIN_FILES or len(values) < MIN_VALUES:
             return None

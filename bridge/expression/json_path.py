@@ -1,10 +1,10 @@
-"""A scalar within a JSON text by its path, where Trino, Hive and Spark find the same.
+"""Extracts a scalar from JSON text by a path, if Trino, Hive and Spark agree on it.
 
-The engines differ in many ways. Trino stops reading at the value; Hive reads the whole text. One
-takes the first of two equal keys, the other the last. Numbers are kept as written or as Java
-formats them. Arrays on the path give NULL or are searched. Objects give NULL or text. So only a
-text that is valid JSON throughout, neither huge nor deep, is answered, and only along a plain path:
-objects alone, each key once, ending in a string, a whole number, true, false or null. A missing key
+The engines differ in many ways. Trino stops reading at the value; Hive reads the whole text. Some
+take the first of two equal keys, others the last. Numbers are returned as written or as Java
+formats them. Arrays on the path give NULL or are searched. Objects give NULL or text. A value is
+therefore returned only if the text is valid JSON of limited size and depth, and if the path leads
+only through objects with unique keys to a string, an integer, true, false or null. A missing key
 is NULL.
 """
 
@@ -21,8 +21,7 @@ import pyarrow as pa
 PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DIGITS = 18
 _LONGEST, _DEEPEST, _LONGEST_NUMBER = 50_000, 500, 500
-"""Characters of a text, brackets in it, and characters of a number in it: engines' readers have
-limits of their own, none of them below."""
+"""Limits: characters of a text, nesting depth, characters of a number. No engine's are lower."""
 
 
 class _Disputed(Exception):
@@ -30,7 +29,7 @@ class _Disputed(Exception):
 
 
 class _Object(dict[str, Any]):
-    """An object; keys that occur more than once are remembered."""
+    """A JSON object that records duplicate keys."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -42,7 +41,7 @@ class _Object(dict[str, Any]):
 
 
 class _Number(str):
-    """A number as it is spelled."""
+    """A number as written."""
 
     def __new__(cls, spelled: str) -> _Number:
         if len(spelled) > _LONGEST_NUMBER:
@@ -51,16 +50,16 @@ class _Number(str):
 
 
 def is_path(path: object) -> bool:
-    """Whether a path, as bytes, is one of keys alone: ``$.a.b``."""
+    """Whether a path (as bytes) consists only of keys, like ``$.a.b``."""
     return isinstance(path, bytes) and PATH.fullmatch(path.decode("utf-8", "replace")) is not None
 
 
 def scalars(texts: pa.Array, constants: Sequence[Any]) -> pa.Array | None:
-    """The values at a path; None if engines may disagree about one of them.
+    """The values at a path; None if engines may differ about one of them.
 
     Args:
         texts: Arrow large_string.
-        constants: the path, see `is_path`.
+        constants: the path; see `is_path`.
     """
     keys = constants[0].decode().split(".")[1:]
     try:
@@ -97,7 +96,7 @@ def _scalar(text: str, keys: Sequence[str]) -> str | None:
 
 
 def _no_json(word: str) -> Any:
-    raise ValueError(word)  # NaN and Infinity, which Python would read
+    raise ValueError(word)  # NaN and Infinity, which Python accepts
 
 
 _read = partial(

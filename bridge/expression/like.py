@@ -15,12 +15,12 @@ from bridge.types import BOOLEAN, STRING
 
 @dataclass(frozen=True, slots=True)
 class LikePattern:
-    """A pattern read up to its first wildcard.
+    """A pattern parsed up to its first wildcard.
 
     Attributes:
-        prefix: the literal text it begins with.
-        whole: there is no wildcard at all.
-        exact: the predicate says all that the pattern says.
+        prefix: the literal text before the first wildcard.
+        whole: whether there is no wildcard.
+        exact: whether the predicate is equivalent to the pattern.
     """
 
     prefix: str
@@ -28,7 +28,7 @@ class LikePattern:
     exact: bool
 
     def predicate(self, reference: Reference) -> Predicate:
-        """``=`` for a pattern without wildcard, IS NOT NULL without a prefix, else STARTS WITH."""
+        """``=`` without a wildcard, IS NOT NULL without a prefix, otherwise STARTS WITH."""
         if not self.prefix and not self.whole:
             return Predicate(Op.IS_NOT_NULL, reference)
         op = Op.EQ if self.whole else Op.STARTS_WITH
@@ -36,7 +36,7 @@ class LikePattern:
 
 
 def matches(reference: Reference, pattern: str, escape: str | None) -> Expression | None:
-    """The whole of a pattern, for indexes that hold a column's values; None if it has no meaning.
+    """The whole pattern, for indexes that hold a column's values; None if it is invalid.
 
     >>> matches(Reference(("c",)), "a!%b_", "!").reference.text
     "like(c, 'a\\\\%b_')"
@@ -56,12 +56,12 @@ def matches(reference: Reference, pattern: str, escape: str | None) -> Expressio
 
 
 def parse_like(pattern: str, escape: str | None) -> LikePattern:
-    """Reads a pattern.
+    """Parses a pattern.
 
     Args:
-        escape: the character that makes a wildcard literal; None where there is none, Trino's
-            default (Hive and Spark have the backslash). Before any other character than a wildcard
-            or itself it ends the prefix, since engines differ about it.
+        escape: the escape character; None for none, which is Trino's default (Hive and Spark use
+            the backslash). Before any character other than a wildcard or itself it ends the
+            prefix, because engines differ.
 
     >>> parse_like("ab%", None), parse_like("a!_b%c", "!")
     (LikePattern(prefix='ab', whole=False, exact=True), LikePattern(prefix='a_b', whole=False, exact=False))

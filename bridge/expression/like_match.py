@@ -1,11 +1,11 @@
-"""Trino's LIKE over columns of text, with the backslash as the pattern's escape.
+"""Trino's LIKE on text columns, with the backslash as escape.
 
-The law: a text matches here exactly when it matches in Trino (rule 25). ``%`` stands for any text
-and ``_`` for one code point, line ends included; a pattern whose escape stands before anything but
-``%``, ``_`` or the backslash is invalid, and the answer is None.
+The law: a text matches here exactly if it matches in Trino (rule 25). ``%`` matches any text and
+``_`` one code point, including line ends. If the escape precedes anything but ``%``, ``_`` or the
+backslash, the pattern is invalid and the result is None.
 
-Arrow's LIKE is not used: it takes an escaped backslash literally where a pattern begins or ends
-with ``%``.
+Arrow's LIKE is not used, because it takes an escaped backslash literally in patterns that begin or
+end with ``%``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPECIAL = frozenset("\\.+*?()|[]{}^$")
 
 
 class Wildcard(Enum):
-    """What stands in a pattern beside literal text."""
+    """The wildcards of a pattern."""
 
     ONE = "_"
     MANY = "%"
@@ -31,7 +31,7 @@ Part = str | Wildcard
 
 
 def like_parts(pattern: str) -> list[Part] | None:
-    """The literal texts and wildcards of a pattern; None for one that has no meaning.
+    """The literal texts and wildcards of a pattern; None if it is invalid.
 
     >>> like_parts("a\\\\%b%%_")
     ['a%b', <Wildcard.MANY: '%'>, <Wildcard.ONE: '_'>]
@@ -59,10 +59,10 @@ def like_parts(pattern: str) -> list[Part] | None:
 
 
 def like_mask(texts: pa.Array, pattern: str) -> pa.Array | None:
-    """Which texts match, null for null; None where the pattern means nothing or is too large.
+    """Which texts match (null for null); None if the pattern is invalid or too large.
 
     Args:
-        texts: of type string or large_string, so valid UTF-8.
+        texts: string or large_string, hence valid UTF-8.
     """
     match like_parts(pattern):
         case None:
@@ -87,12 +87,12 @@ def _by_expression(texts: pa.Array, parts: list[Part]) -> pa.Array | None:
     expression = "".join(map(_expression, parts))
     try:
         return pc.match_substring_regex(texts, pattern=rf"(?s)\A{expression}\z")
-    except pa.ArrowInvalid:  # larger than the matcher takes
+    except pa.ArrowInvalid:  # too large for the matcher
         return None
 
 
 def _expression(part: Any) -> str:
-    """One part as RE2 has it, where a dot is a code point."""
+    """One part as an RE2 expression, where a dot matches a code point."""
     match part:
         case Wildcard.ONE:
             return "."

@@ -4,9 +4,9 @@ A literal of another type often lies between two values of the column: 5.5 betwe
 and 6. A `Placement` holds the values around it, so that every comparison can be rewritten on the
 column's own values without loss (rules 8, 10 and 16): ``x > 5.5`` is ``x >= 6``.
 
-Some engines compare in a floating type that cannot hold the column's or the literal's value. Then
-the comparison itself rounds, and the placement spans all values that may round to the same number:
-it is wide and inexact. Rounding is always outward.
+Some engines compare in a floating type that cannot hold the column's or the literal's value, so the
+comparison itself rounds. The placement is then inexact and spans all values that may round to the
+same number. Rounding is always outward.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ _EXACT_INTEGERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a literal lies among a column's values.
+    """The position of a literal among a column's values.
 
-    A row that equals the literal has a value in [low, high]; a row that is less has one of at
-    most high, a row that is greater one of at least low. Where low > high, the literal lies between
-    two neighbours and nothing equals it.
+    A value equal to the literal is in [low, high]. A lesser value is at most high, and a greater
+    value at least low. If low > high, the literal is between two neighbours and equals no value.
 
     Attributes:
-        low: None: the literal exceeds every value of the type.
-        high: None: every value of the type exceeds the literal.
-        exact: False where those are necessary conditions only.
+        low: None if the literal exceeds every value of the type.
+        high: None if every value of the type exceeds the literal.
+        exact: whether these conditions are also sufficient, not only necessary.
     """
 
     low: Value | None
@@ -45,12 +44,12 @@ class Placement:
 
     @property
     def point(self) -> bool:
-        """The literal is a value of the column."""
+        """Whether the literal is exactly one value of the column's type."""
         return self.exact and self.low is not None and self.low == self.high
 
 
 def domain(type: Type) -> tuple[int, int] | None:
-    """Least and greatest value of a type that has them, else None."""
+    """The least and greatest value of a type; None if it has no limits."""
     if type.kind in INTEGER_RANGE:
         return INTEGER_RANGE[type.kind]
     if type.kind is Kind.DECIMAL:
@@ -66,8 +65,8 @@ def place(literal: Literal, type: Type) -> Placement | None:
     """Places a literal, neither NULL nor NaN, among the values of a column's type.
 
     Returns:
-        None where engines differ in how they compare the two types, or where no order of bounds
-        follows from theirs (char, rule 11): such a comparison prunes nothing.
+        None if engines compare the two types differently, or if the engine's order is not the
+        order of bounds (char, rule 11). Such a comparison prunes nothing.
     """
     value = literal.value
     assert value is not None
@@ -92,7 +91,7 @@ def place(literal: Literal, type: Type) -> Placement | None:
 
 
 def exact_number(literal: Literal) -> Fraction | float | None:
-    """The number a numeric literal stands for; infinities stay floats; None if it is no number."""
+    """The exact value of a numeric literal. Infinities stay floats. None if not a number."""
     value, type = literal.value, literal.type
     if type.kind is Kind.DECIMAL and isinstance(value, int):
         return Fraction(value, 10**type.scale)
@@ -104,7 +103,7 @@ def exact_number(literal: Literal) -> Fraction | float | None:
 
 
 def parse_decimal(text: str) -> Literal | None:
-    """A decimal of the digits it is written with; None if it has more than 38, or is none.
+    """Parses a decimal and keeps its digits; None if it has more than 38 or is not a decimal.
 
     >>> parse_decimal("-1.50").type.precision, parse_decimal("-1.50").value
     (3, -150)
@@ -121,12 +120,12 @@ def parse_decimal(text: str) -> Literal | None:
 
 
 def parse_float(text: str, *, single: bool) -> float:
-    """The double, or the float, nearest to a decimal text; NaN and infinities by name.
+    """The double or float nearest to a decimal text, or a NaN or infinity given by name.
 
-    A float is rounded once, from the text: rounding its double again may miss the nearest.
+    A float is rounded once, from the text. Rounding the double again may miss the nearest float.
 
     Errors:
-        ValueError: it is no number.
+        ValueError: the text is not a number.
     """
     value = float(text)
     if not single or not math.isfinite(value) or value == 0:
@@ -139,7 +138,7 @@ def parse_float(text: str, *, single: bool) -> float:
         with np.errstate(over="ignore"):
             return float(np.float32(value))
     below, above = number - Fraction(low), Fraction(high) - number
-    if below == above:  # to even, as every language does
+    if below == above:  # round half to even
         return float(np.float32(value))
     return low if below < above else high
 
@@ -156,7 +155,7 @@ def _among_numbers(literal: Literal, type: Type) -> Placement | None:
     value = literal.value
     integers = type.is_integer and literal.type.is_integer and isinstance(value, int)
     if integers and least <= value <= greatest:  # type: ignore[operator]
-        return _at(value)  # type: ignore[arg-type]  # the usual case, and lists are long
+        return _at(value)  # type: ignore[arg-type]  # fast path
     number = exact_number(literal)
     if number is None:
         return None
@@ -168,8 +167,8 @@ def _among_numbers(literal: Literal, type: Type) -> Placement | None:
     if literal.type.is_floating and (
         type.kind is Kind.DECIMAL or abs(number) >= _EXACT_INTEGERS[literal.type.kind]
     ):
-        # The engine compares in the literal's type, where several of the column's values round
-        # to one: all between the literal's neighbours may be equal to it.
+        # The engine compares in the literal's type, to which several of the column's values round.
+        # All values between the literal's neighbours may equal it.
         below, above = _neighbours(number, literal.type.kind is Kind.FLOAT)
         exact = False
     low, high = math.ceil(below * scale), math.floor(above * scale)
@@ -184,12 +183,12 @@ def _among_floats(number: Fraction | float, single: bool) -> Placement:
     if isinstance(number, float):
         return _at(number)
     low, high = around(number, single)
-    # Unequal: whether the engine rounds the literal first decides which of the two it equals.
+    # If low and high differ, the engine's rounding decides which of them the literal equals.
     return Placement(low + 0.0, high + 0.0, exact=low == high)
 
 
 def around(number: Fraction, single: bool) -> tuple[float, float]:
-    """The greatest float at most, and the least float at least, the number; equal if it is one."""
+    """The nearest floats below and above a number; both equal it if it is a float."""
     try:
         near = float(number)
     except OverflowError:
@@ -209,10 +208,10 @@ def around(number: Fraction, single: bool) -> tuple[float, float]:
 
 
 def _neighbours(number: Fraction, single: bool) -> tuple[Fraction, Fraction]:
-    """The floats next to one, as numbers."""
+    """The floats next to a float, as exact numbers."""
     value = float(number)
     below, above = (_step(value, to, single) for to in (-math.inf, math.inf))
-    # Beyond the largest float an integer still rounds to it for half a step.
+    # Numbers up to half a step beyond the largest float round to it.
     edge = Fraction(value) * 2
     return (
         Fraction(below) if math.isfinite(below) else edge,
@@ -222,13 +221,13 @@ def _neighbours(number: Fraction, single: bool) -> tuple[Fraction, Fraction]:
 
 def _step(value: float, to: float, single: bool) -> float:
     if single:
-        with np.errstate(over="ignore"):  # what lies beyond the largest is infinite
+        with np.errstate(over="ignore"):  # larger values become infinite
             return float(np.nextafter(np.float32(value), np.float32(to)))
     return math.nextafter(value, to)
 
 
 def _held(value: int) -> Placement | None:
-    """A day or a time; None for one beyond 64 bits, which engines cast to their end or refuse."""
+    """A date or timestamp; None beyond 64 bits, where engines clamp or fail."""
     return _at(value) if -(2**63) <= value < 2**63 else None
 
 
@@ -246,7 +245,7 @@ def _among_dates(literal: Literal, type: Type) -> Placement | None:
         return _held(value * MICROS_PER_DAY)
     if type.kind is Kind.DATE and given is Kind.TIMESTAMP:
         if abs(value) >= _MICROS_END:
-            return None  # a day beyond the range of timestamps is cast to its end
+            return None  # engines clamp dates beyond the range of timestamps
         day, rest = divmod(value, MICROS_PER_DAY)
         return Placement(day + 1, day) if rest else _at(day)
     return None

@@ -15,9 +15,9 @@ from bridge.types import Type, Value
 
 
 class Op(Enum):
-    """Operator of a predicate over one column; every one has a negation in three-valued logic."""
+    """Operator of a predicate on one column. Each has a negation in three-valued logic."""
 
-    __hash__ = object.__hash__  # members are one object each; Enum's own hash is Python code
+    __hash__ = object.__hash__  # members are singletons, and Enum's own hash is slow Python code
 
     EQ = "="
     NE = "<>"
@@ -39,19 +39,17 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A column by name, or a field within it by path: ``("st", "a")`` is field a of column st."""
+    """A column by name, or a nested field by path: ``("st", "a")`` is field a of column st."""
 
     path: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Reference):
-    """A function of columns and constants where a column may stand.
+    """A function of columns and constants, used in place of a column.
 
-    `bridge.expression.function_catalog` says which there are.
-
-    ``path`` is an empty name, that no column has, and the call in one spelling, which tells equal
-    calls by equal text.
+    `bridge.expression.function_catalog` lists the functions. ``path`` is an empty name, which no
+    column has, and the call in normal form, so that equal calls have equal paths.
     """
 
     function: str
@@ -64,14 +62,14 @@ class Call(Reference):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A canonical value with the type it had where it came from; ``value`` None is SQL NULL."""
+    """A canonical value with the type given by its source; ``value`` None is SQL NULL."""
 
     value: Value | None
     type: Type
 
 
 class Expression:
-    """Base of unbound predicates; immutable."""
+    """Base of unbound predicates. Immutable."""
 
     __slots__ = ()
 
@@ -83,15 +81,15 @@ class AlwaysTrue(Expression):
 
 @dataclass(frozen=True, slots=True)
 class AlwaysFalse(Expression):
-    """False for every row (never NULL, so that its negation is true)."""
+    """False for every row; never NULL, so its negation is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Expression):
-    """A part that could not be translated, named by ``text``; it and its negation prune nothing.
+    """A part that could not be translated, named by ``text``. It and its negation prune nothing.
 
     Attributes:
-        columns: that it names, as far as that is known.
+        columns: the columns it uses, as far as known.
     """
 
     text: str
@@ -115,7 +113,7 @@ class Not(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Predicate(Expression):
-    """An operator over one column and its literals (none, one, or many for IN)."""
+    """An operator on one column with its literals (none, one, or many for IN)."""
 
     op: Op
     reference: Reference
@@ -123,7 +121,7 @@ class Predicate(Expression):
 
 
 class BoundExpression:
-    """Base of bound predicates; immutable, and no node negates another."""
+    """Base of bound predicates. Immutable; no node negates another."""
 
     __slots__ = ()
 
@@ -133,9 +131,9 @@ class BoundTrue(BoundExpression):
     """Excludes no row.
 
     Attributes:
-        exact: True where it is true of every row; False where it stands for a condition that could
-            not be translated or had to be rounded outward. An inexact one is kept as a child of
-            AND, so that ALWAYS (M1) is never claimed for what was weakened.
+        exact: True if it holds for every row. False if it replaces a condition that could not be
+            translated or was rounded outward. An inexact one stays a child of AND, so that ALWAYS
+            (M1) is never claimed for a weakened expression.
     """
 
     exact: bool = True
@@ -161,9 +159,9 @@ class BoundReference:
     """A resolved column or nested field.
 
     Attributes:
-        path: the names as the schema spells them, outermost first.
+        path: the names as in the schema, outermost first.
         type: the column's type in the table.
-        partition: whether it is a partition key (its value comes from the partition).
+        partition: whether it is a partition key, whose value comes from the partition.
     """
 
     path: tuple[str, ...]
@@ -173,23 +171,23 @@ class BoundReference:
 
 @dataclass(frozen=True, slots=True)
 class BoundCall(BoundReference):
-    """A function of resolved columns; ``path`` as in `Call`, ``type`` of its values."""
+    """A function of resolved columns; ``path`` as in `Call`, ``type`` is the result type."""
 
     function: str = ""
     arguments: tuple[BoundReference | Literal, ...] = ()
 
 
 def spelled(reference: BoundReference) -> str:
-    """A column's dotted name, or a call's text, as reports and settings have it."""
+    """A column's dotted name, or a call's text, for reports and settings."""
     return reference.path[1] if isinstance(reference, BoundCall) else ".".join(reference.path)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate(BoundExpression):
-    """An operator over a resolved column; values are canonical in the column's type, never None.
+    """An operator on a resolved column. Values are canonical in the column's type, never None.
 
-    IN and NOT_IN hold sorted, distinct values. NULL and NaN literals were resolved by binding, and
-    so were NULL_SAFE_EQ and NULL_SAFE_NE; a value is never -0.0.
+    IN and NOT_IN hold sorted, distinct values. Binding has resolved NULL and NaN literals,
+    NULL_SAFE_EQ and NULL_SAFE_NE. A value is never -0.0.
     """
 
     op: Op

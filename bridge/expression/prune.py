@@ -1,7 +1,7 @@
 """Pruning: one vectorised pass over the statistics of all files.
 
-The law: NEVER is not said of a file with a row that satisfies the predicate. ALWAYS says that every
-row of the file satisfies it; it is computed by rules of its own, not inferred from NOT(NEVER) (M1).
+The law: a file with a row that satisfies the predicate is not NEVER. ALWAYS means that every row of
+the file satisfies it. It has rules of its own and is not inferred from NOT(NEVER) (M1).
 
 For ``5 <= x AND x < 9`` and bounds [lower, upper] of x:
 
@@ -48,10 +48,10 @@ _COUNTED = frozenset((Op.IS_NULL, Op.IS_NOT_NULL, Op.IS_NAN, Op.IS_NOT_NAN, Op.N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """The answers for all files of a batch; what is neither NEVER nor ALWAYS is MAYBE.
+    """The answers for all files of a batch. A file that is neither NEVER nor ALWAYS is MAYBE.
 
     Attributes:
-        never: files that hold no matching row. A file without rows may be both.
+        never: files without a matching row. A file without rows may be both NEVER and ALWAYS.
     """
 
     never: Mask
@@ -61,7 +61,7 @@ class Answers:
 
     @property
     def always(self) -> Mask:
-        """Files all of whose rows match; computed at each call, since few callers ask."""
+        """Files where all rows match. Computed on each call, because few callers need it."""
         return _Always(self._statistics, self._semantics).of(self._expression)
 
 
@@ -71,7 +71,7 @@ def prune(
     """Answers for every file that the statistics describe.
 
     Args:
-        semantics: of the engine that asks, the same that the expression was bound with.
+        semantics: those of the requesting engine, with which the expression was bound.
     """
     never = _Never(statistics, semantics).of(expression)
     if never is None:
@@ -90,7 +90,7 @@ def _order_of_zero_differs(predicate: BoundPredicate, semantics: Semantics) -> b
 
 @dataclass(frozen=True, slots=True)
 class _Never:
-    """NEVER of each node; None stands for a mask of False, which need not be allocated."""
+    """Computes NEVER of each node. None stands for an all-False mask, to avoid allocating it."""
 
     statistics: PruningStatistics
     semantics: Semantics
@@ -108,9 +108,9 @@ class _Never:
         return None
 
     def _and(self, children: tuple[BoundExpression, ...]) -> Mask | None:
-        """Uses whichever half is known (M4).
+        """Uses every known child (M4).
 
-        Of many files, a conjunct is evaluated only on those that earlier ones kept, if few.
+        If earlier conjuncts kept only few of many files, the next is evaluated only on these.
         """
         result: Mask | None = None
         count = self.statistics.num_files
@@ -128,7 +128,7 @@ class _Never:
         return result
 
     def _few(self, child: BoundExpression, left: Places) -> Mask | None:
-        """NEVER of the files at these places alone."""
+        """NEVER of the files at the given places."""
         if not isinstance(child, BoundPredicate) or child.op in _COUNTED:
             return _Never(taken(self.statistics, left), self.semantics).of(child)
         column = self.statistics.column(child.reference)
@@ -161,14 +161,14 @@ class _Never:
             case Op.IS_NOT_NAN:
                 rest = column.row_count - column.null_count - column.nan_count
                 return _with_all_null(_counted(column, nan=True) & (rest == 0), column)
-        return None  # NULL_SAFE_NE: binding leaves none; it matches NULL
+        return None  # NULL_SAFE_NE matches NULL; binding leaves none
 
     def _compared(
         self, predicate: BoundPredicate, column: ColumnStatistics, at: Places | None
     ) -> Mask:
-        """NEVER by bounds, of all files or of those at some places.
+        """NEVER by bounds, for all files or for those at the given places.
 
-        Cells decide most files where there are any; the others are compared by their exact bounds.
+        If there are cells, they decide most files. The others are compared by exact bounds.
         """
         rough = None if _searched(predicate, column, at) else _by_cells(predicate, column, at)
         if rough is None:
@@ -217,7 +217,7 @@ class _Never:
 
 @dataclass(frozen=True, slots=True)
 class _Always:
-    """ALWAYS of each node, by rules of its own."""
+    """Computes ALWAYS of each node, by rules of its own."""
 
     statistics: PruningStatistics
     semantics: Semantics
@@ -279,16 +279,16 @@ class _Always:
 
 
 def _searched(predicate: BoundPredicate, column: ColumnStatistics, at: Places | None) -> bool:
-    """Long lists of numbers are searched, see `enclosing_none`."""
+    """Whether a long list of numbers is searched; see `enclosing_none`."""
     return predicate.op is Op.IN and at is None and isinstance(column.lower, np.ndarray)
 
 
 def _by_cells(
     predicate: BoundPredicate, column: ColumnStatistics, at: Places | None
 ) -> tuple[Mask, Places] | None:
-    """NEVER as far as cells decide it, and the positions they leave open.
+    """NEVER as far as cells decide it, and the undecided positions.
 
-    None where there are no cells, or too many files share a cell with a value.
+    None if there are no cells, or if too many files share a cell with a value.
     """
     rough = None
     if column.cells is not None:
@@ -310,7 +310,7 @@ def _counted(column: ColumnStatistics, *, nan: bool = False) -> Mask:
 
 
 def _all_null(column: ColumnStatistics) -> Mask:
-    """Files known to hold nothing but NULL; a file without rows holds nothing else either."""
+    """Files known to hold only NULLs, including files without rows."""
     counted = _counted(column) & (column.null_count == column.row_count)
     return _with_all_null(counted, column)
 
@@ -320,7 +320,7 @@ def _with_all_null(mask: Mask, column: ColumnStatistics) -> Mask:
 
 
 def _no_nan(mask: Mask, column: ColumnStatistics, at: Places | None = None) -> Mask:
-    """Only where the column is known to hold no NaN."""
+    """Keeps the mask only where the column is known to hold no NaN."""
     if not column.type.is_floating:
         return mask
     counts = column.nan_count if at is None else column.nan_count[at]
@@ -346,11 +346,11 @@ def _outside_prefix(column: ColumnStatistics, prefix: Value) -> Mask:
 
 
 def _inside_prefix(column: ColumnStatistics, prefix: Value) -> Mask:
-    """Both bounds start with p, so everything between them does."""
+    """Both bounds start with p, so all values between them do."""
     assert isinstance(prefix, bytes)
     inside = compare(column.lower, ">=", prefix)
     after = successor(prefix)
-    # Without a successor (only 0xFF) everything from p on starts with it, if it is as short.
+    # Without a successor (p is all 0xFF) every value >= p starts with p; this check is stricter.
     below = (
         compare(column.upper, "<=", prefix) if after is None else compare(column.upper, "<", after)
     )

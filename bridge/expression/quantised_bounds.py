@@ -1,15 +1,15 @@
 """Bounds rounded to 65,536 cells: two bytes per bound decide most of a million files.
 
-Cells are cut at quantiles of the bounds, so all hold about the same number of them. A value's cell
-is the number of edges at or below it. Cells keep the order of values:
+Cell edges are quantiles of the bounds, so all cells hold about the same number of bounds. A value's
+cell is the number of edges at or below it. Cells keep the order of values:
 
     cell(upper) < cell(v)   proves   upper < v
     cell(upper) = cell(v)   proves nothing: these few files are compared exactly
 
-The law: `QuantisedBounds.never` is sure only of files of which the exact comparison says NEVER, and
-it is sure of or doubts all of these. The idea is that of the vector approximation file
-(Weber, Schek, Blott: A quantitative analysis and performance study for similarity-search methods in
-high-dimensional spaces, VLDB 1998).
+The law: every file that `QuantisedBounds.never` reports as sure is NEVER by the exact comparison,
+and every file that is NEVER by the exact comparison is reported as sure or doubtful. The idea is
+the vector approximation file (Weber, Schek, Blott: A quantitative analysis and performance study
+for similarity-search methods in high-dimensional spaces, VLDB 1998).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantisedBounds:
-    """The cells of one column's bounds over all files.
+    """The cells of one column's bounds in all files.
 
     Attributes:
-        lower, upper: each file's cells; unknown bounds are in the first and the last cell.
-        edges: ascending; int64, float64, or uint64 of text, see `prefix`.
+        lower, upper: each file's cells. Unknown bounds are in the first and the last cell.
+        edges: ascending; int64, float64, or uint64 for text, see `prefix`.
         prefix: for text, the common prefix of all bounds. Edges are the eight bytes after it.
     """
 
@@ -58,12 +58,12 @@ class QuantisedBounds:
     def of(
         cls, lower: Bounds, upper: Bounds, most: int = CELLS, fewest: int = FEWEST_EDGES
     ) -> QuantisedBounds | None:
-        """Cuts cells and puts bounds into them; None where too few bounds differ, or none can be.
+        """Quantises bounds; None if too few bounds differ or the type is not supported.
 
         Args:
             lower, upper: as in `ColumnStatistics`: int64, float64, or Arrow binary.
-            most: cells.
-            fewest: edges; with fewer, too many files share a cell with any value.
+            most: greatest number of cells.
+            fewest: least number of edges. With fewer, a value shares its cell with too many files.
         """
         prefix: bytes | None = None
         if not isinstance(lower, np.ndarray):
@@ -71,7 +71,7 @@ class QuantisedBounds:
                 return None
             prefix = _common(lower, upper)
             lower, upper = _words(lower, prefix, 0), _words(upper, prefix, _GREATEST)
-        elif lower.dtype == np.float64:  # NaN is no bound
+        elif lower.dtype == np.float64:  # NaN is not a bound
             lower = np.where(np.isnan(lower), -np.inf, lower)
             upper = np.where(np.isnan(upper), np.inf, upper)
         step = max(1, 2 * len(lower) // _SAMPLE)
@@ -86,19 +86,20 @@ class QuantisedBounds:
     def never(
         self, op: Op, values: tuple[Value, ...], at: Places | None = None
     ) -> tuple[Mask, Mask] | None:
-        """Files without a value that satisfies a comparison: those surely so, and the doubtful.
+        """Files without a value that satisfies a comparison: the sure ones and the doubtful ones.
 
         Args:
             values: sorted, as in `BoundPredicate`.
-            at: the files asked about; None: all.
+            at: the positions of the files; None: all files.
 
         Returns:
-            Two masks, one slot a file asked about; None for operators and values without cells.
+            Two masks with one slot per file; None for operators and values that cells cannot
+            decide.
         """
         sought = self._cells_of(op, values)
         if sought is None:
             return None
-        first, last = int(sought[0]), int(sought[-1])  # numpy's own would widen the arrays
+        first, last = int(sought[0]), int(sought[-1])  # numpy integers would widen the arrays
         if op in (Op.LT, Op.LE):
             low = self.lower if at is None else self.lower[at]
             return low > first, low == first
@@ -106,7 +107,7 @@ class QuantisedBounds:
         if op in (Op.GT, Op.GE):
             return high < first, high == first
         low = self.lower if at is None else self.lower[at]
-        if op in (Op.NE, Op.NOT_IN):  # never where the only value is one of these
+        if op in (Op.NE, Op.NOT_IN):  # NEVER if the file's only value is one of these
             doubt = low == high
             doubt &= low == first if first == last else _table(sought)[low]
             return np.zeros(len(low), np.bool_), doubt
@@ -119,7 +120,7 @@ class QuantisedBounds:
         return never, doubt
 
     def _cells_of(self, op: Op, values: tuple[Value, ...]) -> Places | None:
-        """Cells of what bounds are compared with; None where these are not compared by cells."""
+        """The cells of the values; None if cells cannot decide the comparison."""
         if op not in _OPERATORS:
             return None
         if self.prefix is not None:
@@ -132,7 +133,7 @@ class QuantisedBounds:
             words = np.array([_word(text, self.prefix) for text in texts], np.uint64)
             sought = _cells(self.edges, words).astype(np.int64)
             if op is Op.STARTS_WITH and len(texts) == 1:
-                return np.append(sought, CELLS)  # nothing is greater than all that start with it
+                return np.append(sought, CELLS)  # no value follows the prefix
             return sought
         if op is Op.STARTS_WITH:
             return None
@@ -150,14 +151,14 @@ _OPERATORS = frozenset(
 
 
 def _table(sought: Places) -> Mask:
-    """By cell: whether it is one of these."""
+    """A table by cell: whether the cell is one of these."""
     table = np.zeros(CELLS, np.bool_)
     table[sought] = True
     return table
 
 
 def _in_list(low: Small, high: Small, sought: Places) -> tuple[Mask, Mask]:
-    """By how many values are in cells before one: none between two bounds, or one inside."""
+    """Decides an IN list by counts of values in the cells before and between the bounds."""
     if len(low) < CELLS:
         never = sought.searchsorted(high, side="right") <= sought.searchsorted(low)
         inside = sought.searchsorted(high) > sought.searchsorted(low, side="right")
@@ -174,7 +175,7 @@ def _cells(edges: npt.NDArray[Any], values: npt.NDArray[Any]) -> Small:
 
 
 def _many_cells(edges: npt.NDArray[Any], values: npt.NDArray[Any]) -> Small:
-    """`_cells` of many: slots of equal width tell the cell, except where an edge lies within."""
+    """`_cells` of many values. A slot of equal width gives the cell unless an edge is in it."""
     begin, end = edges[len(edges) // 64], edges[-1 - len(edges) // 64]  # the ends may be infinite
     slots = _slots(edges, begin, end)
     if len(values) < _MANY or slots is None:
@@ -190,7 +191,7 @@ def _many_cells(edges: npt.NDArray[Any], values: npt.NDArray[Any]) -> Small:
 
 
 def _slots(values: npt.NDArray[Any], begin: Any, end: Any) -> Places | None:
-    """Slots in the order of values; None where the range between has no width."""
+    """The slot of each value, in value order; None if the range is empty."""
     if not begin < end:
         return None
     inside = np.clip(values, begin, end)
@@ -201,12 +202,12 @@ def _slots(values: npt.NDArray[Any], begin: Any, end: Any) -> Places | None:
         return np.asarray((inside - begin) * scale, np.int64)
     width = int(end) - int(begin)
     shift = np.uint64(max(0, (width >> _SLOT_BITS).bit_length()))
-    apart = inside.view(np.uint64) - np.uint64(int(begin) % 2**64)  # without a sign: no overflow
+    apart = inside.view(np.uint64) - np.uint64(int(begin) % 2**64)  # unsigned, to avoid overflow
     return np.asarray(apart >> shift, np.int64)
 
 
 def _common(lower: pa.Array, upper: pa.Array) -> bytes:
-    """What all bounds begin with."""
+    """The common prefix of all bounds."""
     ends = [pc.min_max(bounds).as_py() for bounds in (lower, upper)]
     texts = [text for end in ends for text in end.values() if text is not None]
     if not texts:
@@ -217,14 +218,14 @@ def _common(lower: pa.Array, upper: pa.Array) -> bytes:
 
 
 def _word(text: bytes, prefix: bytes) -> int:
-    """A number in the order of texts, of those that begin with the prefix."""
+    """Maps text with the prefix to a number, keeping order."""
     if not text.startswith(prefix):
         return 0 if text < prefix else _GREATEST
     return int.from_bytes(text[len(prefix) : len(prefix) + _WORD].ljust(_WORD, b"\0"), "big")
 
 
 def _words(texts: pa.Array, prefix: bytes, unknown: int) -> npt.NDArray[np.uint64]:
-    """`_word` of many, all of which begin with the prefix; the given one for null."""
+    """`_word` of many texts with the prefix; ``unknown`` for null."""
     texts = texts.cast(pa.large_binary())
     _, starts, data = texts.buffers()
     offsets = np.frombuffer(starts, np.int64, len(texts) + 1, texts.offset * 8)

@@ -1,7 +1,7 @@
-"""Partial evaluation: the rest of a predicate once the values of some columns are known.
+"""Partial evaluation: what remains of a predicate when the values of some columns are known.
 
-The law: the residual and the expression agree on every row that has the known values. A partition
-whose residual is false is pruned; the residual is then evaluated on the files of the others.
+The law: the residual and the expression agree on every row with the known values. A partition with
+a false residual is pruned. For other partitions the residual is evaluated on their files.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bridge.types import Value
 def residual(
     expression: BoundExpression, values: Mapping[tuple[str, ...], Value | None]
 ) -> BoundExpression:
-    """Replaces predicates over known columns by what they are.
+    """Replaces predicates on known columns by their truth values.
 
     Args:
-        values: canonical values by path; None is NULL. A column that is absent stays unknown, as
-            must one whose text could not be parsed (rule 18). A NaN leaves its predicates as they
-            are: what it satisfies depends on the engine.
+        values: canonical values by path; None is NULL. Absent columns stay unknown. Leave out
+            values that could not be parsed (rule 18). Predicates on a NaN are kept, because their
+            truth depends on the engine.
     """
     match expression:
         case BoundAnd(children):
@@ -45,7 +45,7 @@ def residual(
 
 
 def references(expression: BoundExpression) -> frozenset[BoundReference]:
-    """The columns an expression asks about."""
+    """The columns of an expression."""
     return frozenset(_references(expression))
 
 

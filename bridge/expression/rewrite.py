@@ -1,11 +1,10 @@
 """Rewriting of unbound expressions: an ordered tuple of rules, one function each.
 
-The law: the rewritten tree matches every row that the original tree matched. NOT is pushed to the
-leaves first; only then may anything be weakened, since weakening under a NOT loses rows (M2). An
-untranslated part stays visible as `Unknown` beside its conjuncts; an OR that holds one becomes
-`Unknown` as a whole (M4).
+The law: the rewritten tree matches every row that the original tree matches. NOT is pushed to the
+leaves before anything is weakened, because weakening under a NOT loses rows (M2). An untranslated
+part stays as `Unknown` in an AND. An OR that contains one becomes `Unknown` as a whole (M4).
 
-A rule may turn a NULL into false once no NOT is left above it: a filter drops both.
+A rule may turn NULL into false where no NOT is above it, because a filter drops both.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ _ORDERED = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 
 
 def normalise(expression: Expression, semantics: Semantics) -> Expression:
-    """Applies all rules in order; the result has no Not, and Unknown only beside conjuncts."""
+    """Applies all rules in order. The result has no Not, and Unknown only as a part of AND."""
     for rule in RULES:
         expression = rule(expression, semantics)
     return expression
 
 
 def push_not(expression: Expression, semantics: Semantics) -> Expression:
-    """Pushes NOT to the leaves; exact in three-valued logic."""
+    """Pushes NOT to the leaves. Exact in three-valued logic."""
     match expression:
         case Not(child):
             return _negate(child, semantics)
@@ -77,15 +76,15 @@ def _negate(expression: Expression, semantics: Semantics) -> Expression:
             return AlwaysTrue()
         case Predicate():
             return _negate_predicate(expression, semantics)
-    return expression  # Unknown: its negation is as unknown
+    return expression  # Unknown: its negation is Unknown, too
 
 
 def _negate_predicate(predicate: Predicate, semantics: Semantics) -> Expression:
     """NOT of one predicate.
 
-    Under IEEE every order comparison with NaN is false, so its negation is true of NaN: NOT(x > 5)
-    is x <= 5 OR IS_NAN(x). With NaN as the literal the comparison is false of all values, and its
-    negation true of all but NULL.
+    Under IEEE every order comparison with NaN is false, so its negation is true for NaN: NOT(x > 5)
+    is x <= 5 OR IS_NAN(x). If the literal is NaN, the comparison is false for all values, and its
+    negation is true for all but NULL.
     """
     opposite = Predicate(NEGATED[predicate.op], predicate.reference, predicate.literals)
     if semantics.nan is NanOrder.LARGEST or predicate.op not in _ORDERED:
@@ -99,7 +98,7 @@ def _negate_predicate(predicate: Predicate, semantics: Semantics) -> Expression:
 
 
 def flatten(expression: Expression, semantics: Semantics) -> Expression:
-    """AND within AND becomes one AND, and OR alike."""
+    """Flattens AND in AND, and OR in OR."""
     match expression:
         case And(children):
             return And(_flat(And, children, semantics))
@@ -122,7 +121,7 @@ def _flat(
 
 
 def fold_constants(expression: Expression, semantics: Semantics) -> Expression:
-    """Drops what is true from AND and what is false from OR, and duplicates from both."""
+    """Drops true parts of AND, false parts of OR, and duplicates."""
     match expression:
         case And(children):
             folded = [fold_constants(c, semantics) for c in children]
@@ -148,7 +147,7 @@ def _single(
 
 
 def weaken(expression: Expression, semantics: Semantics) -> Expression:
-    """An OR with an unknown side is unknown as a whole (M4); an AND keeps its known sides."""
+    """An OR with an unknown part becomes Unknown (M4). An AND keeps its known parts."""
     match expression:
         case And(children):
             return And(tuple(weaken(c, semantics) for c in children))
@@ -160,7 +159,7 @@ def weaken(expression: Expression, semantics: Semantics) -> Expression:
 
 
 def merge_equalities(expression: Expression, semantics: Semantics) -> Expression:
-    """OR of = and IN over one column becomes one IN; AND of <> and NOT IN one NOT IN."""
+    """Merges = and IN on one column in an OR to one IN, and <> and NOT IN in an AND to NOT IN."""
     match expression:
         case And(children):
             merged = tuple(merge_equalities(c, semantics) for c in children)
@@ -190,7 +189,7 @@ def _merge(children: tuple[Expression, ...], one: Op, many: Op) -> tuple[Express
 
 
 RULES: tuple[Rule, ...] = (
-    push_not,  # first of all: M2
+    push_not,  # must be first (M2)
     flatten,
     fold_constants,
     weaken,

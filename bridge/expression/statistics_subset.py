@@ -1,7 +1,7 @@
 """Statistics of some of the files.
 
-Each conjunct is evaluated only on the files that earlier ones kept.
-Of mapped bounds, only the pages of those files are read.
+Each conjunct is evaluated only on the files that earlier ones kept. Of mapped bounds, only the
+pages of those files are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def taken(statistics: PruningStatistics, places: Places) -> PruningStatistics:
 
 
 def bounds_of(column: ColumnStatistics, places: Places) -> ColumnStatistics:
-    """The bounds of the files at the given places, with the counts of NaN and no others."""
+    """The bounds and NaN counts of the files at the given places, without other counts."""
     if column.expect is not None:
         column.expect(places)
     unknown = np.broadcast_to(np.int64(-1), len(places))

@@ -1,10 +1,10 @@
-"""WHERE clauses of three dialects, translated to unbound expressions.
+"""Translates WHERE clauses of three dialects to unbound expressions.
 
-The law: every row that satisfies the clause satisfies the expression. A part without a counterpart
-becomes `Unknown` in its place and is named in ``dropped``.
+The law: every row that satisfies the clause satisfies the expression. A part that cannot be
+expressed becomes `Unknown` and is named in ``dropped``.
 
-Literals get the type that the dialect gives them: 5 is a bigint, 1.5 a decimal (a double in Hive),
-1e3 a double, 'a' a string. Binding converts a text that is compared with a date column.
+Literals get the type of the dialect: 5 is a bigint, 1.5 a decimal (a double in Hive), 1e3 a double,
+'a' a string. Binding converts text that is compared with a date column.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _COMPARISONS: dict[type[Any], Op] = {
     exp.NullSafeNEQ: Op.NULL_SAFE_NE,
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-# A NOT over these is an operator of its own, and exactly so.
+# The negation of each of these is exactly one operator.
 _FUSED = frozenset({Op.IN, Op.IS_NULL, Op.IS_NAN, Op.STARTS_WITH})
 
 
@@ -86,14 +86,14 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
     """Parses a condition, with or without the word WHERE.
 
     Args:
-        dialect: one of `DIALECTS`; it decides about quotes, literals and LIKE's escape (rule 7).
+        dialect: one of `DIALECTS`. Determines quotes, literals and LIKE's escape (rule 7).
 
     Returns:
         The expression, and the texts of the parts that could not be expressed.
 
     Errors:
-        InvalidPredicate: the text does not parse, with the place and the words there; or it holds
-            an aggregate, which no engine takes in a WHERE clause.
+        InvalidPredicate: the text does not parse (the message has the position), or it contains an
+            aggregate, which no engine accepts in a WHERE clause.
 
     >>> parse_where("reverse(name) = 'X' AND day < 5")[1]
     ("REVERSE(name) = 'X'",)
@@ -115,7 +115,7 @@ def parse_where(text: str, dialect: str = "trino") -> tuple[Expression, tuple[st
 
 
 def parse_call(text: str) -> Call | None:
-    """A function of columns in Trino's dialect, if it is one that an index can hold values of.
+    """Parses a function of columns in Trino's dialect; None if no index can hold its values.
 
     Errors:
         InvalidPredicate: the text does not parse.
@@ -143,7 +143,7 @@ def _tree(text: str, dialect: str) -> exp.Expression:
 
 
 def _refuse_aggregates(tree: exp.Expression, dialect: str) -> None:
-    """Errors: InvalidPredicate where one, or a window function, is in no query of its own."""
+    """Errors: InvalidPredicate: an aggregate or window function outside a subquery."""
     for found in tree.find_all(exp.AggFunc):
         if not found.find_ancestor(exp.Query):
             raise InvalidPredicate(
@@ -168,7 +168,7 @@ def _syntax_error(words: str, error: ParseError) -> InvalidPredicate:
 
 @dataclass(slots=True)
 class _Parser:
-    """One clause; collects what it drops."""
+    """Parses one clause and collects dropped parts."""
 
     dialect: str
     dropped: list[str] = field(default_factory=list)
@@ -226,7 +226,7 @@ class _Parser:
     def _drop(self, node: exp.Expression) -> Expression:
         text = node.sql(dialect=self.dialect)
         self.dropped.append(text)
-        # a query and a lambda have names of their own
+        # Subqueries and lambdas have names of their own.
         own = [c for c in node.find_all(exp.Column) if not c.find_ancestor(exp.Query, exp.Lambda)]
         named = [self._reference(c) for c in own if c.sql().lower() not in _NO_COLUMNS]
         return Unknown(text, tuple(c for c in named if c is not None))
@@ -252,7 +252,7 @@ class _Parser:
         return Predicate(Op.IN, reference, known)
 
     def _is(self, node: exp.Is) -> Expression | None:
-        """IS NULL, IS TRUE and IS FALSE; the latter are never NULL (rule 6)."""
+        """IS NULL, IS TRUE and IS FALSE. The last two are never NULL (rule 6)."""
         what = node.expression
         reference = self._reference(node.this)
         if isinstance(what, exp.Null) and reference is not None:
@@ -291,7 +291,7 @@ class _Parser:
         pattern = parse_like(literal.value.decode(), mark)
         known: Expression = pattern.predicate(reference)
         if not pattern.exact:
-            # Hive and Spark read some patterns otherwise.
+            # Hive and Spark read some patterns differently.
             trino = self.dialect == "trino"
             whole = matches(reference, literal.value.decode(), mark) if trino else None
             known = And((known, whole or self._drop(node)))
@@ -315,7 +315,7 @@ class _Parser:
         return None
 
     def _call(self, node: exp.Expression) -> Reference | None:
-        """A function that an index may hold values of."""
+        """A function whose values an index may hold."""
         name = _FUNCTIONS.get(type(node))
         if isinstance(node, exp.Anonymous):
             name = node.name
@@ -328,7 +328,7 @@ class _Parser:
         elif isinstance(node, exp.JSONExtractScalar):
             parts = [node.this, _path_text(node.expression)]
         elif isinstance(node, exp.Year | exp.Month | exp.Day | exp.DayOfMonth):
-            inner = node.this  # the other dialects take text here as well
+            inner = node.this  # other dialects also accept text here
             parts = [inner.this if isinstance(inner, exp.TsOrDsToDate) else inner]
         else:
             parts = [
@@ -342,7 +342,7 @@ class _Parser:
         return call(name, known) if len(known) == len(arguments) else None
 
     def _is_day(self, node: exp.Expression) -> bool:
-        """Trino's ``date(x)`` and ``CAST(x AS DATE)``: of a time its midnight, of a date itself."""
+        """Whether a node is Trino's ``date(x)`` or ``CAST(x AS DATE)``."""
         if self.dialect != "trino":
             return False
         to_date = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE
@@ -389,7 +389,7 @@ _NO_COLUMNS = frozenset(
         "user",
     }
 )
-"""Functions that are called without parentheses, and that sqlglot takes for columns."""
+"""Functions called without parentheses, which sqlglot parses as columns."""
 _FUNCTIONS: dict[type[Any], str] = {
     exp.Lower: "lower",
     exp.Upper: "upper",
@@ -409,8 +409,8 @@ _FUNCTIONS: dict[type[Any], str] = {
     exp.Mod: "modulus",
     exp.JSONExtractScalar: "json_extract_scalar",
 }
-# What a node may carry; sqlglot also marks negation and variants on the node itself, and whatever
-# this module does not know about must not be overlooked.
+# The arguments that a node may have. sqlglot also stores negation and variants as arguments, so a
+# node with an unknown argument must not be translated.
 _ARGUMENTS: dict[type[Any], frozenset[str]] = {
     exp.Between: frozenset({"this", "low", "high"}),
     exp.In: frozenset({"this", "expressions"}),
@@ -428,7 +428,7 @@ _PLAIN = frozenset({"this", "expression"})
 
 
 def _path_text(path: exp.Expression) -> exp.Expression | None:
-    """A JSON path of keys alone as the text that it was."""
+    """The original text of a JSON path that consists only of keys."""
     if not isinstance(path, exp.JSONPath):
         return None
     root, *steps = path.expressions
@@ -446,7 +446,7 @@ def _understood(node: exp.Expression) -> bool:
 
 
 def _operands(node: exp.Expression, kind: type[Any]) -> Iterator[exp.Expression]:
-    """Operands of a chain, left to right; sqlglot nests a long chain as deep as it is long."""
+    """Operands of a chain, left to right, without recursion: sqlglot nests long chains deeply."""
     pending: list[exp.Expression] = [node]
     while pending:
         top = pending.pop()
@@ -494,7 +494,7 @@ def _hex(text: str) -> Literal | None:
 
 
 def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
-    """A literal cast to a type, where the cast loses nothing; else None."""
+    """A literal cast to a type; None if the cast loses information."""
     type = _cast_type(literal, target)
     if literal is None or type is None:
         return None
@@ -515,10 +515,10 @@ def _cast(literal: Literal | None, target: exp.DataType) -> Literal | None:
 
 def _cast_type(literal: Literal | None, target: exp.DataType) -> Type | None:
     if target.this in _ZONED:
-        return TIMESTAMP_TZ  # without an offset its instant depends on the session: no literal
+        return TIMESTAMP_TZ  # without an offset it depends on the session
     sql = target.sql(dialect="hive").lower()
     if target.this == exp.DataType.Type.DECIMAL and not target.expressions:
-        # DECIMAL '1.50' has the digits it is written with.
+        # DECIMAL '1.50' keeps its digits.
         text = literal.value.decode() if literal and isinstance(literal.value, bytes) else ""
         natural = parse_decimal(text) if literal and literal.value is not None else None
         return natural.type if natural else None

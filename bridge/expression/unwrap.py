@@ -1,9 +1,9 @@
-"""Conditions on years, days and months of a column, rewritten to ranges of the column itself.
+"""Rewrites conditions on the year, month or day of a column to ranges of the column.
 
 The law: for every row the result and the expression are both true, both false or both NULL. Trino's
-planner does this before it asks a connector, so explain does the same with a typed condition. What
-Trino leaves unchanged stays: other units, other functions, and columns other than dates and
-timestamps without zone.
+planner does this before it calls a connector, so explain does the same with a typed condition. Like
+in Trino, other units, other functions, and columns other than dates and timestamps without zone
+stay unchanged.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ TypeOf = Callable[[Reference], Type]
 
 
 def unwrap(expression: Expression, type_of: TypeOf) -> Expression:
-    """The expression with such comparisons as ranges.
+    """The expression with such comparisons replaced by ranges.
 
     Args:
-        type_of: the type of a column; it may refuse a name.
+        type_of: returns the type of a column. It may raise for unknown names.
     """
     match expression:
         case And(children):
@@ -66,7 +66,7 @@ def _unwrapped(
 def _compared(
     op: Op, call: Call, column: Reference, type: Type, literal: Literal
 ) -> Expression | None:
-    """``begin`` to ``end`` is what falls together with the literal, which may lie within."""
+    """The values from ``begin`` to ``end`` share the unit of the literal, which may be inside."""
     span = _year(literal) if call.function == "year" else _truncated(call, type, literal)
     if span is None:
         return None
