@@ -40,12 +40,19 @@ class SnapshotKey:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class OpenSnapshot:
-    """A snapshot, the table's index, and whether a scan has read from it."""
+    """A snapshot, the table's index, and whether a scan has read from it.
+
+    Attributes:
+        key: set by `OpenSnapshots`; None if no other scan shares the snapshot.
+        files: number of files that it held when it was last counted.
+    """
 
     snapshot: Snapshot
     view: IndexView
     read: bool = False
     used: float = field(default_factory=time.monotonic)
+    key: SnapshotKey | None = None
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class OpenSnapshots:
     """Bounded in number, files and age; a snapshot that an open plan still uses is found again.
 
     Args:
-        seconds: how long a snapshot is held after its last use.
+        seconds: how long a snapshot is held after a scan of it was last opened or closed.
         most: number of snapshots held.
         most_files: number of files held by all snapshots together.
     """
@@ -72,7 +79,10 @@ class OpenSnapshots:
         self._seconds, self._most, self._most_files = seconds, most, most_files
         self._held: OrderedDict[SnapshotKey, OpenSnapshot] = OrderedDict()
         self._gone: OrderedDict[SnapshotKey, _Gone] = OrderedDict()
-        self._lock = threading.Lock()
+        self._files = 0
+        self._newest: SnapshotKey | None = None
+        # Re-entrant: garbage collection may end an abandoned scan inside any of these methods.
+        self._lock = threading.RLock()
 
     def get(self, key: SnapshotKey) -> OpenSnapshot | None:
         """The snapshot that the query sees; None if none is open."""
@@ -86,10 +96,7 @@ class OpenSnapshots:
                 found = None if gone is None else gone.opened()
                 if found is None:
                     return None
-                del self._gone[key]
-                self._held[key] = found
-            found.used = time.monotonic()
-            self._held.move_to_end(key)
+            self._touch(key, found)
             return found
 
     def expired_id(self, key: SnapshotKey) -> str:
@@ -114,19 +121,52 @@ class OpenSnapshots:
         if not key.query_id:
             return opened
         with self._lock:
-            self._gone.pop(key, None)
-            return self._held.setdefault(key, opened)
+            found = self._held.get(key)
+            if found is None:
+                found, opened.key = opened, key
+                self._touch(key, opened)
+            before = None if self._newest is None else self._held.get(self._newest)
+            self._newest = key
+        if before is not None and before is not found:
+            self._count(before)  # includes what was listed ahead of its scans
+        return found
 
-    def trim(self) -> None:
-        """Drops the oldest snapshots while all together hold too many files."""
+    def begin_scan(self, opened: OpenSnapshot) -> None:
+        """A scan starts to read from the snapshot: its query must not see another one."""
+        opened.read = True
+        self._use(opened)
+
+    def end_scan(self, opened: OpenSnapshot) -> None:
+        """A scan ended: drops the oldest snapshots while all together hold too many files."""
+        self._use(opened)
+        self._count(opened)
+
+    def _use(self, opened: OpenSnapshot) -> None:
+        if opened.key is not None:
+            with self._lock:
+                self._touch(opened.key, opened)
+
+    def _touch(self, key: SnapshotKey, opened: OpenSnapshot) -> None:
+        """Marks the snapshot as used last; holds it again if it was dropped. Needs the lock."""
+        if self._held.get(key, opened) is not opened:
+            return
+        if key not in self._held:
+            self._gone.pop(key, None)
+            self._held[key] = opened
+            self._files += opened.files
+        opened.used = time.monotonic()
+        self._held.move_to_end(key)
+
+    def _count(self, opened: OpenSnapshot) -> None:
+        """Counts only this snapshot again: thousands of others may be held."""
+        files = opened.snapshot.listed_files
         with self._lock:
-            counts = [opened.snapshot.listed_files for opened in self._held.values()]
-            total = sum(counts)
-            for count in counts[:-1]:
-                if total <= self._most_files:
-                    return
+            if opened.key is None or self._held.get(opened.key) is not opened:
+                return
+            self._files += files - opened.files
+            opened.files = files
+            while self._files > self._most_files and len(self._held) > 1:
                 self._drop_oldest()
-                total -= count
 
     def _expire(self) -> None:
         now = time.monotonic()
@@ -138,6 +178,7 @@ class OpenSnapshots:
 
     def _drop_oldest(self) -> None:
         key, opened = self._held.popitem(last=False)
+        self._files -= opened.files
         self._gone[key] = _Gone(weakref.ref(opened), opened.snapshot.id, opened.read)
         while len(self._gone) > _MOST_GONE:
             self._gone.popitem(last=False)

@@ -129,7 +129,7 @@ class Planner:
         stages.append(emit_early_survivors)
         if request.enforced:
             stages.append(require_enforced)
-        return ScanPlan(context, tuple(stages), self._predicate_log, self.snapshots.trim)
+        return ScanPlan(context, tuple(stages), self._predicate_log, self.snapshots)
 
     def look_ahead(
         self, query_id: str, name: TableName, read: ReadVersion = NEWEST, id: str = ""
@@ -159,7 +159,12 @@ class Planner:
             self.catalog,
             self.lister,
             view.index,
-            lambda generation: self.views.view(table, generation).index,
+            # The generation that is open already has its columns at hand.
+            lambda generation: (
+                (
+                    view if view.generation == generation else self.views.view(table, generation)
+                ).index
+            ),
             key.freshness,
             key.absent_is_empty,
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bridge.expression.nodes import Expression
 from bridge.planner.index_view import IndexView
+from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.predicate_log import PredicateLog
 from bridge.planner.report import PruneReport, SplitTotals
 from bridge.planner.request import ScanRequest
@@ -30,13 +31,13 @@ class ScanPlan:
     Attributes:
         stages: in order; the first creates the batches.
         log: records the predicates of finished scans.
-        ended: called after the last batch, or when drawing stops.
+        snapshots: keeps the snapshot for other scans of the query; None if nothing does.
     """
 
     context: ScanContext
     stages: tuple[Stage, ...]
     log: PredicateLog | None = None
-    ended: Callable[[], None] = lambda: None
+    snapshots: OpenSnapshots | None = None
 
     @property
     def request(self) -> ScanRequest:
@@ -66,14 +67,15 @@ class ScanPlan:
             TableChanged: the engine dropped its filter, and a file may no longer match as a whole.
             MetastoreUnavailable, StorageFailure and others.
         """
-        self.context.opened.read = True
+        if self.snapshots is not None:
+            self.snapshots.begin_scan(self.context.opened)
         flow: Iterator[SliceBatch] = iter(())
         for stage in self.stages:
             flow = stage(self.context, flow)
         try:
             yield from flow
         finally:
-            self.ended()  # also when the engine stops early
+            self._end_scan()  # also when the engine stops early
         self.context.finish()
 
     def apply_dynamic_filter(self, predicate: Expression) -> None:
@@ -97,5 +99,12 @@ class ScanPlan:
 
     def close(self) -> None:
         """Stops metastore calls in flight; `batches` ends at its next step."""
-        if self.context.cancel() and self.log is not None and self.context.complete:
+        if not self.context.cancel():
+            return
+        self._end_scan()  # an engine may read for long between the last batch and this call
+        if self.log is not None and self.context.complete:
             self.log.record(self.context.predicate, self.report())
+
+    def _end_scan(self) -> None:
+        if self.snapshots is not None:
+            self.snapshots.end_scan(self.context.opened)

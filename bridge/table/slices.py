@@ -292,6 +292,8 @@ def _join_logs(batches: Sequence[SliceBatch]) -> Logs | None:
 
 def join_files(tables: Sequence[FileTable]) -> FileTable:
     """Joins file tables in their order; unlike `concatenate` it does not sort."""
+    # An empty listing has no etags; it must not hide those of the others.
+    tables = [t for t in tables if len(t)] or tables[:1]
     if len(tables) == 1:
         return tables[0]
     paths = [t.paths.made() if isinstance(t.paths, LazyPaths) else t.paths for t in tables]

@@ -56,7 +56,8 @@ class Snapshot(Protocol):
         committed: the file set is authoritative: damage is an error, never a reason to list.
         freshness: as reports show it: ``live``, ``cached(60s)``, ``snapshot``, ``committed``.
         plans_without_io: slices need neither the metastore nor storage.
-        listed_files: files held in memory, without those mapped from the index.
+        listed_files: files held in memory, without those mapped from the index; a partition that is
+            held counts as the files that take as much memory.
 
     Errors of every method: MetastoreUnavailable, StorageFailure and others; a failed read never
     counts as empty.

@@ -27,6 +27,10 @@ from bridge.table.slices import (
 from bridge.table.snapshot import Columns, TableContext
 
 
+_FILES_OF_PARTITION = 4
+"""A partition takes about as much memory as so many files, and its listing the same again."""
+
+
 class DirectorySnapshot:
     """The common part: fetches each partition and each listing once."""
 
@@ -51,7 +55,11 @@ class DirectorySnapshot:
 
     @property
     def listed_files(self) -> int:
-        return sum(map(len, list(self._listings.values())))
+        listings = list(self._listings.values())
+        held = sum(map(len, listings))
+        if self.table.partition_keys:
+            held += _FILES_OF_PARTITION * (len(listings) + len(self._partitions))
+        return held
 
     def partition_names(self) -> list[str]:
         with self._naming:
@@ -103,16 +111,15 @@ class DirectorySnapshot:
         if self.index is not None and not self.table.partition_keys:
             hints = self.index.paths
         with self._listing:
-            missing = [p for p in partitions if _absent(pinned.get(p.location))]
+            missing = {p.location: p for p in partitions if _absent(pinned.get(p.location))}
             if missing:
                 found = self._context.lister.each(
-                    missing,
+                    list(missing.values()),
                     self._listed_with,
                     hints,
                     absent_is_empty=self._context.absent_is_empty,
                 )
-                for partition, listing in zip(missing, found, strict=True):
-                    pinned[partition.location] = listing
+                pinned.update(zip(missing, found, strict=True))
             return [pinned[p.location] for p in partitions]
 
     def _batch(
@@ -229,7 +236,8 @@ class IndexedSnapshot(DirectorySnapshot):
     def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
         partitions = batch.partitions
         moved = tuple(p for p in partitions if self._moved(p))
-        held = tuple(p for p in partitions if p not in moved) if moved else partitions
+        elsewhere = {p.name for p in moved}
+        held = tuple(p for p in partitions if p.name not in elsewhere) if moved else partitions
         if held:
             yield self._indexed(self._generation, held)
         if moved:
@@ -267,7 +275,7 @@ class _Known:
 
 
 class _Remembered:
-    """Remembers partitions as they are fetched."""
+    """Remembers partitions as they are fetched; one that is known already stays as it was."""
 
     def __init__(self, fetch: PartitionFetch, known: dict[str, Partition]) -> None:
         self._fetch = fetch
@@ -279,8 +287,10 @@ class _Remembered:
 
     def __next__(self) -> PartitionBatch:
         batch = next(self._fetch)
-        self._known.update({p.name: p for p in batch.partitions})
-        return batch
+        known = self._known
+        found = [known.setdefault(p.name, p) for p in batch.partitions]
+        found += (known[name] for name in batch.missing if name in known)  # dropped meanwhile
+        return PartitionBatch(tuple(found), tuple(n for n in batch.missing if n not in known))
 
 
 def _absent(listing: SharedListing | None) -> bool:
