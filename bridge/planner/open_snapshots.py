@@ -127,8 +127,8 @@ class OpenSnapshots:
                 self._touch(key, opened)
             before = None if self._newest is None else self._held.get(self._newest)
             self._newest = key
-        if before is not None and before is not found:
-            self._count(before)  # includes what was listed ahead of its scans
+        if before is not None and before is not found and not before.files:
+            self._count(before)  # what was listed ahead of its scans
         return found
 
     def begin_scan(self, opened: OpenSnapshot) -> None:

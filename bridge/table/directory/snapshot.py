@@ -26,7 +26,6 @@ from bridge.table.slices import (
 )
 from bridge.table.snapshot import Columns, TableContext
 
-
 _FILES_OF_PARTITION = 4
 """A partition takes about as much memory as so many files, and its listing the same again."""
 
