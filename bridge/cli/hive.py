@@ -136,5 +136,5 @@ def _show(report: dict[str, Any], output: str) -> None:
             f"such as {', '.join(left['such_as'])}"
         )
     if report["action"] == "hook" and not dry_run and report["table_altered"]:
-        say("Hive needs the jar on its class path now: skipbridge doctor --hive HOST:PORT looks")
+        say("Hive now needs the jar on its class path; check: skipbridge doctor --hive HOST:PORT")
         say("Trino's stock hive connector refuses this table now; skipbridge's own reads it")

@@ -64,7 +64,7 @@ class _Work:
                 return made.to_dict()
         except KeyboardInterrupt:
             say(
-                "stopped; the earlier index stays in use, and the same command goes on after the "
+                "stopped; the earlier index stays in use, and the same command continues after the "
                 f"last commit (every {config.integer('index.files_per_commit'):,} files)"
             )
             raise SystemExit(INTERRUPTED) from None

@@ -1,6 +1,6 @@
 """A click group that imports each command on first use and prints errors for people.
 
-``skipbridge --help`` then takes 0.1 s; to import Arrow, sqlglot and Thrift takes 2 s.
+``skipbridge --help`` then takes 0.1 s; importing Arrow, sqlglot and Thrift takes 2 s.
 """
 
 from __future__ import annotations

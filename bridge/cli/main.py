@@ -75,7 +75,7 @@ def cli(ctx: click.Context, config_path: Path | None, verbose: bool) -> None:
         logging.getLogger(own).setLevel(logging.CRITICAL)
     for name, near in unknown_variables():
         hint = f"did you mean {near}?" if near else "see skipbridge config show"
-        click.echo(f"warning: {name} is no setting and is ignored; {hint}", err=True)
+        click.echo(f"warning: {name} is not a setting and is ignored; {hint}", err=True)
 
 
 def main() -> None:

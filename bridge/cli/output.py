@@ -131,7 +131,7 @@ def _point_at_directory(error: BridgeError, table: object) -> None:
         and Path(table).exists()
     ):
         meant = (
-            f"if the directory here is meant, write ./{table}"
+            f"for the directory of this name, write ./{table}"
             if Path(table).is_dir()
             else f"{table} here is a file: give the directory that holds the files, such as ./"
         )

@@ -44,7 +44,7 @@ PROBLEMS = 3
     metavar="NAME[:TYPE],...",
     help="Keys of a new table, if directories do not name them, or to set their types.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the difference, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @click.option("--full", is_flag=True, help="Compare every partition, even if an earlier run did.")
 @click.option("--adopt", is_flag=True, help="Take over a table that skipbridge did not create.")
 @click.option("--move", is_flag=True, help="The table has moved to --location.")

@@ -49,7 +49,7 @@ def metastore_of(config: Config, *, timeout: float = 0.0) -> MetastoreClient:
     """A client of the metastore.
 
     Args:
-        timeout: minimum call timeout in seconds, whatever the settings say: to write many
+        timeout: minimum call timeout in seconds, whatever the settings say: writing many
             partitions takes longer than a query would wait.
     """
     settings = MetastoreSettings(

@@ -62,9 +62,9 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diag
         yield Diagnostic(
             "Hive filters",
             "warning",
-            f"before 4.0 Hive tells input formats a query's filter only with {_FILTER}=true, which "
-            f"is not its default (the metastore is of version {version})",
-            f"{_FILTER_REMEDY}; `skipbridge doctor --hive HOST:PORT` looks whether it is set",
+            f"before 4.0 Hive passes a query's filter to input formats only with {_FILTER}=true, "
+            f"which is not its default (the metastore is of version {version})",
+            f"{_FILTER_REMEDY}; `skipbridge doctor --hive HOST:PORT` checks whether it is set",
         )
 
 
@@ -137,7 +137,7 @@ def examine_filters(session: HiveSession) -> Diagnostic:
         return Diagnostic(
             "Hive filters",
             "warning",
-            f"{_FILTER} is {value or 'not set'}: Hive tells input formats no filter, and every "
+            f"{_FILTER} is {value or 'not set'}: Hive passes no filter to input formats, and every "
             "file is read",
             _FILTER_REMEDY,
         )

@@ -22,7 +22,7 @@ def require_file_system(client: MetastoreClient, location: str) -> None:
     known = client.get_config_value(FILE_SYSTEMS, "")
     if known and scheme not in known.split(","):
         raise InvalidRequest(
-            f"the metastore cannot register {location}: this one, which skipbridge brings, has no "
+            f"the metastore cannot register {location}: skipbridge's own metastore has no "
             f"file system for {scheme}:// (it has {known.replace(',', ', ')})",
             "register it in a Hive metastore that has one (docs/how-to/s3.md), or work without: "
             f"skipbridge index build {location}",

@@ -194,8 +194,8 @@ class _Registered:
 
 def _outside(uri: str, location: str) -> InvalidRequest:
     return InvalidRequest(
-        f"{uri} is no place of files of the table at {location}",
-        "give files that lie where the table's own do; skipbridge sync registers new partitions",
+        f"{uri} is outside the table at {location}",
+        "give files in the table's own directories; skipbridge sync registers new partitions",
     )
 
 
@@ -221,7 +221,9 @@ def _stat(storage: Storage, uri: str) -> list[FileStat]:
         return [stat]
     listing = data_files(storage.list_all(uri), uri)
     if not len(listing):
-        raise FileUnreadable(f"there is no data file {uri}", "give files that were written whole")
+        raise FileUnreadable(
+            f"there is no data file {uri}", "give files that were written completely"
+        )
     etags = listing.etags.to_pylist() if listing.etags is not None else [None] * len(listing)
     return [
         FileStat(*each)
@@ -262,7 +264,7 @@ def _format(storage: Storage, stat: FileStat) -> str:
     found = recognise(storage, stat.uri, stat.size)
     if found is None or found.statistics is None:
         raise UnsupportedTable(
-            f"{stat.uri} is no {spelled(indexed_formats())} file",
+            f"{stat.uri} is not a {spelled(indexed_formats())} file",
             "skipbridge indexes files of these formats",
         )
     return found.name

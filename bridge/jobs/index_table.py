@@ -82,10 +82,10 @@ def index_table(
         asked = asked.check(found)
         wanted, useless = by_properties(found.properties).sifted(found)
         for reason in useless:
-            say(f"a property of {found.name} asks for what cannot be built: {reason}")
+            say(f"a property of {found.name} requests an index that cannot be built: {reason}")
         broken = None if full or not check else _damage(store)
         if broken is not None:
-            say(f"the index is damaged and is built anew: {broken}")
+            say(f"the index is damaged and is rebuilt: {broken}")
         with (
             table_files(config, storage, catalog, found) as list_files,
             collector_of(config, storage, local, spark) as collector,
@@ -139,8 +139,8 @@ def _damage(store: IndexStore) -> str | None:
     if broken is not None:
         if manifest is None:
             return (
-                f"{broken.message}; no older generation is left that tells what it held beside "
-                "min/max: ask for these indexes again"
+                f"{broken.message}; no older generation is left that records which "
+                "indexes it held beside min/max: request these indexes again"
             )
         held = ", ".join(_described(d) for d in manifest.settings.definitions) or "min/max alone"
         return (
@@ -296,7 +296,7 @@ def drop_from_index(config: Config, table: str, index: str | None) -> dict[str, 
         asked = by_properties(found.properties).sifted(found)[0].change(IndexSettings())
         if any(d.name.lower() == index.lower() for d in asked.definitions):
             raise InvalidConfiguration(
-                f"a property of {found.name} asks for {index}",
+                f"a property of {found.name} requests {index}",
                 "take it out of the table's property skipbridge.index.<kind> first",
             )
         manifest = change_settings(store, lambda held: held.without(index))

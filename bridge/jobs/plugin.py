@@ -90,4 +90,4 @@ def _remedy(error: Exception, from_server: Path | None) -> str:
         return (
             "give the directory of an installed Trino of that version, or leave --from-server out"
         )
-    return "look at what Maven says; it needs a JDK, and the network the first time"
+    return "read Maven's messages; it needs a JDK, and on the first run the network"

@@ -197,8 +197,9 @@ class Caller:
         cause = getattr(lost.cause, "strerror", None) or lost.cause
         return MetastoreUnavailable(
             f"no metastore answers at {addresses}: {cause}",
-            "start one with `skipbridge metastore start`, or set the address of yours "
-            "(metastore.uri); one that hangs up may want metastore.tls or metastore.authentication",
+            "start one with `skipbridge metastore start`, or set the address of your own "
+            "(metastore.uri); if it closes the connection, it may require metastore.tls or "
+            "metastore.authentication",
         )
 
     def failure(self, method: str, error: Exception) -> MetastoreFailure:
@@ -206,21 +207,21 @@ class Caller:
         if isinstance(error, MetastoreFailure):
             return error
         whole = getattr(error, "message", None) or str(error) or type(error).__name__
-        sentence = f"the metastore could not carry out {method}: {_shortened(whole)}"
+        sentence = f"the metastore could not execute {method}: {_shortened(whole)}"
         if _CONTENTION.search(whole):
             return _RolledBack(sentence, "others hold its database's locks: try again")
         if _NO_FILE_SYSTEM.search(whole):
             return MetastoreFailure(
                 sentence, "give the metastore Hadoop's client of that store (docs/how-to/s3.md)"
             )
-        return MetastoreFailure(sentence, "its log says more")
+        return MetastoreFailure(sentence, "see its log")
 
     def _not_understood(
         self, connection: Connection, method: str, error: TApplicationException
     ) -> MetastoreFailure:
         if error.type == TApplicationException.UNKNOWN_METHOD:
             return MethodUnknown(
-                f"the metastore at {connection.address} knows no {method}",
+                f"the metastore at {connection.address} does not support {method}",
                 "Hive's metastore from 2.3 to 4.0 is supported",
             )
         return self.failure(method, error)

@@ -328,7 +328,7 @@ class MetastoreClient(Caller):
             raise MetastoreFailure(
                 f"asked for partitions of {database}.{table} by name, "
                 f"got one with other values: {list(strange)}",
-                "look at this partition with Hive: its name and its values disagree",
+                "check this partition with Hive: its name and its values disagree",
             )
         if not known:
             self.get_table(database, table)  # 2.3 returns no partitions for an unknown table
@@ -488,7 +488,7 @@ def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> No
     if skewed is not None and skewed.skewedColNames:
         raise UnsupportedTable(
             f"{what} is skewed by {', '.join(skewed.skewedColNames)}; "
-            "this client cannot alter it without losing where its values lie",
+            "this client cannot alter it without losing the locations of its values",
             "alter it with Hive",
         )
 

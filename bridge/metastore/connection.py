@@ -75,8 +75,8 @@ class Timeouts:
 class Cancellation:
     """Stops the calls that it covers, from another thread.
 
-    A call that waits for a metastore blocks its thread until its timeout. To shut down its socket
-    ends it at once.
+    A call that waits for a metastore blocks its thread until its timeout. Shutting down its
+    socket ends it at once.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """A metastore client that decodes only the partition fields that readers of files need.
 
 Before 4.0 a metastore sends whole partitions. Most of the data are the columns, repeated for each
-partition; to create objects for them takes longer than everything else here. Thrift's decoder skips
+partition; creating objects for them takes longer than everything else here. Thrift's decoder skips
 a field without a specification.
 """
 

@@ -88,7 +88,7 @@ class Security:
         except ssl.SSLError as error:
             raise MetastoreFailure(
                 f"no TLS with the metastore at {host}: {error.reason or error}",
-                "check metastore.tls, and whether the server wants a certificate of ours",
+                "check metastore.tls, and whether the server requires a client certificate",
             ) from error
 
     def authenticate(self, transport: TTransportBase, host: str) -> TTransportBase:
@@ -153,7 +153,7 @@ class Security:
             why = getattr(error, "strerror", None) or "not UTF-8"
             raise InvalidConfiguration(
                 f"cannot read metastore.password_file {self.password_file}: {why}",
-                "it holds the password and nothing else",
+                "it must hold only the password",
             ) from None
 
     def _context(self) -> ssl.SSLContext:

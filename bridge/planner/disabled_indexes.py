@@ -45,8 +45,8 @@ def disabled_indexes(view: IndexView, table: str) -> list[IndexNotUsed]:
             IndexNotUsed(
                 "all",
                 "PARTIAL",
-                f"generation {manifest.generation} knows {manifest.num_files} files, a build has "
-                "not come to its end",
+                f"generation {manifest.generation} knows {manifest.num_files} files, and its build "
+                "has not finished",
                 Remedy("refresh", table),
             )
         )

@@ -111,7 +111,7 @@ class OpenSnapshots:
             return ""
         if not gone.id:
             raise SnapshotExpired(
-                f"the files of {key.table} that this query saw are not held any more",
+                f"the files of {key.table} that this query saw are no longer held",
                 "run the query again",
             )
         return gone.id

@@ -69,7 +69,7 @@ def _answers_failures(method: Method) -> Method:
             if any(arg is None for arg in args):
                 raise InvalidRequest(
                     f"{method.__name__} lacks an argument",
-                    "the client and the planner must come from one release",
+                    "the client and the planner must be of the same release",
                 )
             return method(*args)
         except BridgeError as e:

@@ -89,7 +89,7 @@ class OpenPlans:
             held.used = time.monotonic()
             if not isinstance(held.source, kind):
                 raise InvalidRequest(
-                    f"{handle[:80]!r} is no {kind.__name__}", "use the calls of what was opened"
+                    f"{handle[:80]!r} is not a {kind.__name__}", "use the calls of what was opened"
                 )
             return held.source
 

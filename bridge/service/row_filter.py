@@ -42,7 +42,7 @@ def encode_row_filter(filter: BoundExpression, engine: Engine) -> str:
         domains = [_domain(each, engine) for each in conjuncts]
     except NotTranslatable as error:
         raise UnsupportedTable(
-            f"this version of the table has a row filter that {engine.spelled} cannot be told: "
+            f"this version of the table has a row filter that {engine.spelled} cannot apply: "
             f"{format_bound(filter)} ({error})",
             "read another version, or read it with the Python API",
         ) from error
@@ -51,7 +51,7 @@ def encode_row_filter(filter: BoundExpression, engine: Engine) -> str:
 
 def _domain(filter: BoundExpression, engine: Engine) -> dict[str, Any]:
     if not isinstance(filter, BoundPredicate):
-        raise NotTranslatable("it is no conjunction of comparisons")
+        raise NotTranslatable("it is not a conjunction of comparisons")
     reference, op = filter.reference, filter.op
     name = engine.spell_type(reference.type)
     if len(reference.path) != 1 or isinstance(reference, BoundCall) or name is None:

@@ -16,8 +16,8 @@ none                  outside the root         kept: it was registered there on 
 ====================  =======================  =============================================
 
 The law: once the changes are made, the partitions below the root are exactly the readable
-directories with data, each with its location and the table's columns. To repeat all or some of the
-changes does not alter the result.
+directories with data, each with its location and the table's columns. Repeating all or some
+of the changes does not alter the result.
 """
 
 from __future__ import annotations
@@ -197,13 +197,13 @@ class PartitionDiff:
         elif partition.key in self._collided:
             self._keep(partition, "several directories claim these values")
         elif not self._ours(partition.location):
-            self._keep(partition, "it lies outside the table's root")
+            self._keep(partition, "it is outside the table's root")
         elif self._left(partition.location):
             self._changes.drops.append(Drop(partition.name, partition.location, left=True))
         elif not self._occupied(partition.location):
             self._changes.drops.append(Drop(partition.name, partition.location))
         else:
-            self._keep(partition, "data lies there, in directories that are no partition")
+            self._keep(partition, "there is data there, in directories that are not partitions")
 
     def _align(self, partition: RegisteredPartition, place: str) -> None:
         if partition.location == place:
@@ -215,7 +215,7 @@ class PartitionDiff:
         ):
             self._update(partition, place)
         else:
-            self._keep(partition, f"data lies there and in {place}")
+            self._keep(partition, f"there is data there and in {place}")
 
     def _keep(self, partition: RegisteredPartition, reason: str) -> None:
         self._changes.kept.append(Kept(partition.name, partition.location, reason))

@@ -77,7 +77,7 @@ def find_extractor(name: str, keys: Sequence[str] = ()) -> PartitionExtractor:
     except Exception as error:  # third-party code
         raise InvalidConfiguration(
             f"partition extractor {name!r} ({found[name].value}) does not load: {error!r}",
-            "remedy or reinstall the package that brings it",
+            "fix or reinstall the package that provides it",
         ) from error
     return extractor
 
@@ -105,7 +105,7 @@ class _Hive:
             if not separator or not key:
                 raise UnparsableDirectory(f"{level!r} is not named key=value")
             if key in found:
-                raise UnparsableDirectory(f"key {key!r} stands in it twice")
+                raise UnparsableDirectory(f"key {key!r} occurs twice")
             found[key] = _value(text)
         if self._keys and tuple(found) != self._keys:
             raise UnparsableDirectory(
@@ -176,7 +176,7 @@ class _Nothing:
 
     def __call__(self, directory: str) -> Values:
         if directory:
-            raise UnparsableDirectory("it lies below the root of a table without partitions")
+            raise UnparsableDirectory("it is below the root of a table without partitions")
         return {}
 
 

@@ -181,8 +181,8 @@ class DirectoryLister:
         whose = f"partition {partition.name}" if partition.name else "the table"
         raise PartitionAbsent(
             f"the directory of {whose} does not exist: {partition.location}",
-            "bring it back, or drop what is registered there (`skipbridge sync` does it for its "
-            "tables); planner.ignore_absent_partitions takes such partitions as empty",
+            "restore it, or drop what is registered there (`skipbridge sync` does so for its "
+            "tables); planner.ignore_absent_partitions treats such partitions as empty",
         )
 
     def _one(self, partition: Partition, freshness: Freshness, check: bool) -> FileTable:

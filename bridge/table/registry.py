@@ -56,7 +56,7 @@ def format_named(name: str) -> TableFormat:
     if found is None:
         raise UnsupportedTable(
             f"there is no table format {name!r}",
-            f"install a distribution that brings it; installed: {', '.join(table_formats())}",
+            f"install a distribution that provides it; installed: {', '.join(table_formats())}",
         )
     return found
 

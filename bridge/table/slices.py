@@ -126,7 +126,7 @@ class Logs:
 class LazyPaths:
     """Paths of indexed files, materialised only for files that survive pruning.
 
-    To create a million strings costs more than the pruning itself.
+    Creating a million strings costs more than the pruning itself.
     """
 
     def __init__(self, index: IndexFiles, ordinals: Int64Array) -> None:

@@ -64,20 +64,20 @@ def what_is(head: bytes, uri: str) -> str:
     >>> what_is(b"a,b,c", "file:///t/a.csv")
     'CSV text'
     >>> what_is(b"PAR1....", "file:///t/a.parquet")
-    'a damaged Parquet file: it does not end as one'
+    'a damaged Parquet file: its end is missing'
     """
     for known in file_formats().values():
         if head.startswith(known.begins):
-            return f"a damaged {known.spelled} file: it does not end as one"
+            return f"a damaged {known.spelled} file: its end is missing"
     for mark, what in _MARKS:
         if head.startswith(mark):
             return what
     try:
         text = head.decode("utf-8", "strict" if len(head) < _HEAD else "ignore")
     except UnicodeDecodeError:
-        return "of no format that is known here"
+        return "of an unknown format"
     if "\0" in text:
-        return "of no format that is known here"
+        return "of an unknown format"
     if text.lstrip()[:1] in ("{", "["):
         return "JSON text"
     if uri.lower().endswith((".csv", ".tsv")):

@@ -38,7 +38,7 @@ def test_no_jvm_is_left_behind(tmp_path: Path, wait: float) -> None:
     process.send_signal(signal.SIGINT)
     # It waits until Spark is up, which takes minutes where all else runs too.
     told, _ = process.communicate(timeout=600)
-    assert process.returncode == 130 and "goes on after the last commit" in told, told
+    assert process.returncode == 130 and "continues after the last commit" in told, told
     _, alive = psutil.wait_procs(started, timeout=120)
     assert not alive, alive
     assert not (table / ".skipbridge" / "generations").exists()

@@ -307,4 +307,4 @@ def test_a_sync_that_listens(recording: str, tmp_path: Path) -> None:
     finally:
         process.terminate()
         _, told = process.communicate(timeout=60)
-    assert process.returncode == 0 and "was dropped by somebody" in told, told
+    assert process.returncode == 0 and "was dropped by another job" in told, told

@@ -190,13 +190,13 @@ class Comparison:
         ours = ROOT_PROPERTY in table.properties or table.record.owner == OWNER
         if not ours and not self._request.adopt:
             raise TableExists(
-                f"{name} exists and is not kept by skipbridge: its owner is "
+                f"{name} exists and is not maintained by skipbridge: its owner is "
                 f"{table.record.owner or 'nobody'}, its location {table.spelled}",
                 "take it over with --adopt, or choose another name",
             )
         if table.location != place.root and not self._request.move:
             raise TableExists(
-                f"{name} lies at {table.location}, not at {place.root}",
+                f"{name} is at {table.location}, not at {place.root}",
                 "if the table has moved there, add --move; else correct --location",
             )
         self._report.adopted = not ours

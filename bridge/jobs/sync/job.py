@@ -25,7 +25,7 @@ from bridge.table.model import Column
 from bridge.types import UNKNOWN, parse_hive_type
 
 Say = Callable[[str], None]
-# To write many partitions may take minutes, and the metastore goes on after a timeout here.
+# Writing many partitions may take minutes, and the metastore goes on after a timeout here.
 CALL_SECONDS = 300.0
 # Younger files may still change unnoticed, so their index is refreshed once more.
 _SETTLED_SECONDS = 60.0

@@ -86,7 +86,7 @@ def read_jobs(file: Path, *, full: bool = False, dry_run: bool = False) -> list[
     jobs = []
     for number, entry in enumerate(tables, 1):
         if not isinstance(entry, dict):
-            raise InvalidConfiguration(f"{file}: {entry!r} is no table", "write [[tables]]")
+            raise InvalidConfiguration(f"{file}: {entry!r} is not a table", "write [[tables]]")
         where = f"{file} [[tables]] {entry.get('name', number)}"
         _only(entry, _KNOWN, where)
         jobs.append(_job({**defaults, **entry}, where, full, dry_run))

@@ -86,10 +86,10 @@ class TableSync:
             report.rounds = number
             if self._round():
                 break
-            log.info("%s: somebody else wrote meanwhile; comparing again", report.table)
+            log.info("%s: another job wrote meanwhile; comparing again", report.table)
         else:
             raise MetastoreFailure(
-                f"{report.table} was changed by somebody else during each of {_ROUNDS} comparisons",
+                f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
                 "run the sync again when the other job has ended",
             )
         report.seconds = time.perf_counter() - started

@@ -80,7 +80,7 @@ class Events:
             self.last = self.client.get_current_notification_id()
         except MetastoreFailure as error:
             raise MetastoreFailure(
-                f"the metastore tells no events: {error.message}",
+                f"the metastore provides no events: {error.message}",
                 "a listener must record them (hive.metastore.transactional.event.listeners); "
                 "--watch needs none",
             ) from error
@@ -152,7 +152,7 @@ class Watch:
             name = self._name(job)
             if name in touched.dropped and name not in self._gone:
                 self._gone.add(name)
-                self.say(f"{name} was dropped by somebody: it is not made anew")
+                self.say(f"{name} was dropped by another job: it is not created again")
             elif name in touched.changed:
                 self._gone.discard(name)
             if name in self._gone or not (touched.gap or name in touched.changed):

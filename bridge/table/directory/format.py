@@ -54,7 +54,7 @@ class DirectoryFormat:
                 return IndexedSnapshot(table, context, index)
         if id:
             raise SnapshotExpired(
-                f"the files of {table.name} that this query saw ({id}) are not held any more",
+                f"the files of {table.name} that this query saw ({id}) are no longer held",
                 "run the query again",
             )
         return _open(table, context)

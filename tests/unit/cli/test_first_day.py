@@ -152,7 +152,7 @@ def test_a_variable_that_is_no_setting_is_told(
     monkeypatch.setenv(name, "1")
     done = run("config", "show")
     assert done.exit_code == 0
-    assert f"warning: {name} is no setting and is ignored; did you mean {near}?" in done.stderr
+    assert f"warning: {name} is not a setting and is ignored; did you mean {near}?" in done.stderr
 
 
 def test_variables_that_are_known_are_not_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_an_interrupted_build_says_what_to_do(run: Run, monkeypatch: pytest.Monk
     for verb in ("build", "refresh"):
         done = run("index", verb, "./t")
         assert done.exit_code == 130
-        assert "goes on after the last commit (every 50,000 files)" in done.stderr
+        assert "continues after the last commit (every 50,000 files)" in done.stderr
         assert "Abort" not in done.output
     monkeypatch.setattr("bridge.api.session.resolve", interrupted)
     done = run("explain", "./t")
@@ -266,7 +266,7 @@ def test_a_path_that_is_not_there_or_is_a_file_is_told(run: Run) -> None:
     assert "no data files below" in run("explain", "./void").stderr
     Path("f.parquet").write_bytes(b"")
     assert "f.parquet here is a file" in run("explain", "f.parquet").stderr
-    assert "directory here" not in run("explain", "").stderr
+    assert "directory of this name" not in run("explain", "").stderr
 
 
 def test_a_path_may_go_up(run: Run, tmp_path: Path) -> None:

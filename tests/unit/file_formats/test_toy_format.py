@@ -177,7 +177,7 @@ def test_a_file_cut_short_and_a_foreign_one_are_named(table: Path) -> None:
     catalog = DirectoryCatalog(open_storage(), f"file://{table}")
     catalog.table(catalog.name)
     assert [s.what for s in catalog.strays] == [
-        "a damaged typed TSV file: it does not end as one",
+        "a damaged typed TSV file: its end is missing",
         "JSON text",
     ]
     assert "typed TSV, Parquet or ORC" in catalog.strays[1].remedy

@@ -67,16 +67,16 @@ def test_moved() -> None:
 
 def test_two_places_with_data_are_told() -> None:
     changes = diff({"1": "p=1"}, registered("1", "file:///elsewhere/full"))
-    assert not len(changes) and "data lies there" in changes.kept[0].reason
+    assert not len(changes) and "there is data there" in changes.kept[0].reason
     changes = diff({"1": "p=1"}, registered("1", "file:///elsewhere/full"), relocate=True)
     assert changes.updates[0].location == "file:///t/p=1"
 
 
 def test_never_dropped() -> None:
     for location, junk, why in (
-        ("file:///t/odd", ("odd",), "no partition"),
-        ("file:///t/p=1", ("p=1/deeper",), "no partition"),
-        ("file:///t/.hidden/p=1", (), "no partition"),
+        ("file:///t/odd", ("odd",), "not partitions"),
+        ("file:///t/p=1", ("p=1/deeper",), "not partitions"),
+        ("file:///t/.hidden/p=1", (), "not partitions"),
         ("file:///elsewhere/empty", (), "outside"),
         ("file:///tx/p=1", (), "outside"),
     ):

@@ -31,7 +31,7 @@ def write(path: Path) -> None:
         ("README.txt", b"read me", "text"),
         ("a.csv", b"a,b\n1,2\n", "CSV text"),
         ("a.json", b'{"a": 1}', "JSON text"),
-        ("a.parquet", b"PAR1" + bytes(100), "a damaged Parquet file: it does not end as one"),
+        ("a.parquet", b"PAR1" + bytes(100), "a damaged Parquet file: its end is missing"),
         ("a.avro", b"Obj\x01" + bytes(100), "an Avro file"),
         ("a.parquet", b"PAR1" + bytes(20) + b"\xff\xff\xff\x7fPAR1", "damaged: is cut short"),
     ],
