@@ -35,7 +35,7 @@ def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> 
     """Generate, compile and assemble the connector for one Trino version.
 
     \b
-    Then, on every Trino node (an older plugin is replaced whole; two versions of a jar clash):
+    Then, on every Trino node (replace an older plugin completely: two versions of a jar clash):
       rm -rf $TRINO_HOME/plugin/skipbridge
       cp -r skipbridge-trino/skipbridge $TRINO_HOME/plugin/
 

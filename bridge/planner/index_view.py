@@ -85,7 +85,7 @@ class IndexViews:
             key = f"{table.name}@{table.location}"
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
-            while len(self._entries) > _MOST_TABLES:  # else dropped tables would stay for ever
+            while len(self._entries) > _MOST_TABLES:  # else dropped tables would stay forever
                 self._entries.popitem(last=False)
         known = entry.view
         if known is not None and time.monotonic() - entry.checked < self._interval:

@@ -4,7 +4,7 @@ Python computes in one thread at a time anyway. If sixteen plans are made at onc
 behind fifteen others whenever a call into Arrow or NumPy releases the interpreter lock, and most of
 the time goes into thread switches.
 
-Metastore calls are made before a turn is taken. No call waits for ever: if its turn is late,
+Metastore calls are made before a turn is taken. No call waits forever: if its turn is late,
 because an earlier request does I/O after all, the call proceeds without a turn.
 """
 

@@ -224,7 +224,7 @@ class Writer:
         """Registers partitions; existing ones stay as they are.
 
         Args:
-            present: removes partitions whose directory no longer exists.
+            present: filters out partitions whose directory no longer exists.
         """
         columns = sum(len(f.name) + len(f.type) + 20 for f in self.table.record.sd.cols)
 
@@ -272,7 +272,7 @@ class Writer:
         """Drops partitions from the metastore; never deletes files.
 
         Args:
-            gone: removes partitions that hold data again.
+            gone: filters out partitions that hold data again.
         """
 
         def send(batch: Sequence[Drop]) -> list[str]:
