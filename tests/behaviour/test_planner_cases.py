@@ -226,6 +226,21 @@ def test_27_a_file_that_failed_is_told_as_such(lake: Lake) -> None:
     assert [n.reason for n in plan.report().not_used] == ["STALE"]
 
 
+def test_reasons_are_of_the_file_that_was_asked_about(lake: Lake) -> None:
+    """A condition on ``$path`` asks why this file is read, whatever lies beside it."""
+    bad = lake.directory(("1", "a")) / "x20.parquet"
+    bad.write_bytes(b"no Parquet file")
+    age(bad)
+    lake.build()
+    good, new = bad.with_name("x10.parquet"), bad.with_name("new.parquet")
+    new.write_bytes(good.read_bytes())
+    for path, reasons in ((good, []), (bad, ["FAILED_FILES"]), (new, ["STALE"])):
+        condition = f"x = 10 AND \"$path\" = 'file://{path}'"
+        plan = lake.planner().plan(ScanRequest(NAME, where(condition)))
+        drained(plan)
+        assert [n.reason for n in plan.report().not_used] == reasons
+
+
 @pytest.mark.parametrize("freshness", ["live", "cached(60s)"])
 def test_a_partition_whose_directory_is_gone_is_an_error(lake: Lake, freshness: str) -> None:
     lake.partition_values.append(("8", "gone"))

@@ -33,6 +33,8 @@ def prune_batch(
 ) -> SliceBatch:
     """The slices of a batch that may hold a row that satisfies the predicate."""
     if isinstance(predicate, BoundTrue) or not len(batch):
+        if count:
+            context.unknown.add(batch)
         return batch
     parts, counters = split_by_source(predicate), context.counters
     kept = batch
@@ -44,6 +46,8 @@ def prune_batch(
         kept = batch.filter(keep)
         if count:
             counters.attributes.count(batch, kept, started)
+    if count:  # of the files that were asked for: perhaps one, by its path
+        context.unknown.add(kept)
     pruner = context.pruner(batch)
     indexes: list[Index] = [] if pruner is None else pruner.indexes
     if not any(i.concerns(parts.data) for i in indexes) and context.table.partition_keys:

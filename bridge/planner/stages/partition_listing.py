@@ -47,5 +47,4 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
                 break
             seconds = time.perf_counter() - started
             counters.listing.add(len(found), len(found), found.num_bytes, seconds)
-            context.unknown.add(found)
             yield found
