@@ -28,9 +28,10 @@ class LikePattern:
     exact: bool
 
     def predicate(self, reference: Reference) -> Predicate:
-        """``=`` without a wildcard, IS NOT NULL without a prefix, otherwise STARTS WITH."""
-        if not self.prefix and not self.whole:
-            return Predicate(Op.IS_NOT_NULL, reference)
+        """``=`` without a wildcard, otherwise STARTS WITH.
+
+        Without a prefix this is IS NOT NULL, except that NULL and its negation are unknown.
+        """
         op = Op.EQ if self.whole else Op.STARTS_WITH
         return Predicate(op, reference, (Literal(self.prefix.encode(), STRING),))
 

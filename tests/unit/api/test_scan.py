@@ -136,6 +136,28 @@ def test_a_function_of_a_value_that_engines_disagree_about_is_an_error(
         session.table(tmp_path / "t").scan("lower(s) = 'i'").to_arrow()
 
 
+@pytest.mark.parametrize("semantics", ["trino", "hive", "spark"])
+def test_07_null_is_neither_like_a_pattern_nor_unlike_it(
+    tmp_path: Path, session: bridge.Session, semantics: str
+) -> None:
+    write(tmp_path / "t" / "f", pa.table({"s": ["ab", None, "a", ""], "id": range(4)}))
+    write(tmp_path / "t" / "nulls", pa.table({"s": pa.nulls(2, pa.string()), "id": [4, 5]}))
+    table = session.table(tmp_path / "t")
+    table.index.build()
+    for where, wanted in (
+        ("s LIKE '%'", [0, 2, 3]),
+        ("s NOT LIKE '%'", []),
+        ("NOT (s NOT LIKE '%')", [0, 2, 3]),
+        ("s NOT LIKE '_'", [0, 3]),
+        ("s NOT LIKE '%b'", [2, 3]),
+        ("s NOT LIKE 'a%'", [3]),
+    ):
+        try:
+            assert ids(table.scan(where, semantics=semantics).to_arrow()) == wanted, where
+        except bridge.BridgeError as error:  # Hive's and Spark's regular expressions are not ours
+            assert error.code == "INVALID_PREDICATE" and semantics != "trino", where
+
+
 def test_columns_limit_and_hidden_columns(table: bridge.Table) -> None:
     found = table.scan(columns=["MONTH", "$path", "id"], limit=150).to_arrow()
     assert found.num_rows == 150

@@ -39,7 +39,7 @@ from bridge.expression.text import DIALECTS, format, parse_where
         ("s LIKE 'ab%'", "starts_with(\"s\", 'ab')"),
         ("s NOT LIKE 'ab%'", "NOT starts_with(\"s\", 'ab')"),
         ("s LIKE 'ab'", "\"s\" = 'ab'"),
-        ("s LIKE '%'", '"s" IS NOT NULL'),
+        ("s LIKE '%'", "starts_with(\"s\", '')"),
         ("s LIKE 'a!%%' ESCAPE '!'", "starts_with(\"s\", 'a%')"),
         ("s = 'it''s 😀'", "\"s\" = 'it''s 😀'"),
         ("1 = 1", "true"),
