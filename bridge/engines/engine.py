@@ -1,4 +1,4 @@
-"""What an engine is: how it asks, how its values and types are spelled, which files it reads."""
+"""The interface of engines: their predicates, values, types and file readers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from bridge.types import Semantics, Type
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine that asks the planner's service.
+    """An engine that calls the planner's service.
 
     Attributes:
-        name: as requests spell it.
-        spelled: as messages spell it.
-        semantics: how its values compare.
-        translate: its predicate as an expression. Errors: InvalidPredicate.
-        spell_type: a type as the engine parses it; None for a type that it lacks.
-        encode: a canonical value as the engine decodes it from JSON. Errors: NotTranslatable.
-        reader: the engine's reader of a file format; None if it has none.
-        missing_is_empty: a partition whose directory is missing has no rows; otherwise it is an
-            error.
-        has_views: it can expand views that the catalogue holds in its own SQL.
+        name: the name in requests.
+        spelled: the name in messages.
+        semantics: how it compares values.
+        translate: translates its predicate to an expression. Errors: InvalidPredicate.
+        spell_type: formats a type in the engine's syntax; None for a type that it lacks.
+        encode: encodes a canonical value as the engine's JSON. Errors: NotTranslatable.
+        reader: the engine's reader for a file format; None if it has none.
+        missing_is_empty: whether a partition with a missing directory is empty instead of an error.
+        has_views: whether it can expand views stored in its own SQL.
     """
 
     name: str

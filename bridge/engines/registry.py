@@ -1,5 +1,6 @@
-"""Engines by name: a new engine is a folder of `bridge.engines` whose module ``engine`` has an
-``ENGINE``, and edits nothing here.
+"""The registry of engines. Adding an engine edits nothing here.
+
+Each folder of `bridge.engines` whose module ``engine`` defines ``ENGINE`` adds an engine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def engines() -> dict[str, Engine]:
 
 
 def engine(name: str) -> Engine:
-    """An engine by name. Errors: InvalidRequest: there is none of this name."""
+    """An engine by name. Errors: InvalidRequest: no engine has this name."""
     found = engines().get(name)
     if found is None:
         raise InvalidRequest(f"unknown engine {name!r}", f"known: {sorted(engines())}")
@@ -32,7 +33,7 @@ def engine(name: str) -> Engine:
 
 
 def refuse_unreadable(table: Table, engine: Engine) -> None:
-    """Errors: UnsupportedTable: the engine has no reader of the table's file format."""
+    """Errors: UnsupportedTable: the engine has no reader for the table's file format."""
     if engine.reader(file_format(table.format)) is None:
         known = [f.spelled for f in file_formats().values() if engine.reader(f) is not None]
         raise UnsupportedTable(

@@ -1,4 +1,4 @@
-"""What comes of an engine's predicate, and the reading of the document that carries it."""
+"""The result of translating an engine's predicate, and the parser of predicate documents."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bridge.types import INTEGER_RANGE, Kind, Type
 
 VERSION = 1
 MAX_DEPTH = 150
-"""Parts nested deeper are dropped: they prune nothing, and the engine filters by them itself."""
+"""Parts nested deeper are dropped. They prune nothing, and the engine still applies them."""
 MAX_NODES = 100_000
 """Parts beyond this many are dropped."""
 TOO_DEEP = f"a part nested deeper than {MAX_DEPTH}"
-# A part is an object, in the array of another's arguments.
+# Each part is an object in its parent's argument array.
 _MAX_BRACKETS = 2 * (MAX_DEPTH + 2)
 _BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 
 
 class NotTranslatable(Exception):
-    """A part of the predicate has no counterpart; the message says what, and it is dropped."""
+    """A part of the predicate cannot be expressed and is dropped. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Translation:
 
     Attributes:
         dropped: the parts that could not be translated, by name.
-        exact: the expression says all that the engine said.
+        exact: whether the expression is equivalent to the engine's predicate.
     """
 
     expression: Expression
@@ -43,12 +43,12 @@ class Translation:
 
 
 def read_document(text: str, engine: str) -> dict[str, Any]:
-    """The JSON object of docs/reference/predicates.md.
+    """Parses the JSON object of docs/reference/predicates.md.
 
-    An object nested too deeply is one that says nothing.
+    Objects that are nested too deeply are replaced by objects that prune nothing.
 
     Errors:
-        InvalidPredicate: no JSON object, or one of another version.
+        InvalidPredicate: not a JSON object, or of another version.
     """
     try:
         document = json.loads(text)
@@ -72,12 +72,12 @@ def _read_shallow(text: str, engine: str) -> Any:
         return json.loads(_without_the_deepest(text))
     except ValueError as error:
         raise malformed(engine, f"no JSON: {error}") from None
-    except RecursionError:  # arrays within arrays
+    except RecursionError:  # nested arrays
         raise malformed(engine, "arrays are nested too deeply") from None
 
 
 def _without_the_deepest(text: str) -> str:
-    """The document with each object beyond a depth in place of what it holds."""
+    """The document with the contents of objects beyond the depth limit removed."""
     stand_in = json.dumps({"opaque": TOO_DEEP, "op": TOO_DEEP})
     kept: list[str] = []
     depth = begin = 0
@@ -98,7 +98,7 @@ def _without_the_deepest(text: str) -> str:
 
 
 def malformed(engine: str, what: str) -> InvalidPredicate:
-    """The error for a document that breaks its own format."""
+    """The error for a malformed document."""
     return InvalidPredicate(
         f"the {engine} predicate is malformed: {what}",
         "the connector and the planner must come from one release",
@@ -106,10 +106,10 @@ def malformed(engine: str, what: str) -> InvalidPredicate:
 
 
 def keeps_order(source: Type, target: Type) -> bool:
-    """Whether an engine's cast loses no value and no order, so that it may be left out (rule 8).
+    """Whether a cast keeps values and their order, so that it may be omitted (rule 8).
 
-    Types here do not tell how many digits of a second they hold; where an engine's do, a cast to
-    fewer digits is one that rounds (rule 24), which is for its translation to see.
+    These types do not hold the precision of timestamps. If an engine's types do, a cast to fewer
+    digits rounds (rule 24), and the engine's translation must check it.
     """
     if source == target:
         return not source.is_nested and source.kind is not Kind.UNKNOWN

@@ -21,7 +21,9 @@ import pyarrow as pa
 PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DIGITS = 18
 _LONGEST, _DEEPEST, _LONGEST_NUMBER = 50_000, 500, 500
-"""Limits: characters of a text, nesting depth, characters of a number. No engine's are lower."""
+"""Limits: characters of a text, opening brackets in it, characters of a number. No engine's limits
+are lower.
+"""
 
 
 class _Disputed(Exception):

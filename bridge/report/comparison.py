@@ -1,4 +1,4 @@
-"""One query read in several ways: what each opened, read and took, side by side."""
+"""Compares several ways to run one query: files opened, bytes read, and time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bridge.report.text import human_bytes, human_millis
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to read a query.
+    """One way to run a query.
 
     Attributes:
-        title: what is done.
-        millis: median of the runs.
-        files: opened.
-        bytes: read from storage, as the engine counted them.
-        splits: handed to the engine.
+        title: a description.
+        millis: median time of the runs.
+        files: number of files opened.
+        bytes: bytes read from storage, as counted by the engine.
+        splits: number of splits given to the engine.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Way:
 
 
 def saving(ways: Sequence[Way]) -> str:
-    """The first way beside the last, in one sentence."""
+    """Compares the first way with the last in one sentence."""
     ours, other = ways[0], ways[-1]
     bits = [f"{other.files - ours.files:,} of {other.files:,} files not opened"]
     if other.bytes > ours.bytes:
@@ -39,7 +39,7 @@ def saving(ways: Sequence[Way]) -> str:
 
 
 def comparison(ways: Sequence[Way]) -> str:
-    """A table, one line a way."""
+    """A table with one line per way."""
     rows = [("", "median", "files opened", "data read", "splits")]
     rows += [
         (

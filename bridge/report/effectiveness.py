@@ -1,8 +1,8 @@
-"""How much an index helps, column by column, and what would make it help more.
+"""Measures how much an index helps, per column, and advises how to improve it.
 
-Files of a table overlap in a column where their ranges do. The depth at a value is the number of
-files whose range holds it: what a query for that value must read. One file a value is a sorted
-table; as many as there are files is a column in random order, which min/max cannot help.
+Files overlap in a column if their ranges do. The depth at a value is the number of files whose
+range contains it, which is what a query for that value must read. In a sorted table the depth is 1.
+In a column in random order it is the number of files, and min/max cannot help.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POINTS = 2000
 _SORTED = 0.05
 _MIXED = 0.5
 _ENOUGH = 20
-"""Logged scans from which on an index that never helped is called dead weight."""
+"""After this many logged scans, an index that never helped is reported as dead weight."""
 _EQUAL = frozenset({"=", "IN", "IS NOT DISTINCT FROM"})
 _RANGE = frozenset({"<", "<=", ">", ">=", "STARTS WITH"})
 
@@ -38,12 +38,12 @@ class ColumnEffect:
 
     Attributes:
         coverage: share of the files whose bounds are known, or that are all NULL.
-        depth: files a value, on average over values within the files' ranges; ``deepest`` the most.
-        overlap: 0 where no two files overlap, 1 where all do.
-        keeps: share of the files that a predicate keeps: one value, 1 % and 10 % of the values.
-        constant: all files hold the same one value.
-        size: bytes in storage; -1 where not known.
-        asked: logged scans that name it, by operator.
+        depth: files per value, averaged over values in the files' ranges; ``deepest``: the maximum.
+        overlap: 0 if no two files overlap, 1 if all do.
+        keeps: share of the files kept by a predicate for one value, 1 % and 10 % of the values.
+        constant: whether all files hold the same single value.
+        size: bytes in storage; -1 if unknown.
+        asked: number of logged scans with a predicate on it, by operator.
     """
 
     name: str
@@ -62,13 +62,13 @@ class ColumnEffect:
 
 @dataclass(frozen=True, slots=True)
 class IndexEffect:
-    """One index beside min/max, or min/max as a whole.
+    """One index, or min/max as a whole.
 
     Attributes:
-        coverage: share of the files that it knows.
+        coverage: share of the files that it covers.
         size: bytes in storage.
-        visible: whether planners ask it.
-        scans, seen, skipped: logged scans that asked it, files it was asked about and took out.
+        visible: whether planners use it.
+        scans, seen, skipped: logged scans that used it, files it evaluated, and files it skipped.
     """
 
     name: str
@@ -82,14 +82,14 @@ class IndexEffect:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do.
+    """One recommendation.
 
     Attributes:
         kind: ``cluster``, ``bloom``, ``dead``, ``counts``, ``refresh``, ``failed``, ``log``,
             ``reveal``.
         on: the column or index.
         why: one sentence with the figures.
-        how: a command, where there is one.
+        how: a command, if there is one.
     """
 
     kind: str
@@ -103,9 +103,9 @@ class Effectiveness:
     """The report on one table's index.
 
     Attributes:
-        files: that it knows.
-        unknown_files: of the table, written since or changed.
-        failed_files: of the table, that could not be read when they were indexed.
+        files: files in the index.
+        unknown_files: files of the table that are new or changed since the build.
+        failed_files: files of the table that could not be read when they were indexed.
     """
 
     table: str
@@ -127,7 +127,7 @@ class Effectiveness:
 def column_effect(
     name: str, statistics: ColumnStatistics | None, files: int, size: int, log: Sequence[Logged]
 ) -> ColumnEffect:
-    """Measures one column by its bounds over all files, and by what the log says of it."""
+    """Measures one column by its bounds in all files and by the query log."""
     asked: Counter[str] = Counter()
     for scan in log:
         asked.update({op for column, op in scan.asked if column.lower() == name.lower()})
@@ -161,7 +161,7 @@ def column_effect(
 
 
 def _known(statistics: ColumnStatistics, files: int) -> tuple[npt.NDArray[np.bool_], int]:
-    """Files with both bounds, and how many hold nothing but NULL."""
+    """The files with both bounds, and the number of files that hold only NULL."""
     known = np.ones(files, np.bool_)
     for mask in (statistics.lower_known, statistics.upper_known):
         if mask is not None:
@@ -174,10 +174,10 @@ def _known(statistics: ColumnStatistics, files: int) -> tuple[npt.NDArray[np.boo
 def _numbers(
     statistics: ColumnStatistics, known: npt.NDArray[np.bool_]
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Bounds as numbers of the same order, and values that may lie between them.
+    """Bounds as numbers in the same order, and sample values between them.
 
-    Nothing is known of the values but the bounds: numbers are taken as spread evenly over each
-    file's range, of text and wide decimals the middle of the range is taken, by rank.
+    Only the bounds are known. Numbers are assumed to be uniform over each file's range. For text
+    and wide decimals the middle of the range by rank is used.
     """
     if not isinstance(statistics.lower, pa.Array):
         low = np.nan_to_num(np.asarray(statistics.lower)[known].astype(np.float64))
@@ -194,14 +194,14 @@ def _numbers(
 
 
 def _kept(lower: Numbers, upper: Numbers, low: Numbers, high: Numbers) -> Int64:
-    """Files whose range meets [low, high]; lower and upper are sorted."""
+    """The number of files whose range intersects [low, high]; lower and upper are sorted."""
     begun = np.searchsorted(lower, high, side="right")
     ended = np.searchsorted(upper, low, side="left")
     return (begun - ended).astype(np.int64)
 
 
 def _ranged(lower: Numbers, upper: Numbers, values: Numbers, share: float) -> float:
-    """Files kept by a range of a share of the values, on average."""
+    """The average number of files kept by a range with this share of the values."""
     span = max(int(len(values) * share), 1)
     last = max(len(values) - 1 - span, 0)
     starts = np.linspace(0, last, min(_POINTS, len(values))).astype(np.int64)
@@ -212,7 +212,7 @@ def _ranged(lower: Numbers, upper: Numbers, values: Numbers, share: float) -> fl
 def index_effect(
     name: str, coverage: float, size: int, visible: bool, log: Sequence[Logged]
 ) -> IndexEffect:
-    """Adds up what the log says of an index."""
+    """Sums up the query log's entries of an index."""
     stages = [(t, k) for scan in log for index, t, k in scan.stages if index == name]
     seen = sum(t for t, _ in stages)
     kept = sum(k for _, k in stages)
@@ -220,10 +220,11 @@ def index_effect(
 
 
 def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]:
-    """What the figures say should be done, the most useful first.
+    """Recommendations, the most useful first.
 
     Args:
-        table: as reports name it; ``command`` as commands do.
+        table: the table's name in reports.
+        command: the table's name in commands.
     """
     advice: list[Advice] = []
     if found.unknown_files:
@@ -261,13 +262,13 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
 
 
 def _clustering(found: Effectiveness) -> list[Advice]:
-    """The column whose order would save most files that logged scans have read."""
+    """The column by which sorting would save the most files of logged scans."""
     best: tuple[float, ColumnEffect] | None = None
     for column in found.columns:
         uses = column.uses(_EQUAL) + column.uses(_RANGE)
         if not uses or column.constant or column.overlap < _SORTED:
             continue
-        # Sorted by it, a value would lie in one file, a range in its share of them.
+        # If the table were sorted by it, a value would be in one file, a range in its share.
         one = column.keeps[0] - 1 / max(found.files, 1)
         ranged = column.keeps[1] - 0.01 - 1 / max(found.files, 1)
         saved = column.uses(_EQUAL) * one + column.uses(_RANGE) * ranged
@@ -290,7 +291,7 @@ def _clustering(found: Effectiveness) -> list[Advice]:
 
 
 def _blooms(found: Effectiveness, command: str) -> list[Advice]:
-    """Columns asked by value, in random order: a bloom filter helps without rewriting."""
+    """Unsorted columns queried by value, where a bloom filter helps without a rewrite."""
     held = {index.name.lower() for index in found.indexes}
     return [
         Advice(

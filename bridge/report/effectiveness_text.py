@@ -1,4 +1,4 @@
-"""The report on an index as a person reads it."""
+"""The effectiveness report as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _COLUMNS = ("column", "known", "files a value", "most", "value", "1 %", "10 %", 
 
 
 def effectiveness_text(found: Effectiveness) -> str:
-    """Columns by how well they skip, indexes, advice."""
+    """Formats columns (best first), indexes and advice."""
     unknown = f", {found.unknown_files} not in it" if found.unknown_files else ""
     unknown += f", {found.failed_files} not readable" if found.failed_files else ""
     lines = [

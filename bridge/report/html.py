@@ -1,4 +1,4 @@
-"""The funnel as one HTML file: no script, no font, no image from elsewhere."""
+"""The funnel as one HTML file without scripts or external fonts and images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bridge.report.text import human_bytes, human_millis
 
 
 def page(*reports: PruneReport, ways: Sequence[Sequence[Way]] = ()) -> str:
-    """One page over one or more reports; everything that came from a user is escaped.
+    """One page with one or more reports. All user input is escaped.
 
     Args:
-        ways: for each report, in the same order, how the query did when read in several ways.
+        ways: for each report, in the same order, the compared ways to run the query.
     """
     environment = Environment(autoescape=True, loader=PackageLoader("bridge.report", "."))
     environment.filters |= {

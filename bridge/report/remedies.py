@@ -1,4 +1,4 @@
-"""Remedies as the commands that a user types."""
+"""Formats remedies as commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bridge.planner.report import Remedy
 
 
 def spelled(remedy: Remedy) -> str:
-    """The command, or the sentence where there is none; empty where nothing helps.
+    """The command, or a sentence if there is none; empty if nothing helps.
 
     >>> spelled(Remedy("build", "db.t", ("--expression", "lower(name)")))
     "skipbridge index build db.t --expression 'lower(name)'"

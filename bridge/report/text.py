@@ -1,6 +1,4 @@
-"""The funnel as text: one line a stage, aligned, with what was not used and the command that mends
-it.
-"""
+"""The funnel as aligned text: one line per stage, unused parts of the predicate, and remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def human_bytes(n: int) -> str:
-    """``human_bytes(1536)`` is '1.5 KiB'; an unknown size is '-'.
+    """Formats a size in bytes; '-' if unknown.
 
     >>> human_bytes(1536)
     '1.5 KiB'
@@ -33,7 +31,7 @@ def human_millis(millis: float) -> str:
 
 
 def funnel(report: PruneReport) -> str:
-    """The report as a person reads it."""
+    """The report as text."""
     generation = f"generation {report.generation}" if report.generation >= 0 else "no index"
     lines = [
         f"{report.table} @ {generation}   {report.predicate}",
@@ -67,7 +65,7 @@ def funnel(report: PruneReport) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """In tenths; all and nothing are said of all and nothing only.
+    """A percentage in tenths. Only all is 100 %, and only nothing is 0 %.
 
     >>> _percent(9_998, 10_000), _percent(1, 10_000), _percent(4, 4)
     ('99.9 %', '0.1 %', '100.0 %')

@@ -1,10 +1,10 @@
-"""One comparison of a column with literals, as Hive's readers may decide it.
+"""One comparison of a column with literals, under all of Hive's evaluation rules.
 
-The law: a row for which any of Hive's ways to evaluate the comparison says true satisfies the
-expression. Hive has several ways, and they differ: vectorised operators compare doubles by IEEE,
-the others order NaN largest and -0.0 before 0.0; a ``varchar(n)`` is cut at n characters when it is
-read, whatever the file holds, and ``char(n)`` is padded. Comparisons arrive here with NOT already
-applied, so that widening stays sound (M2).
+The law: if any of Hive's ways to evaluate the comparison returns true for a row, the row satisfies
+the expression. Hive's ways differ. Vectorised operators compare doubles by IEEE; others order NaN
+largest and -0.0 before 0.0. A ``varchar(n)`` is truncated to n characters on read, whatever the
+file holds, and ``char(n)`` is padded. NOT is already applied to the comparisons given here, so that
+widening stays sound (M2).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from bridge.types import Kind, Type
 
 _ORDERED = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _LOOSE = {Op.LT: Op.LE, Op.GT: Op.GE}
-# Before it, Java's calendars disagree about what a date is.
+# For earlier dates Java's calendars differ.
 _GREGORIAN_START = days_from_civil(1582, 10, 15)
 _MICROS_PER_DAY = 86_400_000_000
 _SURROGATES = "\ud800"
 
 
 class NotComparable(Exception):
-    """What bounds cannot answer; the comparison is dropped."""
+    """Bounds cannot answer the comparison, so it is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column, perhaps within casts that lose nothing.
+    """A column, possibly inside lossless casts.
 
     Attributes:
-        column_type: of the column itself.
-        type: that Hive compares by.
+        column_type: the type of the column itself.
+        type: the type in which Hive compares.
     """
 
     reference: Reference
@@ -54,20 +54,21 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison as an expression; not exact where it was widened."""
+    """A comparison as an expression; not exact if it was widened."""
 
     expression: Expression
     exact: bool = True
 
 
 def compare(op: Op, operand: Operand, literals: Sequence[Literal], *, negated: bool) -> Compared:
-    """
+    """Translates a comparison.
+
     Args:
-        op: as it is after negation.
-        negated: there was a NOT, so that what Hive evaluates is the opposite.
+        op: the operator after negation.
+        negated: whether there was a NOT, so that Hive evaluates the opposite.
 
     Errors:
-        NotComparable: nothing follows from bounds.
+        NotComparable: bounds cannot answer it.
     """
     known = tuple(v for v in literals if v.value is not None)
     if len(known) < len(literals):
@@ -75,9 +76,9 @@ def compare(op: Op, operand: Operand, literals: Sequence[Literal], *, negated: b
             is_null = op is Op.NULL_SAFE_EQ
             return Compared(Predicate(Op.IS_NULL if is_null else Op.IS_NOT_NULL, operand.reference))
         if op not in (Op.IN, Op.NOT_IN):
-            return Compared(AlwaysFalse())  # NULL, whichever way
+            return Compared(AlwaysFalse())  # NULL, negated or not
         if op is Op.NOT_IN:
-            # It never holds, but not every operator of Hive's knows.
+            # It is never true, but some of Hive's operators ignore that.
             return Compared(compare(op, operand, known, negated=negated).expression, exact=False)
         if not known:
             return Compared(AlwaysFalse())
@@ -93,7 +94,7 @@ def compare(op: Op, operand: Operand, literals: Sequence[Literal], *, negated: b
 
 
 def _refuse(op: Op, operand: Operand, literal: Literal) -> None:
-    """Only pairs of types whose order is the same wherever Hive compares them."""
+    """Refuses pairs of types that Hive does not compare in the same order everywhere."""
     column, given = operand.type, literal.type
     if _numeric(column) and _numeric(given):
         return
@@ -114,7 +115,7 @@ def _refuse(op: Op, operand: Operand, literal: Literal) -> None:
 
 
 def _refuse_text(op: Op, literal: Literal) -> None:
-    """Where Hive holds Java strings, surrogates sort before U+E000 to U+FFFF (rule 12)."""
+    """Refuses text where Java strings sort surrogates before U+E000 to U+FFFF (rule 12)."""
     if op in _ORDERED and any(c >= _SURROGATES for c in _text(literal)):
         raise NotComparable
 
@@ -129,13 +130,13 @@ def _text(literal: Literal) -> str:
 
 
 def _negative_zero(literal: Literal) -> bool:
-    """Row by row it is less than the 0.0 that a whole number becomes (rule 26)."""
+    """Whether a literal is -0.0, which row mode orders before the 0.0 of an integer (rule 26)."""
     value = literal.value
     return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
 
 
 def _floating(op: Op, operand: Operand, literals: tuple[Literal, ...], negated: bool) -> Compared:
-    """NaN by both of Hive's orders, and the two zeros as equal or not (rules 1 and 2)."""
+    """Covers both of Hive's orders of NaN, and equal and unequal zeros (rules 1 and 2)."""
     if any(is_nan(v) for v in literals):
         raise NotComparable
     zeros = [v for v in literals if exact_number(v) == 0]
@@ -152,15 +153,15 @@ def _floating(op: Op, operand: Operand, literals: tuple[Literal, ...], negated: 
         return Compared(Predicate(Op.IS_NOT_NULL, operand.reference), exact=False)
     found = Predicate(op, operand.reference, literals)
     if negated and op in (Op.LT, Op.LE):
-        # NOT (x > 5): by IEEE, NaN > 5 is false.
+        # NOT (x > 5): under IEEE, NaN > 5 is false.
         return Compared(or_(found, Predicate(Op.IS_NAN, operand.reference)), exact=False)
     return Compared(found, exact)
 
 
 def _varchar(op: Op, operand: Operand, literals: tuple[Literal, ...]) -> Compared:
-    """Of a text longer than n characters, Hive sees the first n."""
+    """Hive truncates text to n characters on read."""
     limit = operand.column_type.length
-    if op in (Op.GT, Op.GE):  # a text is at least its beginning
+    if op in (Op.GT, Op.GE):  # text is not less than its prefix
         return Compared(Predicate(op, operand.reference, literals))
     if any(len(_text(v)) > limit for v in literals):
         raise NotComparable

@@ -1,4 +1,4 @@
-"""Hive: its own input formats read the files; hooks of ours leave out those that cannot match."""
+"""Hive: its own input formats read files; skipbridge's hooks omit those that cannot match."""
 
 from __future__ import annotations
 

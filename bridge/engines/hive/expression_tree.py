@@ -1,8 +1,8 @@
-"""Hive's filter, a tree of functions over columns and constants, to an expression.
+"""Translates Hive's filter, a tree of functions on columns and constants, to an expression.
 
-The law: every row that satisfies Hive's filter satisfies the expression. NOT is carried down to the
-comparisons while the tree is read (M2); what has no counterpart becomes `Unknown` in its place, so
-that OR above it stays sound (M4). Functions go by the names of Hive's classes.
+The law: every row that satisfies Hive's filter satisfies the expression. NOT is pushed down to the
+comparisons while the tree is parsed (M2). Parts that cannot be expressed become `Unknown`, so that
+an OR above them stays sound (M4). Functions are identified by Hive's class names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _COMPARISONS = {
     "GenericUDFOPNotEqualNS": Op.NULL_SAFE_NE,
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
-# Whether it asks for true or false, and whether it is the negation of that.
+# Whether each function tests for true or false, and whether it is negated.
 _TRUTH = {
     "GenericUDFOPTrue": (True, False),
     "GenericUDFOPNotTrue": (True, True),
@@ -71,7 +71,7 @@ _CASTS = frozenset(
 )
 _DAY_OF = frozenset({"GenericUDFToDate", "GenericUDFDate"})
 _MICROS_PER_DAY = 86_400_000_000
-# What Hive makes up for every row; no file's statistics speak of it.
+# Virtual columns, which Hive computes per row. Files have no statistics for them.
 _VIRTUAL = frozenset(
     {
         "input__file__name",
@@ -93,17 +93,17 @@ _VIRTUAL = frozenset(
 
 @dataclass(slots=True)
 class TreeReader:
-    """Reads one tree; collects what it drops, and whether anything was widened."""
+    """Translates one tree. Collects dropped parts, and whether anything was widened."""
 
     dropped: list[str] = field(default_factory=list)
     exact: bool = True
     nodes: int = 0
 
     def condition(self, node: Any, *, negated: bool = False, depth: int = 0) -> Expression:
-        """A part of type boolean.
+        """Translates a boolean part.
 
         Args:
-            negated: the number of NOTs above is odd.
+            negated: whether the number of NOTs above it is odd.
         """
         self._count(node)
         if depth > MAX_DEPTH:
@@ -145,7 +145,7 @@ class TreeReader:
         if "constant" in node:
             match node["constant"]:
                 case None:
-                    return AlwaysFalse()  # neither it nor its negation is true
+                    return AlwaysFalse()  # NULL: neither it nor its negation is true
                 case bool(value):
                     return AlwaysTrue() if value is not negated else AlwaysFalse()
             raise NotTranslatable
@@ -155,7 +155,7 @@ class TreeReader:
         return Predicate(Op.EQ, operand.reference, (Literal(not negated, BOOLEAN),))
 
     def _truth(self, name: str, node: Any, negated: bool) -> Expression:
-        """IS TRUE and its like, which are never NULL."""
+        """IS TRUE and its variants, which are never NULL."""
         wanted, opposite = _TRUTH[name]
         operand = self._operand(node)
         if operand.type.kind is not Kind.BOOLEAN:
@@ -205,7 +205,7 @@ class TreeReader:
         return found.expression
 
     def _of_day(self, op: Op, node: Any, literal: Literal, negated: bool) -> Expression:
-        """The day of a timestamp: its midnights are compared in its place (rule 8)."""
+        """The day of a timestamp, as a comparison of the timestamp with midnights (rule 8)."""
         (inner,) = _arguments(node) if len(_arguments(node)) == 1 else (None,)
         if inner is None or literal.type != DATE or not isinstance(literal.value, int):
             raise NotTranslatable
@@ -243,7 +243,7 @@ class TreeReader:
         if "\\\\" in pattern:  # two backslashes are two characters to Hive
             pattern = pattern[: pattern.index("\\\\")] + "_%"
         like = parse_like(pattern, "\\")
-        # Of longer patterns Hive makes a regular expression, whose dots stop at line ends.
+        # Hive turns other patterns into regular expressions whose dots do not match line ends.
         plain = like.whole or (pattern.endswith("%") and pattern.count("%") == 1)
         if negated and not (like.exact and plain):
             raise NotTranslatable
@@ -269,7 +269,7 @@ class TreeReader:
         return found
 
     def _operand(self, node: Any, depth: int = 0) -> Operand:
-        """A column or a field of one, within casts that lose nothing."""
+        """A column or nested field, possibly inside lossless casts."""
         self._count(node)
         if depth > MAX_DEPTH:
             raise NotTranslatable
@@ -317,7 +317,7 @@ _SIGNS = {name: op.value for name, op in _COMPARISONS.items()} | {"UDFLike": "LI
 
 
 def describe(node: Any, depth: int = 0) -> str:
-    """A part in words for the report, cut to 200 characters."""
+    """A part as text for the report, cut to 200 characters."""
     text = _describe(node, depth)
     return text if len(text) <= 200 else f"{text[:199]}…"
 

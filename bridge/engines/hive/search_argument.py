@@ -1,7 +1,7 @@
-"""Hive's SearchArgument: a tree over leaves, as the reader of a file gets it.
+"""Hive's SearchArgument: a tree over leaves, as Hive passes it to file readers.
 
-After ``org.apache.hadoop.hive.ql.io.sarg``: a leaf is an operator over one column with its
-literals, and there are no >, >= and <>, which are NOT of <=, < and =.
+Follows ``org.apache.hadoop.hive.ql.io.sarg``: a leaf is an operator on one column with literals.
+There are no >, >= and <>; they are NOT of <=, < and =.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Operator(Enum):
 
 
 class TruthValue(Enum):
-    """The outcomes a condition may have; several, where the reader does not know."""
+    """The possible outcomes of a condition; several if the reader cannot tell."""
 
     YES = "YES"
     NO = "NO"
@@ -44,10 +44,10 @@ class PredicateLeaf:
     """One leaf.
 
     Attributes:
-        operator: None where this planner does not know it: such a leaf prunes nothing.
+        operator: None if this planner does not know it. Such a leaf prunes nothing.
         type: Hive's name of the literals' type.
-        literals: as JSON has them; none for IS_NULL, two for BETWEEN.
-        column_type: Hive's type of the column; empty where the sender does not know it.
+        literals: as in the JSON; none for IS_NULL, two for BETWEEN.
+        column_type: Hive's type of the column; empty if the sender does not know it.
     """
 
     operator: Operator | None
@@ -65,7 +65,7 @@ class PredicateLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A node: AND, OR and NOT with children, a leaf, or a constant; ``op`` None was not known."""
+    """A node: AND, OR or NOT with children, a leaf, or a constant; ``op`` None if unknown."""
 
     op: str | None
     children: tuple[Tree, ...] = ()
@@ -82,10 +82,10 @@ class SearchArgument:
 
     @classmethod
     def parse(cls, document: dict[str, Any]) -> SearchArgument:
-        """Reads ``search_argument`` of docs/reference/predicates.md.
+        """Parses ``search_argument`` of docs/reference/predicates.md.
 
         Errors:
-            InvalidPredicate: the document breaks its format.
+            InvalidPredicate: the document is malformed.
         """
         argument = document.get("search_argument")
         if not isinstance(argument, dict):

@@ -1,7 +1,7 @@
-"""Hive's filter, or its SearchArgument where there is nothing better, to an expression.
+"""Translates Hive's filter to an expression, or its SearchArgument if there is no filter.
 
-The law: every row that satisfies Hive's predicate satisfies the expression. Hive's own weakening
-(``YES_NO_NULL`` for what a reader cannot know) comes as `Unknown`, like all that is not understood.
+The law: every row that satisfies Hive's predicate satisfies the expression. Parts that Hive has
+weakened (``YES_NO_NULL``) become `Unknown`, like all parts that are not understood.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _NANOS = re.compile(r"(.*\.\d{6})(\d{1,3})")
 
 
 def translate(json_text: str) -> Translation:
-    """Translates the document of docs/reference/predicates.md; an empty text is no predicate.
+    """Translates the document of docs/reference/predicates.md. Empty text means no predicate.
 
     Errors:
-        InvalidPredicate: it is malformed, or of another version.
+        InvalidPredicate: the document is malformed, or of another version.
 
     >>> translate('{"version": 1, "search_argument": {"leaves": [{"operator": "IS_NULL",'
     ...           ' "type": "LONG", "column": "k"}], "tree": {"op": "LEAF", "leaf": 0}}}').exact
@@ -62,7 +62,7 @@ def translate(json_text: str) -> Translation:
     document = read_document(json_text, "Hive")
     try:
         return _translated(document)
-    except RecursionError:  # little was left of the stack
+    except RecursionError:  # the stack was almost full
         return Translation(Unknown(TOO_DEEP), (TOO_DEEP,), exact=False)
 
 
@@ -83,9 +83,10 @@ class _Translator:
     exact: bool = True
 
     def expression(self, tree: Tree, *, negated: bool) -> Expression:
-        """
+        """Translates a node.
+
         Args:
-            negated: the number of NOTs above is odd; a constant needs to know.
+            negated: whether the number of NOTs above it is odd, which constants need.
         """
         match tree.op:
             case "AND":
@@ -106,9 +107,9 @@ class _Translator:
         return Unknown(text)
 
     def _constant(self, constant: TruthValue, negated: bool) -> Expression:
-        """What never passes is false; what always does is true; the rest is not known.
+        """False if no row can pass, true if all rows pass, otherwise unknown.
 
-        NULL passes neither as it is nor negated, so below a NOT it has to be true.
+        NULL passes neither plain nor negated, so below a NOT it is translated to true.
         """
         outcomes = constant.outcomes
         passing = "NO" if negated else "YES"
@@ -122,7 +123,7 @@ class _Translator:
     def _leaf(self, leaf: PredicateLeaf, negated: bool) -> Expression:
         reference = Reference((leaf.column,))
         if leaf.operator is None or leaf.column_type.startswith(("varchar", "char")):
-            # What such a column holds is not what Hive reads: the tree of the filter says enough.
+            # The stored values differ from those Hive reads, and the filter tree covers this case.
             return self._drop(str(leaf))
         literals = [self._literal(v, leaf) for v in leaf.literals]
         known = tuple(v for v in literals if v is not None)
@@ -142,8 +143,9 @@ class _Translator:
         literals: tuple[Literal, ...],
         negated: bool,
     ) -> Expression:
-        """The leaf as it stands under its NOTs, for both of Hive's orders of NaN and of the zeros
-        (see `comparison`): what stood in the query, < or NOT >=, a leaf does not tell.
+        """The leaf under its NOTs, for both of Hive's orders of NaN and zeros (see `comparison`).
+
+        A leaf does not tell whether the query had < or NOT >=.
         """
         if any(is_nan(v) or v.value == 0 for v in literals):
             return self._drop(str(leaf))
@@ -163,10 +165,10 @@ class _Translator:
         return Predicate(_OPERATORS[leaf.operator], reference, literals)
 
     def _literal(self, value: Any, leaf: PredicateLeaf) -> Literal | None:
-        """None for a value that has no exact counterpart: the leaf is dropped.
+        """Parses a literal; None if it has no exact counterpart, which drops the leaf.
 
         Errors:
-            InvalidPredicate: the value is none of its type.
+            InvalidPredicate: the value does not have its type.
         """
         if value is None:
             return Literal(None, UNKNOWN)
@@ -198,7 +200,7 @@ class _Translator:
 def _text(value: str) -> Literal | None:
     try:
         return Literal(value.encode(), STRING)
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # lone surrogate
         return None
 
 
@@ -210,7 +212,7 @@ def _double(value: str) -> Literal | None:
 
 
 def _timestamp(value: str) -> Literal | None:
-    """Microseconds; a timestamp finer than that equals no value of a file, and is dropped."""
+    """Microseconds; None for finer timestamps, which equal no value of a file."""
     match = _NANOS.fullmatch(value)
     if match is not None:
         if match[2].strip("0"):

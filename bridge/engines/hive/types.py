@@ -1,4 +1,4 @@
-"""Types and constants of Hive's expressions, as the hooks write them."""
+"""Types and constants of Hive's expressions, as sent by the hooks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def type_named(text: Any) -> Type:
-    """The type that Hive names so; UNKNOWN for one without a counterpart.
+    """Parses Hive's name of a type; UNKNOWN if there is no counterpart.
 
     Errors:
-        InvalidPredicate: it is no text.
+        InvalidPredicate: not a string.
     """
     if not isinstance(text, str):
         raise malformed("Hive", f"a type {str(text)[:100]!r}")
@@ -33,10 +33,10 @@ def type_named(text: Any) -> Type:
 
 
 def constant(value: Any, type: Type) -> Literal | None:
-    """A constant; None for one that has no exact counterpart.
+    """Parses a constant; None if it has no exact counterpart.
 
     Errors:
-        InvalidPredicate: the value is none of its type.
+        InvalidPredicate: the value does not have its type.
     """
     if value is None:
         return Literal(None, type)
@@ -76,7 +76,7 @@ def _floating(text: str, type: Type) -> Literal | None:
 def _utf8(text: str, type: Type) -> Literal | None:
     try:
         return Literal(text.encode(), type)
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # lone surrogate
         return None
 
 
@@ -88,7 +88,7 @@ def _base64(text: str, type: Type) -> Literal:
 
 
 def _timestamp(text: str, type: Type) -> Literal | None:
-    """Microseconds; a timestamp finer than that equals no value of a file, and is dropped."""
+    """Microseconds; None for finer timestamps, which equal no value of a file."""
     match = _FRACTION.fullmatch(text)
     if match is not None:
         if match[2][6:].strip("0"):

@@ -1,11 +1,12 @@
-"""What Trino decides by the bits of a number here and by its value there (rule 26).
+"""Comparisons that Trino evaluates sometimes by bits and sometimes by value (rule 26).
 
-The law: a row for which either way says true satisfies the expression, below any number of NOTs.
+The law: if either way returns true for a row, the row satisfies the expression, below any number of
+NOTs.
 
-``REAL IN (…)`` of a few values is a switch over their bits, of many a set of values: by bits -0.0
-is not 0.0, and NaN is NaN. So is ``TIMESTAMP(3) WITH TIME ZONE IN (…)`` a few minutes around 1970,
-where the bits hold the zone. A domain becomes such a list again when Trino filters by it. Order
-comparisons, ``=`` and ``<>`` go by value alone.
+Trino compiles a short ``REAL IN`` list to a switch over bits, and a long one to a set of values. By
+bits -0.0 differs from 0.0, and NaN equals NaN. The same holds for ``TIMESTAMP(3) WITH TIME ZONE
+IN`` a few minutes around 1970, where the bits include the zone. Trino turns domains into such lists
+when it filters. Order comparisons, ``=`` and ``<>`` always compare values.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from bridge.expression.nodes import (
 from bridge.types import Kind
 
 _SWITCHED = 2**19 * 1000
-"""Microseconds: of more than 32 bits, the zone's twelve included, Trino makes no switch."""
+"""Microseconds. Beyond 32 bits, including 12 for the zone, Trino does not compile a switch."""
 BITS = Unknown("zeros and NaN, which Trino may compare by bits")
-"""No part was left out: nothing is said about rows that hold such a value."""
+"""Not a dropped part: rows with such a value are undecided."""
 
 
 def by_bits(literal: Literal) -> bool:
-    """Whether equal values of the literal may differ in bits, or NaN be equal to itself."""
+    """Whether equal values may differ in bits, or NaN may equal itself."""
     value = literal.value
     if literal.type.kind is Kind.TIMESTAMP_TZ:
         return isinstance(value, int) and abs(value) <= _SWITCHED
@@ -41,7 +42,7 @@ def by_bits(literal: Literal) -> bool:
 
 
 def among(reference: Reference, literals: Sequence[Literal]) -> Expression:
-    """``IN``: of the zeros and of NaN it says neither yes nor no."""
+    """``IN``, undecided for zeros and NaN."""
     sure = tuple(v for v in literals if not by_bits(v))
     doubtful = [v for v in literals if by_bits(v)]
     zeros = tuple(v for v in doubtful if not is_nan(v))

@@ -1,4 +1,4 @@
-"""Trino: its connector reads splits of ours with readers of its own."""
+"""Trino: skipbridge's connector reads the planner's splits with its own readers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Trino's predicate, a TupleDomain and a ConnectorExpression, to an expression.
+"""Translates Trino's predicate, a TupleDomain and a ConnectorExpression, to an expression.
 
-The law: every row that satisfies Trino's predicate satisfies the expression. What has no
-counterpart becomes `Unknown` in its place, so that NOT and OR above it stay sound (M2, M4).
+The law: every row that satisfies Trino's predicate satisfies the expression. Parts that cannot be
+expressed become `Unknown`, so that NOT and OR above them stay sound (M2, M4).
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ _MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 
 def translate(json_text: str) -> Translation:
-    """Translates the document of docs/reference/predicates.md; an empty text is no predicate.
+    """Translates the document of docs/reference/predicates.md. Empty text means no predicate.
 
     Errors:
-        InvalidPredicate: it is malformed, or of another version.
+        InvalidPredicate: the document is malformed, or of another version.
 
     >>> translate('{"version": 1, "domains": [{"column": "a", "type": "bigint",'
     ...           ' "null_allowed": false, "all": true}]}').expression.op
@@ -101,7 +101,7 @@ def translate(json_text: str) -> Translation:
         try:
             parts.append(reader.condition(document["expression"], 0))
             dropped.extend(reader.dropped)
-        except RecursionError:  # little was left of the stack
+        except RecursionError:  # the stack was almost full
             parts.append(Unknown(TOO_DEEP))
             dropped.append(TOO_DEEP)
     expression = and_(*parts)
@@ -123,7 +123,7 @@ def _in_doubt(expression: Expression) -> bool:
 
 
 def domain_expression(domain: Domain) -> Expression:
-    """One domain, exactly."""
+    """Translates one domain, exactly."""
     null = Predicate(Op.IS_NULL, domain.reference)
     not_null = Predicate(Op.IS_NOT_NULL, domain.reference)
     values = domain.values
@@ -144,7 +144,7 @@ def _values_expression(domain: Domain) -> Expression:
         return _predicate(Op.NOT_IN, domain, gaps)
     singles = tuple(r.low for r in ranges if r.is_single and r.low is not None)
     parts: list[Expression] = [_among(domain, singles)] if singles else []
-    for left, right in pairwise(ranges):  # where they meet, a NOT IN may have left out a value
+    for left, right in pairwise(ranges):  # a value between adjacent ranges may come from NOT IN
         meet = left.high is not None and left.high == right.low
         if meet and by_bits(Literal(left.high, domain.type)):
             parts.append(_among(domain, (left.high,)))
@@ -163,9 +163,9 @@ def _values_expression(domain: Domain) -> Expression:
 
 
 def _gaps(domain: Domain) -> tuple[Value, ...]:
-    """The values left out, where the ranges are everything but single values; else none.
+    """The excluded values, if the ranges are everything but single values; otherwise empty.
 
-    Not for real and double: NOT IN would take in NaN, which no range contains.
+    Not for real and double: NOT IN would include NaN, which no range contains.
     """
     ranges = domain.values.ranges
     if domain.type.is_floating or ranges[0].low is not None or ranges[-1].high is not None:
@@ -185,13 +185,13 @@ def _predicate(op: Op, domain: Domain, values: tuple[Value, ...]) -> Predicate:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one ConnectorExpression; collects what it drops."""
+    """Translates one ConnectorExpression and collects dropped parts."""
 
     dropped: list[str] = field(default_factory=list)
     nodes: int = 0
 
     def condition(self, node: Any, depth: int) -> Expression:
-        """A part of type boolean."""
+        """Translates a boolean part."""
         self._count(node)
         if depth > MAX_DEPTH:
             return self._drop(TOO_DEEP)
@@ -282,7 +282,7 @@ class _Reader:
         return found
 
     def _operand(self, node: Any, depth: int, whole: Any = None) -> Reference | Literal:
-        """A column, perhaps widened by a cast, or a constant."""
+        """A column, possibly widened by a cast, or a constant."""
         self._count(node)
         if depth > MAX_DEPTH + 1:
             raise NotTranslatable(TOO_DEEP)
@@ -318,7 +318,7 @@ class _Reader:
 
 
 def _changes_no_value(inner: dict[str, Any], cast: dict[str, Any]) -> bool:
-    """Whether a cast gives back every value as it was (rule 24): fewer digits of a second round."""
+    """Whether a cast changes no value (rule 24). A lower timestamp precision rounds."""
     if not keeps_order(type_of(inner), type_of(cast)):
         return False
     return subsecond_digits(cast["type"]) >= subsecond_digits(inner["type"])
@@ -344,7 +344,7 @@ _SIGNS = {
 
 
 def describe(node: Any, depth: int = 0) -> str:
-    """A part in words for the report, cut to 200 characters."""
+    """A part as text for the report, cut to 200 characters."""
     text = _describe(node, depth)
     return text if len(text) <= 200 else f"{text[:199]}…"
 

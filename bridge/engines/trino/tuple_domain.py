@@ -1,7 +1,7 @@
-"""Trino's TupleDomain: a conjunction of domains, one a column, in normal form.
+"""Trino's TupleDomain: a conjunction of domains, one per column, in normal form.
 
-After ``io.trino.spi.predicate``: ranges are ordered, disjoint and not empty, whoever built them. A
-set of ranges over real or double never contains NaN, unless it is the whole set.
+Follows ``io.trino.spi.predicate``: ranges are always ordered, disjoint and not empty. A set of
+ranges over real or double never contains NaN, unless it is the whole set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bridge.types import Type, Value
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values between two bounds; an absent bound is open."""
+    """Values between two bounds. An absent bound is unbounded."""
 
     low: Value | None = None
     low_inclusive: bool = False
@@ -59,8 +59,8 @@ class ValueSet:
     """The non-null values of a domain: ordered disjoint ranges, or values that have no order.
 
     Attributes:
-        ranges: none of them: no value; one open to both sides: every value.
-        excluded: of a type without order: all values but these, where ``ranges`` is the whole.
+        ranges: empty: no value; one range unbounded on both sides: every value.
+        excluded: for types without order, the excluded values if ``ranges`` is the whole set.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -97,7 +97,7 @@ def _touch(left: Range, right: Range) -> bool:
 
 
 def _union(left: Range, right: Range) -> Range:
-    """``left`` does not begin after ``right``."""
+    """The union of two overlapping ranges; ``left`` does not start after ``right``."""
     if left.high is None or right.high is None:
         return Range(left.low, left.low_inclusive)
     order = _order(left.high, right.high)
@@ -124,7 +124,7 @@ class TupleDomain:
 
     Attributes:
         is_none: no row can match.
-        dropped: domains that could not be read, and those the sender left out.
+        dropped: domains that could not be translated, and those the sender omitted.
     """
 
     domains: tuple[Domain, ...] = ()
@@ -133,10 +133,10 @@ class TupleDomain:
 
     @classmethod
     def parse(cls, document: dict[str, Any]) -> TupleDomain:
-        """Reads ``none``, ``domains`` and ``dropped`` of docs/reference/predicates.md.
+        """Parses ``none``, ``domains`` and ``dropped`` of docs/reference/predicates.md.
 
         Errors:
-            InvalidPredicate: the document breaks its format.
+            InvalidPredicate: the document is malformed.
         """
         dropped = [str(name) for name in _list(document.get("dropped", []), "dropped")]
         domains: list[Domain] = []
@@ -154,7 +154,7 @@ class TupleDomain:
 
 
 def reference(entry: dict[str, Any]) -> Reference:
-    """The column of a domain or expression, with the path into it."""
+    """The column or nested field of a domain or expression."""
     column, path = entry.get("column"), entry.get("path", [])
     names = [column, *_list(path, "path")]
     if not all(isinstance(n, str) and n for n in names):
@@ -163,7 +163,7 @@ def reference(entry: dict[str, Any]) -> Reference:
 
 
 def type_of(entry: dict[str, Any]) -> Type:
-    """The type named in an entry; NotTranslatable if it has no counterpart."""
+    """The type of an entry. Errors: NotTranslatable: it has no counterpart."""
     name = entry.get("type")
     if not isinstance(name, str):
         raise malformed("Trino", f"a type named {name!r}")
@@ -206,13 +206,13 @@ def _values(entry: dict[str, Any], type: Type) -> ValueSet:
 
 
 def _range(entry: Any, type: Type) -> Range:
-    """A bound between two values that a file can hold is moved inward, to a neighbour of it."""
+    """Parses a range. A bound between two storable values moves inward to the next one."""
     if not isinstance(entry, dict):
         raise malformed("Trino", "a range that is no object")
     low, low_inclusive = _bound(entry, "low", type)
     high, high_inclusive = _bound(entry, "high", type)
     if low is not None and low.beyond:
-        low_inclusive = False  # the first value a file can hold is the next one
+        low_inclusive = False  # the first storable value is the next one
     if high is not None and high.beyond:
         high_inclusive = True
     return Range(

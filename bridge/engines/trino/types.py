@@ -1,4 +1,4 @@
-"""Trino's names of types, both ways."""
+"""Formats and parses Trino's type names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NAMES = {
     Kind.FLOAT: "real",
     Kind.DOUBLE: "double",
     Kind.DATE: "date",
-    # Six digits of a second are all that files hold: nothing is lost.
+    # Files hold at most six fractional digits, so nothing is lost.
     Kind.TIMESTAMP: "timestamp(6)",
     Kind.TIMESTAMP_TZ: "timestamp(6) with time zone",
     Kind.STRING: "varchar",
@@ -48,7 +48,7 @@ _NAMES = {
 
 
 def to_trino(type: Type) -> str | None:
-    """The type as Trino parses it; None for what Trino cannot read: the column is hidden.
+    """The type in Trino's syntax; None if Trino cannot read it, which hides the column.
 
     >>> from bridge.types import parse_hive_type
     >>> to_trino(parse_hive_type("struct<a:int,b:array<decimal(10,2)>>"))
@@ -90,10 +90,10 @@ _TOKEN = re.compile(r'\s*("(?:[^"]|"")*"|[^\s(),"]+|[(),])')
 
 
 def parse_trino_type(text: str) -> Type:
-    """The type that Trino names so; ``UNKNOWN`` for one that has no counterpart.
+    """Parses a Trino type name; ``UNKNOWN`` if there is no counterpart.
 
     Errors:
-        UnsupportedType: the text is no name of a type.
+        UnsupportedType: the text is not a type name.
 
     >>> str(parse_trino_type('row("a b" integer, c timestamp(3) with time zone)'))
     'struct<a b:int,c:timestamp with local time zone>'
@@ -110,7 +110,7 @@ _TEMPORAL = re.compile(
 
 
 def subsecond_digits(text: str) -> int:
-    """Digits of a second that a type of Trino's holds; 0 for types that hold no seconds.
+    """The fractional digits of a Trino type's seconds; 0 for types without seconds.
 
     >>> [subsecond_digits(t) for t in ("timestamp(6) with time zone", "timestamp", "date")]
     [6, 3, 0]
@@ -183,7 +183,7 @@ class _Parser:
             name = self._take()
             if name in "(),":
                 raise self._error()
-            if self._peek() in (",", ")", "("):  # a field without a name: nobody can ask for it
+            if self._peek() in (",", ")", "("):  # a field without a name, which no query can use
                 self._at -= 1
                 fields.append(Field("", self.type(depth + 1)))
             else:

@@ -1,4 +1,4 @@
-"""Values of the wire format, to canonical values."""
+"""Decodes and encodes values of the wire format."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bridge.types import Kind, Type, Value
 
 @dataclass(frozen=True, slots=True)
 class DecodedValue:
-    """A value.
+    """A decoded value.
 
     Attributes:
-        beyond: it lies above ``literal``, by less than the type's smallest step: picoseconds of a
-            timestamp, of which files hold only the microseconds.
+        beyond: whether it exceeds ``literal`` by less than the type's smallest step: picoseconds
+            of a timestamp, where files hold only microseconds.
     """
 
     literal: Literal
@@ -31,8 +31,8 @@ def decode(value: Any, type: Type) -> DecodedValue:
     """Decodes one value of docs/reference/predicates.md.
 
     Errors:
-        InvalidPredicate: the value is none of its type.
-        NotTranslatable: values of the type are not understood.
+        InvalidPredicate: the value does not have its type.
+        NotTranslatable: values of the type are not supported.
     """
     if value is None:
         return DecodedValue(Literal(None, type))
@@ -86,7 +86,7 @@ def _floating(text: str, type: Type) -> float:
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # lone surrogate
         raise _bad(text.encode("utf-8", "replace"), Type(Kind.STRING)) from None
 
 
@@ -98,7 +98,7 @@ def _base64(text: str) -> bytes:
 
 
 def _timestamp(value: Any, type: Type) -> DecodedValue:
-    """Microseconds, or milliseconds with a zone; beyond that precision with picoseconds as text."""
+    """Decodes microseconds (milliseconds with zone), or text with picoseconds beyond those."""
     zoned = type.kind is Kind.TIMESTAMP_TZ
     unit, picos_per_micro = (1000, 1_000_000) if zoned else (1, 1_000_000)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -118,7 +118,7 @@ def _timestamp(value: Any, type: Type) -> DecodedValue:
 
 
 def encode(value: Value | None, type: Type) -> Any:
-    """The JSON value (docs/reference/predicates.md) of a canonical value; inverse of `decode`.
+    """The JSON value (docs/reference/predicates.md) of a canonical value. Inverse of `decode`.
 
     Errors:
         NotTranslatable: text that is not UTF-8, or a type whose values are not sent.
