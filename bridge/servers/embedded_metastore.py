@@ -1,7 +1,7 @@
-"""The metastore that comes inside PySpark: Hive 2.3.10 on Derby, with nothing to download.
+"""The metastore included in PySpark: Hive 2.3.10 on Derby, without downloads.
 
-It listens on the loopback address only: Hive's own main class would listen on every address,
-without authentication.
+It listens only on the loopback address. Hive's own main class would listen on all addresses without
+authentication.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bridge.servers.process import Server, ServerSpec, choose_port, start_server
 
 NAME = "metastore"
 FILE_SYSTEMS = "hive.skipbridge.file.systems"
-"""The setting by which a metastore of ours tells the schemes that it has file systems for."""
+"""The property in which this metastore lists the URI schemes it has file systems for."""
 _FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs")
 _LAUNCHER = Path(__file__).with_name("LoopbackMetastore.java")
 LOGGING = """\
@@ -39,14 +39,14 @@ class MetastoreSpec:
     """A metastore to start.
 
     Attributes:
-        directory: of its configuration, log, pid file and, unless ``in_memory``, its database.
+        directory: holds its configuration, log, pid file and, unless ``in_memory``, its database.
         warehouse: default location of managed tables and databases; ``<directory>/warehouse`` by
             default.
-        port: 0 takes any free one.
-        in_memory: the database is gone when the server ends.
-        heap: of the JVM, in Java's words.
+        port: 0 for any free port.
+        in_memory: the database is lost when the server ends.
+        heap: the JVM's heap size in Java's syntax.
         properties: more entries of its hive-site.xml.
-        class_path: more jars, such as a database's driver or a listener's.
+        class_path: more jars, such as a database driver or a listener.
     """
 
     directory: Path
@@ -63,9 +63,9 @@ def start_embedded_metastore(spec: MetastoreSpec) -> Server:
     """Starts it and returns once it listens.
 
     Errors:
-        EnvironmentMissing: no JDK of version 17 or newer, or no PySpark.
-        PortInUse: the port is taken.
-        ServerFailed: it did not come up.
+        EnvironmentMissing: no JDK 17 or newer, or no PySpark.
+        PortInUse: the port is in use.
+        ServerFailed: it did not start.
     """
     jdk = find_jdk(17)
     jars = pyspark_jars()
@@ -106,7 +106,7 @@ def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
         # Derby parses `a OR b OR ...` by recursion: 4.0's drop of 1,000 partitions overflows 1 MB.
         "-Xss8m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",  # it lives minutes: starting early is worth more than peak speed
+        "-XX:TieredStopAtLevel=1",  # short-lived: fast startup matters more than peak speed
         f"-Dderby.stream.error.file={spec.directory / 'derby.log'}",
         f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
     )
@@ -114,7 +114,7 @@ def jvm_options(spec: MetastoreSpec) -> tuple[str, ...]:
 
 def derby_url(spec: MetastoreSpec) -> str:
     if spec.in_memory:
-        # The name need only be unique within the JVM.
+        # The name must be unique only within the JVM.
         digest = hashlib.sha256(str(spec.directory).encode()).hexdigest()[:12]
         return f"jdbc:derby:memory:skipbridge{digest};create=true"
     return f"jdbc:derby:;databaseName={spec.directory / 'metastore_db'};create=true"
@@ -128,7 +128,7 @@ def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) 
         "javax.jdo.option.ConnectionURL": url,
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         "hive.metastore.warehouse.dir": warehouse.resolve().as_uri(),
-        # The file system of locations without a scheme is the local one.
+        # Locations without a scheme are on the local file system.
         "fs.defaultFS": "file:///",
         **more,
         **(spec.properties or {}),
@@ -146,11 +146,11 @@ def _properties() -> dict[str, str]:
     return {
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",
-        # Asynchronous logging wants a library that PySpark does not carry.
+        # Asynchronous logging needs a library that PySpark does not include.
         "hive.async.log.enabled": "false",
-        # Setting a directory's permissions forks a process for each, and ours are inherited anyway.
+        # Setting permissions forks a process per directory, and they are inherited anyway.
         "hive.warehouse.subdir.inherit.perms": "false",
-        # BoneCP, the default of Hive 2.3, is not among PySpark's jars.
+        # PySpark does not include BoneCP, the default of Hive 2.3.
         "datanucleus.connectionPoolingType": "dbcp",
     }
 
@@ -165,6 +165,6 @@ def site(properties: Mapping[str, str]) -> str:
 
 
 def made(directory: Path) -> Path:
-    """The directory, made for this user alone if it was not there."""
+    """Creates the directory, accessible only to this user, if it does not exist."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory

@@ -1,8 +1,8 @@
-"""HiveServer2 4.0.1 from Maven artifacts: one process that holds Tez too, on loopback.
+"""HiveServer2 4.0.1 from Maven artifacts: one process that includes Tez, on loopback.
 
-Queries run in fetch tasks or in Tez's local mode, inside the server's own JVM: no YARN, no
-container. That is also why jars that queries need lie on the server's class path: its local Tez
-tasks do not see what ``ADD JAR`` or ``hive.aux.jars.path`` name.
+Queries run in fetch tasks or in Tez's local mode, inside the server's JVM, without YARN and
+containers. Jars that queries need must therefore be on the server's class path: local Tez tasks do
+not see jars of ``ADD JAR`` or ``hive.aux.jars.path``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NAME = "hiveserver2"
 VERSION = "4.0.1"
 _HADOOP = "3.3.6"
 _TEZ = "0.10.4"
-# A repository that is gone, a tools.jar that no JDK has since 9, a second Log4j 1 beside reload4j,
-# a second binding of SLF4J, and a shaded Hadoop of another version that hides the plain one.
+# A repository that no longer exists, a tools.jar that JDKs lack since 9, a second Log4j 1 beside
+# reload4j, a second SLF4J binding, and a shaded Hadoop of another version that hides the plain one.
 _UNWANTED = (
     "org.pac4j:*",
     "jdk.tools:jdk.tools",
@@ -65,11 +65,11 @@ class HiveServer2Spec:
     """A HiveServer2 to start.
 
     Attributes:
-        directory: of its configuration, log, pid file and scratch files.
-        metastore_uri: of a metastore of version 4.0; see `start_metastore_for_hiveserver2`.
-        port: 0 takes any free one.
-        auxiliary_jars: put before its own on the class path, such as the hooks' jar.
-        heap: of the JVM, in Java's words; Tez's tasks live in it.
+        directory: holds its configuration, log, pid file and scratch files.
+        metastore_uri: a metastore of version 4.0; see `start_metastore_for_hiveserver2`.
+        port: 0 for any free port.
+        auxiliary_jars: come first on the class path, such as the hooks' jar.
+        heap: the JVM's heap size in Java's syntax; Tez tasks use it, too.
         properties: more entries of its hive-site.xml.
         jvm_options: such as ``-Duser.timezone=...``.
     """
@@ -104,7 +104,7 @@ def start_hiveserver2(spec: HiveServer2Spec) -> Server:
             command=(
                 jdk.java,
                 f"-Xmx{spec.heap}",
-                # It lives minutes: starting early is worth more than peak speed.
+                # Short-lived: fast startup matters more than peak speed.
                 "-XX:+UseSerialGC",
                 f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
                 *spec.jvm_options,
@@ -122,9 +122,9 @@ def start_hiveserver2(spec: HiveServer2Spec) -> Server:
 
 
 def start_metastore_for_hiveserver2(spec: MetastoreSpec) -> Server:
-    """A metastore 4.0.1 that can evaluate the partition filters which HiveServer2 sends.
+    """Starts a metastore 4.0.1 that can evaluate HiveServer2's partition filters.
 
-    They are serialised expressions of hive-exec, which the stand-alone metastore lacks.
+    The filters are serialised expressions of hive-exec, which the stand-alone metastore lacks.
     """
     proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
     properties = {"metastore.expression.proxy": proxy, **(spec.properties or {})}
@@ -141,11 +141,11 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         "hive.server2.enable.doAs": "false",
         "hive.server2.webui.port": "0",
         "hive.server2.tez.initialize.default.sessions": "false",
-        # Services that poll a metastore for what nobody here makes.
+        # Background services that are not needed here.
         "hive.scheduled.queries.executor.enabled": "false",
         "hive.server2.materializedviews.registry.impl": "DUMMY",
         "hive.notification.event.poll.interval": "0s",
-        # Without a compactor and locks: a fresh Derby schema has none, and no ACID table is here.
+        # No compactor and no locks: there are no ACID tables, and a new Derby schema has no locks.
         "hive.support.concurrency": "false",
         "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
         "hive.execution.engine": "tez",
@@ -163,7 +163,7 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         **spec.properties,
     }
     (directory / "hive-site.xml").write_text(site(properties), "utf-8")
-    # The hooks tell there what each scan reads.
+    # The hooks log there which files each scan reads.
     logging = LOGGING.format(level=spec.log_level) + (
         "logger.skipbridge.name = io.skipbridge\nlogger.skipbridge.level = info\n"
     )

@@ -1,4 +1,4 @@
-"""Finds a JDK that is new enough for a server."""
+"""Finds a suitable JDK for a server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bridge.errors import EnvironmentMissing
 
-# What Spark passes to its own JVMs since Java 17 closed its internals: Hive and DataNucleus reflect
-# into the same packages.
+# The options that Spark passes to its JVMs, because Java 17 encapsulates its internals. Hive and
+# DataNucleus use reflection on the same packages.
 _OPENED = (
     "java.lang",
     "java.lang.invoke",
@@ -55,13 +55,13 @@ class Jdk:
 
 
 def find_jdk(minimum: int, maximum: int | None = None) -> Jdk:
-    """The first JDK from ``minimum`` to ``maximum`` (both included; no maximum by default).
+    """The first JDK from ``minimum`` to ``maximum`` (inclusive; no maximum by default).
 
-    Looked for in ``SKIPBRIDGE_JDK<minimum>``, ``JAVA_HOME``, the ``java`` on the path, then the
-    directories where systems install JDKs, oldest version first.
+    Searches ``SKIPBRIDGE_JDK<minimum>``, ``JAVA_HOME``, the ``java`` on the path, and then the
+    system's JDK directories, oldest version first.
 
     Errors:
-        EnvironmentMissing: there is none; the message names what was found.
+        EnvironmentMissing: there is none. The message lists the JDKs found.
     """
     seen: list[Jdk] = []
     for home in _candidates(minimum):
@@ -110,7 +110,7 @@ def _candidates(minimum: int) -> Iterator[Path]:
     if program := shutil.which("java"):
         homes.append(Path(program).resolve().parent.parent)
     yield from homes
-    # Systems install their JDKs side by side: the neighbours of the one on the path are the others.
+    # JDKs are installed side by side, so look beside the one on the path.
     places = [home.parent for home in homes] + [
         base for text in _PLACES if (base := Path(text).expanduser())
     ]

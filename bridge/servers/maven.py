@@ -1,4 +1,4 @@
-"""Files from Maven repositories, through the machine's own ``mvn`` and its settings."""
+"""Downloads files from Maven repositories with the installed ``mvn`` and its settings."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _TIMEOUT = 1800.0
 
 
 class ArtifactUnavailable(ExternalError):
-    """Maven could not get a file."""
+    """Maven could not download a file."""
 
     code = "ARTIFACT_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Coordinates of one file.
+    """The coordinates of one file.
 
     Attributes:
-        exclusions: ``group:artifact`` of dependencies left out; ``*`` stands for any.
+        exclusions: ``group:artifact`` of excluded dependencies; ``*`` matches any.
     """
 
     group: str
@@ -58,7 +58,7 @@ class Artifact:
 
 
 def parse_artifact(text: str, *exclusions: str) -> Artifact:
-    """Reads ``group:artifact:version[:type[:classifier]]``."""
+    """Parses ``group:artifact:version[:type[:classifier]]``."""
     parts = text.split(":")
     if not 3 <= len(parts) <= 5 or not all(parts):
         raise ValueError(f"not Maven coordinates: {text!r}")
@@ -68,16 +68,16 @@ def parse_artifact(text: str, *exclusions: str) -> Artifact:
 
 
 def cache_directory() -> Path:
-    """Where unpacked servers and class paths are kept between runs."""
+    """The cache directory of unpacked servers and class paths."""
     return Path(platformdirs.user_cache_dir("skipbridge"))
 
 
 def artifact_file(artifact: Artifact) -> Path:
-    """The file of one artifact, without its dependencies, in the local repository.
+    """The file of one artifact in the local repository, without its dependencies.
 
     Errors:
         EnvironmentMissing: there is no ``mvn``.
-        ArtifactUnavailable: Maven cannot get it.
+        ArtifactUnavailable: Maven cannot download it.
     """
     file = (
         _local_repository()
@@ -97,10 +97,9 @@ def artifact_file(artifact: Artifact) -> Path:
 
 
 def class_path(*artifacts: Artifact) -> tuple[Path, ...]:
-    """The jars of these artifacts and of all they need at run time, in Maven's order.
+    """The jars of these artifacts and their run-time dependencies, in Maven's order.
 
-    The list is kept in the cache under a digest of the coordinates; Maven is asked again only if a
-    jar has gone.
+    The list is cached under a digest of the coordinates. Maven runs again only if a jar is missing.
     """
     pom = _pom(artifacts)
     digest = hashlib.sha256(pom.encode()).hexdigest()[:16]
@@ -127,7 +126,7 @@ def class_path(*artifacts: Artifact) -> tuple[Path, ...]:
 
 
 def run_maven(*arguments: str) -> None:
-    """Errors: EnvironmentMissing without ``mvn``; ArtifactUnavailable if it fails."""
+    """Runs Maven. Errors: EnvironmentMissing without ``mvn``; ArtifactUnavailable if it fails."""
     program = shutil.which("mvn")
     if program is None:
         raise EnvironmentMissing(
@@ -154,9 +153,9 @@ def run_maven(*arguments: str) -> None:
 
 
 def build_once(target: Path, build: Callable[[Path], object]) -> Path:
-    """Builds a file or directory beside its place and moves it there whole.
+    """Builds a file or directory under a temporary name and moves it into place atomically.
 
-    Interrupted, it leaves nothing that looks finished; of two builders at once, one wins.
+    An interrupted build leaves nothing that looks finished. Of two concurrent builders one wins.
     """
     if target.exists():
         return target
@@ -167,7 +166,7 @@ def build_once(target: Path, build: Callable[[Path], object]) -> Path:
         try:
             (workplace / "new").rename(target)
         except OSError:
-            if not target.exists():  # else another process was faster, with the same content
+            if not target.exists():  # otherwise another process built the same content first
                 raise
     finally:
         shutil.rmtree(workplace, ignore_errors=True)

@@ -17,8 +17,8 @@ from bridge.servers.process import LOOPBACK, Server, ServerSpec, choose_port, st
 
 VERSION = "4.0.1"
 _HADOOP = "3.3.6"
-# A tools.jar that no JDK has since 9, more bindings of SLF4J, and a shaded Hadoop whose other half
-# is not among the dependencies: it hides the plain one.
+# A tools.jar that JDKs lack since 9, more SLF4J bindings, and an incomplete shaded Hadoop that
+# hides the plain one.
 _UNWANTED = (
     "jdk.tools:jdk.tools",
     "org.slf4j:slf4j-log4j12",
@@ -38,7 +38,7 @@ def start_metastore_401(spec: MetastoreSpec, artifacts: tuple[Artifact, ...] = A
     """Starts it and returns once it listens; the first time it downloads about 120 MB.
 
     Args:
-        artifacts: that it is put together from, if more than the metastore alone.
+        artifacts: its Maven artifacts; by default the metastore alone.
 
     Errors:
         EnvironmentMissing: no JDK 17 to 24 (its Hadoop does not run on 25), or no Maven.
@@ -72,7 +72,7 @@ _PROPERTIES = {
     "metastore.thrift.bind.host": LOOPBACK,
     "datanucleus.schema.autoCreateAll": "true",
     "metastore.schema.verification": "false",
-    # Compactors and cleaners are for ACID tables, whose locks Derby's fresh schema does not have.
+    # Compactors and cleaners are for ACID tables, whose locks a new Derby schema lacks.
     "metastore.housekeeping.threads.on": "false",
     "metastore.compactor.initiator.on": "false",
     "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",

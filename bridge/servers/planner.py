@@ -1,4 +1,4 @@
-"""The planner as a process of its own, as `skipbridge serve` starts it."""
+"""Starts the planner as a separate process, like `skipbridge serve`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def start_planner(
     """Starts a planner and waits until it accepts connections.
 
     Args:
-        directory: made if it is not there; its log is written to it.
-        port: on loopback; 0 takes a free one.
-        environment: ``SKIPBRIDGE_…`` options and their like.
+        directory: holds its log; created if missing.
+        port: on loopback; 0 for any free port.
+        environment: more environment variables, such as ``SKIPBRIDGE_*`` settings.
 
     Errors:
         PortInUse, ServerFailed.

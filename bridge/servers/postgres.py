@@ -1,6 +1,6 @@
-"""A PostgreSQL of one's own: a data directory, a loopback port, one user; nothing outlives it.
+"""A temporary PostgreSQL server with its own data directory, loopback port and user.
 
-PostgreSQL refuses to run as root, so for root it runs as the user that its Debian package makes.
+PostgreSQL refuses to run as root. For root it runs as the user created by its Debian package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USER = "hive"
 DRIVER = Artifact("org.postgresql", "postgresql", "42.7.4")
 _DEBIAN = Path("/usr/lib/postgresql")
 _SETTINGS = {
-    # Its data is thrown away: it need not survive a power cut.
+    # The data is temporary and need not survive a power failure.
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
@@ -41,7 +41,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """A running PostgreSQL; a context manager that stops it and removes its data."""
+    """A running PostgreSQL. As a context manager it stops the server and removes its data."""
 
     def __init__(self, server: Server, programs: Path, directory: Path, password: str) -> None:
         self.server = server
@@ -50,7 +50,7 @@ class Postgres:
         self._password = password
 
     def metastore(self, database: str) -> dict[str, str]:
-        """Entries of a metastore's hive-site.xml that keep its tables in a new database here."""
+        """The hive-site.xml entries for a metastore that uses a new database of this server."""
         self._run("createdb", database)
         return {
             "javax.jdo.option.ConnectionURL": (
@@ -62,7 +62,7 @@ class Postgres:
         }
 
     def execute(self, database: str, sql: str) -> None:
-        """Errors: ServerFailed: the statement fails."""
+        """Executes a statement. Errors: ServerFailed: the statement fails."""
         self._run("psql", "-v", "ON_ERROR_STOP=1", "-c", sql, database)
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -99,7 +99,7 @@ class Postgres:
 
 
 def find_postgres() -> Path | None:
-    """The directory of PostgreSQL's programs; None where it is not installed."""
+    """The directory of PostgreSQL's programs; None if it is not installed."""
     return next(iter(_programs()), None)
 
 
@@ -109,7 +109,7 @@ def driver() -> Path:
 
 
 def start_postgres(port: int = 0) -> Postgres:
-    """Makes a database in a new temporary directory and returns once it answers.
+    """Creates a server in a new temporary directory and returns once it answers.
 
     Errors:
         EnvironmentMissing: PostgreSQL is not installed.
@@ -150,7 +150,7 @@ def start_postgres(port: int = 0) -> Postgres:
 
 
 def _answers(programs: Path, port: int) -> bool:
-    """The port opens before the database has started."""
+    """Whether the database answers. Its port opens before it has started."""
     asked = [str(programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(port)]
     return subprocess.run(asked, check=False).returncode == 0
 
@@ -184,7 +184,7 @@ def _initialise(programs: Path, directory: Path, password: str, as_user: tuple[s
 
 
 def _as_user(directory: Path) -> tuple[str, ...]:
-    """What stands before a program so that it does not run as root; hands the directory over."""
+    """The command prefix that avoids running as root. Gives that user the directory."""
     if os.getuid() != 0:
         return ()
     try:

@@ -1,9 +1,8 @@
-"""Child processes that are servers: started, waited for, recorded, stopped.
+"""Server processes: starting, waiting, recording and stopping them.
 
-A server runs in a session of its own, so that stopping it stops what it started, and Ctrl-C in a
-terminal reaches the program that holds it, which stops it in order. A pid file lets a later command
-stop it; the file carries the process's start time, because a pid alone may meanwhile belong to
-somebody else.
+A server runs in its own session. Stopping it also stops its children, and Ctrl-C in a terminal
+reaches only the program that started it, which then stops it in order. A pid file lets a later
+command stop it. The file holds the process's start time, because the pid may be reused.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LOG_LINES_SHOWN = 15
 
 
 class ServerFailed(ExternalError):
-    """A server ended, or did not answer in time, while it was started."""
+    """A server ended or did not answer in time while it was starting."""
 
     code = "SERVER_FAILED"
 
@@ -39,12 +38,12 @@ class ServerSpec:
     """What to start.
 
     Attributes:
-        name: of the server; also of its log and pid file.
+        name: the server's name, also of its log and pid file.
         command: program and arguments.
-        directory: where it runs and where ``<name>.log`` and ``<name>.pid`` are written.
-        port: on which it will listen; 0 if it listens on none.
-        ready: true once it answers; called again and again, so it must return quickly. An
-            ``OSError`` counts as "not yet". None means: the port accepts connections.
+        directory: its working directory, which also holds ``<name>.log`` and ``<name>.pid``.
+        port: the port it will listen on; 0 if none.
+        ready: returns True once the server answers. Called repeatedly, so it must return quickly.
+            ``OSError`` means "not yet". None: ready once the port accepts connections.
         environment: added to this process's environment.
         start_timeout: seconds until it must be ready.
     """
@@ -67,11 +66,11 @@ class ServerSpec:
 
 
 class Server:
-    """A running server; a context manager that stops it.
+    """A running server. As a context manager it stops the server.
 
     Attributes:
         name, port, log: as in its spec.
-        pid: of the process, which also leads its process group.
+        pid: the process id, which is also its process group id.
     """
 
     def __init__(self, spec: ServerSpec, process: subprocess.Popen[bytes]) -> None:
@@ -87,18 +86,18 @@ class Server:
         return self._process.poll() is None
 
     def stop(self, grace: float = 10.0) -> None:
-        """Asks it to end, and ends it after ``grace`` seconds; nothing happens the second time."""
+        """Terminates it, and kills it after ``grace`` seconds. A second call does nothing."""
         _signal_group(self.pid, signal.SIGTERM)
         try:
             self._process.wait(grace)
         except subprocess.TimeoutExpired:
             self.kill()
-        # What the server itself started may outlive it and hold the port.
+        # Children of the server may outlive it and hold the port.
         _signal_group(self.pid, signal.SIGKILL)
         self._pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """Ends it at once, as a crash would."""
+        """Kills it, like a crash."""
         _signal_group(self.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -118,8 +117,8 @@ def start_server(spec: ServerSpec) -> Server:
     """Starts a server and returns once it answers.
 
     Errors:
-        PortInUse: somebody listens on the port already.
-        ServerFailed: it ended or was not ready in time; the message ends with the end of its log.
+        PortInUse: another process listens on the port.
+        ServerFailed: it ended or was not ready in time. The message has the end of its log.
     """
     if spec.port:
         refuse_port_in_use(spec.port, spec.name)
@@ -138,14 +137,14 @@ def start_server(spec: ServerSpec) -> Server:
     try:
         _write_record(spec, process.pid)
         _wait_until_ready(spec, server)
-    except BaseException:  # Ctrl-C too: no server is left behind that nobody holds
+    except BaseException:  # also Ctrl-C: do not leave a server behind
         server.stop(grace=2.0)
         raise
     return server
 
 
 def stop_recorded(pid_file: Path, grace: float = 10.0) -> bool:
-    """Stops the server that an earlier command recorded; false if it does not run any more."""
+    """Stops the server recorded by an earlier command; False if it no longer runs."""
     pid = recorded_pid(pid_file)
     if pid is None:
         pid_file.unlink(missing_ok=True)
@@ -160,7 +159,7 @@ def stop_recorded(pid_file: Path, grace: float = 10.0) -> bool:
 
 
 def recorded_pid(pid_file: Path) -> int | None:
-    """The pid in the file if that very process still runs."""
+    """The pid in the file, if that process still runs."""
     try:
         record = json.loads(pid_file.read_text("utf-8"))
         pid, started = int(record["pid"]), record["started"]
@@ -183,17 +182,17 @@ def private_directory(prefix: str) -> Path:
 
 
 def free_port() -> int:
-    """A port of the loopback address that is free now."""
+    """A currently free port of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def choose_port(port: int, name: str) -> int:
-    """``port`` if it is free, any free one for 0.
+    """``port`` if it is free; any free port for 0.
 
     Errors:
-        PortInUse: somebody listens on it.
+        PortInUse: another process listens on it.
     """
     if port == 0:
         return free_port()
@@ -204,7 +203,7 @@ def choose_port(port: int, name: str) -> int:
 def refuse_port_in_use(port: int, name: str) -> None:
     """Errors: PortInUse if the port cannot be bound on the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a port whose old connections only linger in TIME_WAIT is free.
+        # As servers do: a port with connections only in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -259,10 +258,10 @@ def _write_record(spec: ServerSpec, pid: int) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """What tells this process from a later one with the same pid; None if it does not run."""
+    """The start time, which distinguishes processes with the same pid; None if not running."""
     try:
-        # The command in parentheses may hold spaces; the fields after it may not. Field 3 is the
-        # state, field 22 the start time in clock ticks since boot.
+        # The command in parentheses may contain spaces; later fields do not. Field 3 is the state,
+        # field 22 the start time in clock ticks since boot.
         fields = (
             Path(f"/proc/{pid}/stat")
             .read_text("utf-8", errors="replace")

@@ -1,9 +1,9 @@
-"""Real Trino servers, from Maven artifacts: one node that is coordinator and worker, on loopback.
+"""Real Trino servers from Maven artifacts: one node as coordinator and worker, on loopback.
 
-Two families: 476 is a distribution (``trino-server-core``, without connectors) that is unpacked
-once; 482 and 483 are assembled from ``trino-main`` and its run-time dependencies, since Maven
-repositories hold no distribution of them. Both are started without Trino's launcher, in a directory
-with ``etc/``, ``plugin/`` and the log, so that many may run side by side from one unpacked copy.
+Trino 476 is a distribution (``trino-server-core``, without connectors) that is unpacked once. 482
+and 483 are assembled from ``trino-main`` and its run-time dependencies, because Maven repositories
+have no distribution of them. Both start without Trino's launcher, in a directory with ``etc/``,
+``plugin/`` and the log, so that several can run from one unpacked copy.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ _JVM = (
 )
 
 
-# Not SELECT 1, which needs no worker and succeeds while other queries still find no node: this one
-# has splits to schedule.
+# SELECT 1 needs no worker and succeeds before a node is available. This query schedules splits.
 _READY_QUERY = "SELECT count(*) FROM TABLE(sequence(start => 1, stop => 3))"
 
 
@@ -46,12 +45,12 @@ class TrinoSpec:
     """A Trino to start.
 
     Attributes:
-        directory: where its ``etc/``, ``plugin/``, log and pid file are written.
-        catalogs: properties by catalogue name; ``connector.name`` among them.
-        plugins: directories of plugins by name; linked, not copied.
+        directory: holds its ``etc/``, ``plugin/``, log and pid file.
+        catalogs: properties by catalogue name, including ``connector.name``.
+        plugins: plugin directories by name; linked, not copied.
         version: ``476``, ``482`` or ``483``.
-        port: 0 takes any free one.
-        heap: of the JVM, in Java's words.
+        port: 0 for any free port.
+        heap: the JVM's heap size in Java's syntax.
         properties: more entries of config.properties.
         jvm_options: more options of the JVM.
     """
@@ -71,9 +70,9 @@ def start_trino(spec: TrinoSpec) -> Server:
     """Starts it and returns once a query succeeds.
 
     Errors:
-        EnvironmentMissing: no JDK of version 25 or newer, no Maven, or no ``trino`` package.
-        InvalidConfiguration: another version than 476, 482 and 483.
-        ArtifactUnavailable, PortInUse, ServerFailed: as their names say.
+        EnvironmentMissing: no JDK 25 or newer, no Maven, or no ``trino`` package.
+        InvalidConfiguration: a version other than 476, 482 and 483.
+        ArtifactUnavailable, PortInUse, ServerFailed: as for any server.
     """
     distribution = _DISTRIBUTIONS.get(spec.version)
     if distribution is None:
@@ -109,15 +108,15 @@ def start_trino(spec: TrinoSpec) -> Server:
 
 
 def stock_plugins(*names: str, version: str = "476") -> dict[str, Path]:
-    """Trino's own connectors, by the names of their plugin directories: ``hive``, ``tpch``, ...
+    """Trino's own connectors by plugin directory, such as ``hive`` or ``tpch``.
 
-    They come from the full distribution: 821 MB to download the first time, and 1.5 GB unpacked.
+    They come from the full distribution, a download of 821 MB that unpacks to 1.5 GB.
 
     Errors:
         InvalidConfiguration: this distribution has no such plugin.
-        EnvironmentMissing, ArtifactUnavailable: no Maven, or it cannot get the distribution.
+        EnvironmentMissing, ArtifactUnavailable: no Maven, or the download failed.
     """
-    # Its plugins share their jars through hard links: one plugin alone cannot be unpacked.
+    # Plugins share jars through hard links, so a single plugin cannot be unpacked alone.
     root = _unpacked(Artifact("io.trino", "trino-server", version, "tar.gz")) / "plugin"
     unknown = [name for name in names if not (root / name).is_dir()]
     if unknown:
@@ -140,7 +139,7 @@ def _core_476() -> _Distribution:
 
 
 def _assembled(version: str) -> _Distribution:
-    """Class path and main program of a server put together from jars."""
+    """Class path and main class of a server assembled from jars."""
     jars = class_path(Artifact("io.trino", "trino-main", version))
     return os.pathsep.join(map(str, jars)), (str(_MAIN_SOURCE), version), {}
 
@@ -153,7 +152,7 @@ _DISTRIBUTIONS: dict[str, Callable[[], _Distribution]] = {
 
 
 def _unpacked(artifact: Artifact) -> Path:
-    """The directory of an unpacked distribution, kept in the cache."""
+    """The directory of an unpacked distribution in the cache."""
     name = f"{artifact.name}-{artifact.version}"
 
     def unpack(target: Path) -> None:
@@ -169,13 +168,13 @@ def _write_etc(spec: TrinoSpec, port: int) -> None:
         "node-scheduler.include-coordinator": "true",
         "node.environment": "skipbridge",
         "node.id": f"skipbridge-{port}",
-        # Both: without the second the node announces itself by the address of another interface.
+        # Without the second property the node announces the address of another interface.
         "node.bind-ip": LOOPBACK,
         "node.internal-address": LOOPBACK,
         "http-server.http.port": str(port),
         "discovery.uri": f"http://{LOOPBACK}:{port}",
-        # With static catalogues a node takes queries of one only after announcing it, seconds after
-        # it answers others: NO_NODES_AVAILABLE meanwhile. Dynamic ones are on all nodes at once.
+        # A static catalogue works only after the node announces it, seconds after startup; until
+        # then queries fail with NO_NODES_AVAILABLE. Dynamic catalogues work on all nodes at once.
         "catalog.management": "dynamic",
         **spec.properties,
     }
@@ -207,7 +206,7 @@ def _link_plugins(directory: Path, plugins: Mapping[str, Path]) -> None:
 
 
 def _answers_queries() -> Callable[[int], bool]:
-    """A check that a query succeeds: a server that says it has started may have no node yet."""
+    """A check that a query succeeds, because a started server may have no node yet."""
     try:
         from trino.dbapi import connect
         from trino.exceptions import Error

@@ -1,7 +1,7 @@
-"""Collecting on Spark: executors read footers (and data, to count NaN), the driver gets columns.
+"""Collects file statistics on Spark: executors read footers and data, the driver gets columns.
 
-An executor runs the same `collect_chunk` as a thread would; what it returns are Arrow bytes, one
-blob a task, so neither rows nor objects per file cross the wire.
+An executor runs the same `collect_chunk` as a local thread. It returns one blob of Arrow bytes per
+task, so neither rows nor objects per file are transferred.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SHIPPED = "bridge_for_executors"
 
 
 class SparkCollector:
-    """A `Collector` over a Spark session.
+    """A `Collector` on a Spark session.
 
     Args:
-        options: of the storage, see `bridge.storage.routed.open_storage`.
-        ship: send this package to the executors; False where it is installed there.
+        options: storage options; see `bridge.storage.routed.open_storage`.
+        ship: whether to send this package to the executors; False if it is installed there.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class SparkCollector:
         chunk = max(1, min(CHUNK, -(-len(tasks) // (2 * cores))))
         wave = chunk * cores * _TASKS_PER_CORE
         waves = [tasks[i : i + wave] for i in range(0, len(tasks), wave)]
-        # Two jobs at a time: the tail of one wave leaves no core idle, and the driver holds two at
-        # most, however large the table is.
+        # Two jobs at a time: no core is idle at the end of a job, and the driver holds the results
+        # of at most two jobs.
         with ThreadPoolExecutor(2) as pool:
             pending = [pool.submit(self._run, part, chunk, reading, formats) for part in waves[:2]]
             for number in range(len(waves)):
@@ -88,7 +88,7 @@ class SparkCollector:
             blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
         except BridgeError:
             raise
-        except Exception as error:  # py4j wraps whatever an executor raised
+        except Exception as error:  # py4j wraps every error of an executor
             raise StorageFailure(
                 f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
@@ -98,7 +98,7 @@ class SparkCollector:
 def _ship_plugins(
     context: SparkContext, reading: Reading, formats: Mapping[str, FileFormat]
 ) -> None:
-    """Adds the modules of kinds and file formats that other distributions brought."""
+    """Sends the modules of index kinds and file formats from other distributions."""
     modules = [type(kind).__module__ for kind, _ in reading.kinds]
     modules += [f.statistics.__module__ for f in formats.values() if f.statistics is not None]
     for module in modules:
@@ -120,14 +120,14 @@ def _ship_plugins(
 
 
 def cause(error: Exception) -> str:
-    """The last line of the executor's traceback, or the first of the error itself."""
+    """The last line of the executor's traceback, or the first line of the error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith(("bridge.errors.", "ModuleNotFoundError"))]
     return (named or lines or [type(error).__name__])[0].removeprefix("bridge.errors.")
 
 
 def ship_package(context: SparkContext) -> None:
-    """Adds this package to the executors' path, once a context."""
+    """Adds this package to the executors' path, once per Spark context."""
     if any(_SHIPPED in str(path) for path in context._python_includes or ()):
         return
     root = Path(bridge.__file__).parent

@@ -1,8 +1,8 @@
-"""Listing a table on Spark: executors list directories, the driver gets a row for each.
+"""Lists a table on Spark: executors list directories, the driver gets one row per directory.
 
-One directory level is listed at a time until there are enough of them to share out; each task then
-lists what lies below some, and hands back Arrow bytes of a row a directory, whatever number of
-files they hold.
+The driver lists one directory level at a time until there are enough directories to distribute.
+Each task then lists some subtrees and returns Arrow bytes with one row per directory, however many
+files there are.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def list_with_spark(
     *,
     send_package: bool = True,
 ) -> Discovered:
-    """The same as `bridge.table.discovered.list_directories`, by many machines.
+    """Like `bridge.table.discovered.list_directories`, distributed.
 
     Args:
         root: canonical URI.
-        options: of the storage, see `bridge.storage.routed.open_storage`.
-        send_package: send this package to the executors; False where it is installed there.
+        options: storage options; see `bridge.storage.routed.open_storage`.
+        send_package: whether to send this package to the executors; False if it is installed there.
 
     Errors:
         StorageFailure.
@@ -60,7 +60,7 @@ def list_with_spark(
             blobs = tasks.mapPartitions(read).collect()
         except BridgeError:
             raise
-        except Exception as error:  # py4j wraps whatever an executor raised
+        except Exception as error:  # py4j wraps every error of an executor
             raise StorageFailure(
                 f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
@@ -69,7 +69,7 @@ def list_with_spark(
 
 
 def _share_out(storage: Storage, root: str, wanted: int) -> tuple[list[pa.Table], list[str]]:
-    """Rows of the directories above, and the directories below which is to be listed."""
+    """Rows of the upper directories, and the roots of the subtrees to distribute."""
     parts: list[pa.Table] = []
     level = [root]
     for _ in range(_LEVELS):

@@ -1,4 +1,4 @@
-"""A quiet local Spark session, bound to loopback, without a metastore of its own."""
+"""A local Spark session with little logging, on loopback, without its own metastore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SETTINGS = {
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C waits until Spark's JVM is up: before, PySpark would leave it behind for ever."""
+    """Delays Ctrl-C until Spark's JVM runs; earlier, PySpark would leave the JVM behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -42,7 +42,7 @@ def _undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():  # PySpark has put its own there meanwhile
+        for number, handler in before.items():  # PySpark has replaced it
             signal.signal(number, handler or signal.SIG_DFL)
     if asked:
         signal.raise_signal(asked[0])
@@ -54,10 +54,11 @@ def open_session(
     name: str = "skipbridge",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session that is running, else a new one.
+    """The active session, or a new one.
 
     Args:
-        master: Spark's master URL; settings win over the defaults above.
+        master: Spark's master URL.
+        settings: Spark settings, which override the defaults above.
 
     Errors:
         EnvironmentMissing: no pyspark, or no Java for it.
@@ -73,7 +74,7 @@ def open_session(
         return active
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         raise EnvironmentMissing("Spark needs Java 17 and found none", "install a JDK 17")
-    # Executors must run this interpreter: another one would lack the packages, or their versions.
+    # Executors must run this interpreter. Others may lack the packages or have other versions.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -88,7 +89,7 @@ def open_session(
     try:
         with _undisturbed():
             session = builder.getOrCreate()
-    except Exception as error:  # py4j and pyspark raise a dozen kinds when the JVM does not start
+    except Exception as error:  # many error types if the JVM does not start
         first = str(error).strip().partition("\n")[0]
         raise EnvironmentMissing(
             f"Spark does not start: {first}", "check JAVA_HOME: Spark 4 needs Java 17 or later"
