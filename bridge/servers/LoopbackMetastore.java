@@ -10,8 +10,8 @@ import org.apache.thrift.transport.TServerSocket;
 import org.apache.thrift.transport.TTransportFactory;
 
 /**
- * Hive 2.3's metastore on the loopback address alone. Its own main class listens on every address, without authentication, and knows no
- * setting against it. Run from source: {@code java -cp ... LoopbackMetastore.java PORT}.
+ * Hive 2.3's metastore, listening only on the loopback address. Its own main class listens on all addresses without authentication, and no
+ * setting changes that. Run from source: {@code java -cp ... LoopbackMetastore.java PORT}.
  */
 public final class LoopbackMetastore
 {

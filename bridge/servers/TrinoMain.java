@@ -1,6 +1,6 @@
 import io.trino.server.Server;
 
-/** Starts a Trino whose jars are on the class path; its distribution does nothing else. Run from source: {@code java -cp ... TrinoMain.java VERSION}. */
+/** Starts a Trino whose jars are on the class path, like its distribution does. Run from source: {@code java -cp ... TrinoMain.java VERSION}. */
 public final class TrinoMain
 {
     private TrinoMain() {}

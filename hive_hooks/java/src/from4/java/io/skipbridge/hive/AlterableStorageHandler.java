@@ -3,7 +3,7 @@ package io.skipbridge.hive;
 import org.apache.hadoop.hive.ql.ddl.table.AlterTableType;
 import org.apache.hadoop.hive.ql.metadata.DefaultStorageHandler;
 
-/** From 4.0 on a handler says which alterations it allows; partitions come and go. */
+/** From 4.0 on a storage handler must list the alterations it allows. This one also allows adding, dropping and moving partitions. */
 abstract class AlterableStorageHandler
         extends DefaultStorageHandler
 {

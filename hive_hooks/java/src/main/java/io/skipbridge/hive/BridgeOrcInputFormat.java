@@ -11,9 +11,9 @@ import org.apache.hadoop.mapred.JobConf;
 import java.io.IOException;
 
 /**
- * Hive's ORC input format without the files that hold no matching row; it never calls listStatus, so its splits are looked through.
+ * Hive's ORC input format without the files that hold no matching row. It never calls listStatus, so its splits are filtered instead.
  *
- * <p>Hive finds ORC's columns by name or by place: the planner names a file only where both ways lead to the same column.
+ * <p>Hive finds ORC columns by name or by position. The planner skips a file only if both ways find the same column.
  */
 public class BridgeOrcInputFormat
         extends OrcInputFormat
@@ -23,7 +23,7 @@ public class BridgeOrcInputFormat
     private static final String CHOSEN_BY_HIVE = "HYBRID";
     private static final String WITHOUT_FOOTERS = "BI";
 
-    /** Where most files are skipped Hive does not read their footers either, unless it was told how to go about its splits. */
+    /** If most files are skipped, Hive does not read their footers either, unless a split strategy is configured. */
     @Override
     public InputSplit[] getSplits(JobConf job, int count)
             throws IOException

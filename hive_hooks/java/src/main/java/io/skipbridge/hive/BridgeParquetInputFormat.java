@@ -23,7 +23,7 @@ public class BridgeParquetInputFormat
         return FileSkipper.list(job, BY_POSITION, () -> super.listStatus(job));
     }
 
-    /** Combined splits would be listed by another class. */
+    /** Prevents combined splits, because another class would list their files. */
     @Override
     public boolean shouldSkipCombine(Path path, Configuration configuration)
     {

@@ -19,9 +19,9 @@ import org.apache.hadoop.mapred.OutputFormat;
 import java.util.Map;
 
 /**
- * The second way in: {@code CREATE EXTERNAL TABLE ... STORED BY 'io.skipbridge.hive.BridgeStorageHandler' LOCATION ...} over Parquet files that
- * somebody else writes. Hive gives such tables' filters to input formats in every version, without a setting; it cannot insert into them, and
- * Spark cannot open them. The first way, a table's own input format, has neither limit.
+ * The storage handler for {@code CREATE EXTERNAL TABLE ... STORED BY 'io.skipbridge.hive.BridgeStorageHandler' LOCATION ...} on Parquet files
+ * that another program writes. Every Hive version passes the filters of such tables to the input format, without a setting. Hive cannot insert
+ * into them, and Spark cannot open them. A table with skipbridge's input format has neither limit.
  */
 public class BridgeStorageHandler
         extends AlterableStorageHandler
@@ -53,14 +53,14 @@ public class BridgeStorageHandler
         return new ReadOnly();
     }
 
-    /** Asked for while an INSERT is planned, and only then: partitions are inserted into without asking the meta hook. */
+    /** Hive calls this only while it plans an INSERT. Inserts into partitions do not call the meta hook. */
     @Override
     public void configureOutputJobProperties(TableDesc table, Map<String, String> properties)
     {
         throw new UnsupportedOperationException(refusal(table.getTableName()));
     }
 
-    /** All of it goes to the planner, and all of it stays with Hive. */
+    /** The planner gets the whole predicate, and Hive still evaluates all of it. */
     @Override
     public DecomposedPredicate decomposePredicate(JobConf job, Deserializer deserializer, ExprNodeDesc predicate)
     {
@@ -76,7 +76,7 @@ public class BridgeStorageHandler
                 + " -> write its files through a table STORED AS PARQUET at the same location";
     }
 
-    /** Hive writes past the staging directory into such tables: a query that fails would leave half of its files. */
+    /** Refuses inserts: Hive writes to such tables without a staging directory, so a failed query would leave partial output. */
     private static final class ReadOnly
             extends DefaultHiveMetaHook
     {

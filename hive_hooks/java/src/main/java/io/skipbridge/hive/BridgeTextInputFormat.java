@@ -9,7 +9,7 @@ import org.apache.hadoop.mapred.TextInputFormat;
 
 import java.io.IOException;
 
-/** Lines of text (delimited, CSV or JSON: the SerDe says) without the files that hold no matching row. */
+/** Hive's text input format (delimited, CSV or JSON, by SerDe) without the files that hold no matching row. */
 public class BridgeTextInputFormat
         extends TextInputFormat
         implements AvoidSplitCombination

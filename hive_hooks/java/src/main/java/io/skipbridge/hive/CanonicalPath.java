@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path;
 import java.net.URI;
 import java.util.Locale;
 
-/** The planner's spelling of a path: one per file, whatever scheme Hadoop reads it by. A path that it has no spelling for is never skipped. */
+/** The planner's canonical path: one per file, whatever scheme Hadoop uses. A path without a canonical form is never skipped. */
 final class CanonicalPath
 {
     private CanonicalPath() {}

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.LongSupplier;
 
-/** Remembers what failed: for a while after a failure nothing is asked of it. */
+/** Remembers failures. For some time after a failure no call is made. */
 final class CircuitBreaker
 {
     private static final int MAX_ENTRIES = 10_000;
@@ -25,7 +25,7 @@ final class CircuitBreaker
         return at != null && clock.getAsLong() - at < pauseNanos;
     }
 
-    /** @return whether this is the first failure since it was closed: the one to tell of */
+    /** @return whether this is the first failure since the breaker was closed, which is the one to report */
     boolean failed(String what)
     {
         if (failed.size() > MAX_ENTRIES) {

@@ -17,7 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Leaves out of a listing what the planner says holds no matching row, file by file: size and time have to be those that it knows. */
+/** Removes skippable files from a listing. A file is skipped only if its size and time are those known to the planner. */
 final class FileSkipper
 {
     private static final Logger log = LoggerFactory.getLogger(FileSkipper.class);
@@ -61,7 +61,7 @@ final class FileSkipper
         return kept.size() == listed.length ? listed : kept.toArray(new FileStatus[0]);
     }
 
-    /** For formats that list by themselves: the files of the splits are listed once more, a directory a call, for their times. */
+    /** For formats that list files themselves. Lists the directories of the splits again, one call each, for the modification times. */
     static InputSplit[] keep(InputSplit[] splits, JobConf job, SkippableFiles skippable)
             throws IOException
     {

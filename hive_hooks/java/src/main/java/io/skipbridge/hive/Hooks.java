@@ -27,7 +27,7 @@ final class Hooks
             ManagementFactory.getPlatformMBeanServer().registerMBean(hooks, new ObjectName("io.skipbridge.hive:type=Hooks"));
         }
         catch (JMException e) {
-            // The jar was loaded twice (ADD JAR): the first one's counters are shown.
+            // The jar was loaded twice (ADD JAR). The counters of the first one are shown.
             LoggerFactory.getLogger(Hooks.class).debug("counters are not shown", e);
         }
         return hooks;

@@ -14,8 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The files of a job's directories by name, size and time alone. Hadoop's own listing asks for owner and block locations of each file, also of
- * those that are skipped: on a local file system it starts a process a file.
+ * Lists the files of a job's directories with name, size and time only. Hadoop's own listing also requests owner and block locations of every
+ * file, even of skipped ones. On a local file system it starts one process per file.
  */
 final class PlainListing
 {
@@ -24,7 +24,7 @@ final class PlainListing
 
     private PlainListing() {}
 
-    /** @return null if Hadoop's own listing has to tell: there is a directory among the files, or a path is missing */
+    /** @return null if Hadoop's own listing is needed, because there is a subdirectory or a path is missing */
     static PlainListing of(JobConf job, SkippableFiles skippable)
             throws IOException
     {
@@ -72,7 +72,7 @@ final class PlainListing
         return kept.toArray(new FileStatus[0]);
     }
 
-    /** Whether so few are left that asking for the block locations of each costs less than for those of all at once. */
+    /** Whether so few files remain that requesting block locations per file is cheaper than for the whole directory. */
     boolean few()
     {
         return kept.size() <= listed / 4;

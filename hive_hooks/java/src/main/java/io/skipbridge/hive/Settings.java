@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 
 import java.net.InetSocketAddress;
 
-/** What a session or hive-site.xml says; a value that is none is an error that names it, and makes the scan read all files. */
+/** Settings of the session or hive-site.xml. An invalid value is reported by name, and the scan reads all files. */
 final class Settings
 {
     static final String PLANNER = "skipbridge.planner";
@@ -21,7 +21,7 @@ final class Settings
         return configuration.getBoolean(PRUNING, true);
     }
 
-    /** Not resolved yet. */
+    /** Unresolved. */
     static InetSocketAddress planner(Configuration configuration)
     {
         String text = configuration.getTrimmed(PLANNER, DEFAULT_PLANNER);
@@ -34,7 +34,7 @@ final class Settings
             }
         }
         catch (NumberFormatException e) {
-            // told below, with the whole text
+            // reported below with the whole text
         }
         throw new IllegalArgumentException(PLANNER + " is '" + text + "', not host:port");
     }

@@ -25,9 +25,9 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Caches the files that each scan may skip. The planner is asked once per query, table and predicate in this JVM.
+ * Caches the files that each scan may skip. The planner is called once per query, table and predicate in this JVM.
  *
- * <p>No failure here fails a query: the scan then reads all its files, and one warning tells the cause and the remedy.
+ * <p>No failure here fails a query. The scan then reads all its files, and one warning has the cause and the remedy.
  */
 final class SkippableFilesCache
 {
@@ -38,7 +38,7 @@ final class SkippableFilesCache
     private static final int MAX_FILES = 2_000_000;
 
     private final CircuitBreaker breaker;
-    // Oldest first. An answer stays true for ever, since it names files by size and time: only memory bounds the number.
+    // Oldest first. Answers never expire, because they identify files by size and time. Only memory limits their number.
     private final Map<List<String>, FutureTask<SkippableFiles>> answers = new LinkedHashMap<>();
 
     SkippableFilesCache(CircuitBreaker breaker)
@@ -47,10 +47,10 @@ final class SkippableFilesCache
     }
 
     /**
-     * Never throws; a scan without a predicate asks nobody.
+     * Never throws. A scan without a predicate makes no call.
      *
-     * @param byPosition the setting by which columns are found by their position in the file: what the index knows of a column's name then says
-     * nothing; null where there is none
+     * @param byPosition the setting that makes Hive find columns by position, so that index entries by name do not apply; null if there is no
+     * such setting
      */
     SkippableFiles of(JobConf job, String byPosition)
     {
@@ -173,7 +173,7 @@ final class SkippableFilesCache
                     "take jar and planner from one release, and restart the planner: skipbridge hive jar, skipbridge serve");
         }
         catch (PlannerFailure e) {
-            // What another query may be answered is not closed to it.
+            // An error of this query alone must not open the breaker for other queries.
             broken(e.ofThisQuery() ? ofTable + "/" + e.code() : ofTable, table, e.code() + ": " + e.getMessage(), e.remedy());
         }
         return SkippableFiles.nothing();

@@ -17,8 +17,8 @@ import java.util.Base64;
 import java.util.List;
 
 /**
- * Hive's filter as a typed tree, see docs/reference/predicates.md. Nothing is interpreted: functions go by the name of their class, and what has no place
- * in the tree goes as a text, which prunes nothing.
+ * Writes Hive's filter as a typed tree, see docs/reference/predicates.md. Nothing is interpreted: functions are written by class name. A part that the
+ * tree cannot express is written as text, which prunes nothing.
  */
 public final class ExpressionWriter
 {
@@ -34,7 +34,7 @@ public final class ExpressionWriter
         this.json = json;
     }
 
-    /** The document for filters of which a row has to satisfy at least one. */
+    /** The document for a disjunction of filters. */
     public static String document(List<? extends ExprNodeDesc> alternatives)
     {
         JsonText json = new JsonText();
@@ -87,7 +87,7 @@ public final class ExpressionWriter
         json.close(']').close('}');
     }
 
-    /** Of Hive's own functions the class's simple name; of others the whole name, so that none passes for one of Hive's. */
+    /** The simple class name of Hive's own functions, and the full name of others, so that none is mistaken for one of Hive's. */
     private static String name(GenericUDF function)
     {
         String name = function instanceof GenericUDFBridge ? ((GenericUDFBridge) function).getUdfClassName() : function.getClass().getName();
@@ -120,7 +120,7 @@ public final class ExpressionWriter
         json.field("type", type.getTypeName()).close('}');
     }
 
-    /** The value behind a sign: = for JSON as it is, ' for a text; null for what has no form. */
+    /** The value after a prefix: = for literal JSON, ' for text; null if it cannot be written. */
     private static String value(TypeInfo type, Object value)
     {
         if (value == null) {
@@ -150,7 +150,7 @@ public final class ExpressionWriter
                 return value instanceof HiveChar ? "'" + ((HiveChar) value).getStrippedValue() : null;
             case DATE:
             case TIMESTAMP:
-                // As the wall clock shows it, whatever class stands for it in this version.
+                // The local date and time, whatever class this version uses.
                 return "'" + value;
             case BINARY:
                 return value instanceof byte[] ? "'" + Base64.getEncoder().encodeToString((byte[]) value) : null;

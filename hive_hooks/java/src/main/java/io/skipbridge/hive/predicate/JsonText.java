@@ -1,6 +1,6 @@
 package io.skipbridge.hive.predicate;
 
-/** Appends JSON to a text; the caller keeps the structure right. */
+/** Appends JSON to a text. The caller is responsible for its structure. */
 final class JsonText
 {
     private final StringBuilder text = new StringBuilder();
@@ -72,7 +72,7 @@ final class JsonText
                 text.append('\\').append(c);
             }
             else if (c < 0x20 || Character.isSurrogate(c)) {
-                // Half a pair has no UTF-8: written so, the reader sees that it is one.
+                // A lone surrogate has no UTF-8 form. Escaped, the reader can detect it.
                 text.append(String.format("\\u%04x", (int) c));
             }
             else {

@@ -24,7 +24,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Finds the filter of the scan that a job's input belongs to. */
+/** Finds the filter of the scan to which a job's input belongs. */
 public final class ScanFilter
 {
     private static final String PLAN = "hive.exec.plan";
@@ -32,8 +32,8 @@ public final class ScanFilter
     private ScanFilter() {}
 
     /**
-     * The filter as Hive serialised it into the job, empty if there is none. It stands for the whole document where there is no plan: equal texts
-     * mean equal filters.
+     * The filter as Hive serialised it into the job; empty if there is none. Without a plan it serves as the key of the document: equal texts mean
+     * equal filters.
      */
     public static String serialized(JobConf job)
     {
@@ -41,10 +41,10 @@ public final class ScanFilter
     }
 
     /**
-     * The predicate that every row of interest satisfies, as a document of docs/reference/predicates.md; empty if there is none.
+     * The predicate that every row of the result satisfies, as a document of docs/reference/predicates.md; empty if there is none.
      *
-     * <p>In a plan the scans' own operators are asked, not the job: there the filter of another scan may have been left, and one directory may
-     * belong to several scans.
+     * <p>If there is a plan, the filters come from its scan operators, not from the job: the job may still hold the filter of another scan, and one
+     * directory may belong to several scans.
      */
     public static String document(JobConf job)
     {
@@ -61,7 +61,7 @@ public final class ScanFilter
         return argument == null ? "" : SearchArgumentWriter.document(argument, types(job));
     }
 
-    /** The distinct filters of all scans that read these paths; empty if one of them wants every row. */
+    /** The distinct filters of all scans that read these paths; empty if one of them has no filter. */
     static List<ExprNodeGenericFuncDesc> filters(MapWork work, Path[] paths)
     {
         Map<String, ExprNodeGenericFuncDesc> filters = new LinkedHashMap<>();

@@ -8,7 +8,7 @@ import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
 import java.util.List;
 import java.util.Map;
 
-/** A SearchArgument as JSON, see docs/reference/predicates.md: for scans that have nothing better. */
+/** Writes a SearchArgument as JSON, see docs/reference/predicates.md, for scans without a filter expression. */
 public final class SearchArgumentWriter
 {
     private static final String UNSUPPORTED = "UNSUPPORTED";
@@ -58,7 +58,7 @@ public final class SearchArgumentWriter
         return literals != null && literals.stream().allMatch(SearchArgumentWriter::writable);
     }
 
-    // Dates and timestamps are left out: what their Java classes mean changed between Hive's versions.
+    // Dates and timestamps are omitted, because the meaning of their Java classes differs between Hive versions.
     private static boolean writable(Object literal)
     {
         return literal == null || literal instanceof Long || literal instanceof Double || literal instanceof String || literal instanceof Boolean

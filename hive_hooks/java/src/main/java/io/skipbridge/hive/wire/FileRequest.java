@@ -4,7 +4,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 
-/** What a scan asks of the planner; equal requests have equal answers. */
+/** A scan's request to the planner. Equal requests have equal answers. */
 public final class FileRequest
 {
     private final String schema;
@@ -16,7 +16,7 @@ public final class FileRequest
 
     /**
      * @param predicate JSON, see docs/reference/predicates.md
-     * @param columns that the scan reads
+     * @param columns the columns that the scan reads
      */
     public FileRequest(String schema, String table, String queryId, String engineVersion, String predicate, List<String> columns)
     {

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Reads Thrift's strict binary protocol from one frame; no length in it is trusted. */
+/** Reads Thrift's strict binary protocol from one frame. Every length is checked. */
 final class FrameReader
 {
     static final byte STOP = 0;
@@ -46,14 +46,14 @@ final class FrameReader
         return header & 0xff;
     }
 
-    /** The id of the struct's next field, -1 at its end. */
+    /** The id of the struct's next field, or -1 at its end. */
     int nextField()
     {
         fieldType = i8();
         return fieldType == STOP ? -1 : i16();
     }
 
-    /** Whether the field has this type; one of another type is skipped, as Thrift's own readers do. */
+    /** Whether the field has this type. A field of another type is skipped, as in Thrift's own readers. */
     boolean is(byte type)
     {
         if (fieldType == type) {
@@ -202,7 +202,7 @@ final class FrameReader
         }
     }
 
-    // Buffer.position returns another type since Java 9: called through the type that never changed.
+    // Since Java 9 Buffer.position has another return type. Calling it on Buffer works with all versions.
     private void advance(int bytes)
     {
         java.nio.Buffer buffer = frame;

@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 
-/** Writes one call of Thrift's strict binary protocol as one frame: its length, the message's header, the struct of arguments. */
+/** Writes one call of Thrift's strict binary protocol as one frame: length, message header, argument struct. */
 final class FrameWriter
 {
     static final int VERSION_1 = 0x80010000;

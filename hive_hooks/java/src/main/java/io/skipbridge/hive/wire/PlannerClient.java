@@ -8,7 +8,7 @@ import java.net.SocketTimeoutException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Asks one planner process: a connection a call, since a query asks once. */
+/** Calls one planner process. Opens a connection per call, because a query makes only one call. */
 public final class PlannerClient
 {
     private static final int MAX_FRAME = 64 << 20;
@@ -20,7 +20,7 @@ public final class PlannerClient
     private final int timeoutMillis;
     private final AtomicInteger sequence = new AtomicInteger();
 
-    /** @param timeoutMillis for the whole call, from connecting to the answer's last byte */
+    /** @param timeoutMillis limits the whole call, from connecting to the last byte of the reply */
     public PlannerClient(InetSocketAddress address, int timeoutMillis)
     {
         this.address = address;
@@ -28,9 +28,9 @@ public final class PlannerClient
     }
 
     /**
-     * @throws IOException nobody answered in time
-     * @throws PlannerFailure the planner's own answer
-     * @throws ProtocolException what answered is no planner of this version
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     * @throws ProtocolException the reply is not from a planner of this version
      */
     public SkippableFiles listSkippableFiles(FileRequest request)
             throws IOException, PlannerFailure
@@ -47,7 +47,7 @@ public final class PlannerClient
             throws IOException
     {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
-        // Resolved at each call: a planner may move to another host.
+        // Resolved at each call, because a planner may move to another host.
         InetSocketAddress resolved = new InetSocketAddress(address.getHostString(), address.getPort());
         try (Socket socket = new Socket()) {
             socket.setTcpNoDelay(true);

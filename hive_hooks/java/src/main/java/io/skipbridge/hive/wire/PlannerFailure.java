@@ -1,6 +1,6 @@
 package io.skipbridge.hive.wire;
 
-/** An error that the planner declared, as it named it. */
+/** An error reported by the planner, with its code. */
 public final class PlannerFailure
         extends Exception
 {
@@ -37,13 +37,13 @@ public final class PlannerFailure
         return code;
     }
 
-    /** It lies with the query or its table: another query may well be answered. */
+    /** Whether the query or its table is the cause, so that other queries may succeed. */
     public boolean ofThisQuery()
     {
         return category.equals("USER_ERROR");
     }
 
-    /** The remedy, in the planner's words. */
+    /** The remedy given by the planner. */
     public String remedy()
     {
         return remedy;

@@ -1,6 +1,6 @@
 package io.skipbridge.hive.wire;
 
-/** The planner's bytes are not what the protocol says: another program or another version answers there. */
+/** The reply violates the protocol: another program or another version is listening there. */
 public final class ProtocolException
         extends RuntimeException
 {

@@ -8,10 +8,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The files that hold no matching row: a file is skipped only if its path, size and time are those named here. */
+/** The files that hold no matching row. A file is skipped only if its path, size and time are those named here. */
 public final class SkippableFiles
 {
-    /** Of bridge.thrift; another one is refused. */
+    /** The protocol number of bridge.thrift. Other numbers are refused. */
     static final int PROTOCOL = 2;
 
     private final long generation;
@@ -107,7 +107,7 @@ public final class SkippableFiles
         return skipped;
     }
 
-    /** Whether the planner says that no row of this very file matches. */
+    /** Whether no row of the file with this path, size and time matches. */
     public boolean skips(String canonicalPath, long size, long modified)
     {
         if (all) {
@@ -117,25 +117,25 @@ public final class SkippableFiles
         return known != null && known[0] == size && known[1] == modified;
     }
 
-    /** Whether anything is skipped at all. */
+    /** Whether any file is skipped. */
     public boolean skipsAny()
     {
         return all || !skipped.isEmpty();
     }
 
-    /** Whether at least half of the files that the planner knows are skipped. */
+    /** Whether at least half of the files known to the planner are skipped. */
     public boolean skipsMost()
     {
         return all || (!skipped.isEmpty() && skipped.size() >= known / 2);
     }
 
-    /** Number of files named. Caches bound their memory by it. */
+    /** The number of files named, which caches use to bound their memory. */
     public int size()
     {
         return skipped.size();
     }
 
-    /** Of the index; -1 without an index. */
+    /** The generation of the index; -1 without an index. */
     public long generation()
     {
         return generation;
