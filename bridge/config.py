@@ -59,14 +59,12 @@ OPTIONS: tuple[Option, ...] = (
         "metastore.uri",
         "thrift://127.0.0.1:9083",
         "text",
-        "Hive Metastore; commas between several, tried in turn",
+        "Hive Metastore; several separated by commas are tried in turn",
     ),
     Option("metastore.timeout", "20s", "time", "longest wait for one metastore call"),
     Option("metastore.batch_start", "10", "int", "partitions in the first call of a scan"),
-    Option(
-        "metastore.batch_growth", "2", "int", "how much each call is larger than the one before"
-    ),
-    Option("metastore.batch_cap", "100", "int", "where this growth stops: 10, 20, 40, 80, 100"),
+    Option("metastore.batch_growth", "2", "int", "factor from the size of one call to the next"),
+    Option("metastore.batch_cap", "100", "int", "largest call of this growth: 10, 20, 40, 80, 100"),
     Option(
         "metastore.batch_adapt",
         "true",
@@ -74,27 +72,27 @@ OPTIONS: tuple[Option, ...] = (
         "the latency of earlier calls may raise the first size and the cap",
     ),
     Option("metastore.batch_largest", "1000", "int", "how far the cap may be raised"),
-    Option("metastore.batch_target", "100ms", "time", "longest call that a raised cap aims at"),
-    Option("metastore.parallelism", "4", "int", "metastore calls under way at once for one scan"),
+    Option(
+        "metastore.batch_target", "100ms", "time", "duration of a call that a raised cap aims at"
+    ),
+    Option("metastore.parallelism", "4", "int", "concurrent metastore calls of one scan"),
     Option("sync.batch_partitions", "200", "int", "most partitions in one write to the metastore"),
     Option("sync.batch_bytes", "1MiB", "size", "most bytes in one write to the metastore"),
-    Option("sync.parallelism", "4", "int", "additions of partitions under way at once"),
-    Option(
-        "sync.schema_sample", "400", "int", "footers read to find the schema; 0 reads every file's"
-    ),
+    Option("sync.parallelism", "4", "int", "concurrent writes of partitions"),
+    Option("sync.schema_sample", "400", "int", "footers read to infer the schema; 0: all"),
     Option(
         "sync.compare_all_after", "24h", "time", "a sync compares every partition at least as often"
     ),
     Option(
         "sync.spark_from", "50000", "int", "registered partitions from which Spark lists storage"
     ),
-    Option("sync.recheck_after", "30s", "time", "a directory listed longer ago is looked at again"),
-    Option("sync.tables_at_once", "4", "int", "tables under way at once in sync --all"),
+    Option("sync.recheck_after", "30s", "time", "a directory listed longer ago is listed again"),
+    Option("sync.tables_at_once", "4", "int", "concurrent tables in sync --all"),
     Option(
         "metastore.cache",
         "1000000",
         "int",
-        "partition names a planner remembers, a partition counting for four; 0: none",
+        "partition names that a planner caches; a cached partition counts as four; 0: none",
     ),
     Option(
         "metastore.notifications",
@@ -102,26 +100,37 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "auto asks each address whether it records events; always vouches for every writer",
     ),
-    Option("metastore.tls", "false", "bool", "speak TLS to the metastore"),
-    Option("metastore.tls_ca", "", "text", "PEM file of its authority; empty: the system's"),
-    Option("metastore.tls_certificate", "", "text", "PEM file of our own certificate, if asked"),
-    Option("metastore.tls_key", "", "text", "PEM file of its key; empty: in the same file"),
+    Option("metastore.tls", "false", "bool", "use TLS for the metastore"),
+    Option(
+        "metastore.tls_ca", "", "text", "PEM file of its certificate authority; empty: the system's"
+    ),
+    Option(
+        "metastore.tls_certificate",
+        "",
+        "text",
+        "PEM file of the client certificate, if the metastore requires one",
+    ),
+    Option(
+        "metastore.tls_key", "", "text", "PEM file of the client key; empty: the certificate's file"
+    ),
     Option("metastore.authentication", "none", "text", "SASL: none, plain or kerberos"),
     Option("metastore.user", "", "text", "user for plain"),
-    Option("metastore.password_file", "", "text", "file that holds the password and nothing else"),
-    Option("metastore.kerberos_principal", "", "text", "of the metastore: hive/_HOST@REALM"),
-    Option("index.root", "", "text", "where indexes lie; empty: .skipbridge under each table"),
+    Option("metastore.password_file", "", "text", "file that holds only the password"),
+    Option(
+        "metastore.kerberos_principal", "", "text", "principal of the metastore: hive/_HOST@REALM"
+    ),
+    Option("index.root", "", "text", "location of indexes; empty: .skipbridge under each table"),
     Option(
         "index.files_per_commit",
         "50000",
         "int",
-        "files after which a build commits what it has; 0: only at its end",
+        "files after which a build commits; 0: only at its end",
     ),
     Option(
         "index.shard_entries",
         "4000000",
         "int",
-        "entries (a column of a file is one) after which a build begins another shard, "
+        "entries (one per file and column) after which a build starts a new shard, "
         "1000 to 100000000",
         1_000,
         100_000_000,
@@ -144,30 +153,38 @@ OPTIONS: tuple[Option, ...] = (
         "planner.ignore_absent_partitions",
         "false",
         "bool",
-        "take a registered partition whose directory is gone as empty; Hive always does",
+        "treat a registered partition with a missing directory as empty; Hive always does",
     ),
     Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),
     Option(
         "planner.cache_dir",
         "",
         "text",
-        "local form of the indexes; empty: the user's cache directory",
+        "local copies of indexes; empty: the user's cache directory",
     ),
     Option("planner.cache_bytes", "8GiB", "size", "most bytes of indexes kept on local disk"),
-    Option("planner.index_memory", "1GiB", "size", "most bytes of columns one index holds ready"),
+    Option(
+        "planner.index_memory",
+        "1GiB",
+        "size",
+        "most bytes of columns that one index keeps in memory",
+    ),
     Option(
         "planner.predicate_log",
         "",
         "text",
-        "file in which planners note what predicates ask about, for `index report`; empty: none",
+        "file in which planners log predicates, for `index report`; empty: none",
     ),
     Option("planner.predicate_log_bytes", "16MiB", "size", "most bytes of that log"),
+    Option("planner.predicate_log_literals", "false", "bool", "log predicates with their values"),
     Option(
-        "planner.predicate_log_literals", "false", "bool", "keep predicates with their values there"
+        "splits.target_bytes", "128MiB", "size", "cost up to which files are combined in one split"
     ),
-    Option("splits.target_bytes", "128MiB", "size", "cost up to which files join one split"),
     Option(
-        "splits.open_cost", "64KiB", "size", "what opening a file costs, in bytes read meanwhile"
+        "splits.open_cost",
+        "64KiB",
+        "size",
+        "cost of opening a file, as bytes that could be read in that time",
     ),
     Option("splits.max_files", "256", "int", "most files in one split"),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
@@ -175,9 +192,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("service.processes", "1", "int", "planner processes"),
     Option("service.metrics_port", "0", "int", "Prometheus metrics over HTTP on loopback; 0: none"),
     Option("service.log_plans", "true", "bool", "log each plan: query, table, funnel, time"),
-    Option("service.plan_ttl", "10m", "time", "a plan nobody asks about is closed after this"),
-    Option("service.max_plans", "1000", "int", "plans open at once"),
-    Option("service.max_frame_bytes", "64MiB", "size", "largest request or answer"),
+    Option("service.plan_ttl", "10m", "time", "time after which an idle plan is closed"),
+    Option("service.max_plans", "1000", "int", "concurrently open plans"),
+    Option("service.max_frame_bytes", "64MiB", "size", "largest request or reply"),
     Option(
         "storage.endpoint",
         "",
@@ -185,7 +202,7 @@ OPTIONS: tuple[Option, ...] = (
         "endpoint of an S3-compatible store; credentials come from the environment",
     ),
     Option("storage.region", "", "text", "region of the object store"),
-    Option("storage.allow_http", "false", "bool", "speak plain HTTP to that endpoint (tests)"),
+    Option("storage.allow_http", "false", "bool", "use plain HTTP for that endpoint (tests)"),
 )
 # Environment variables that are not settings: files, JDKs, and options of the tests.
 _OTHER_VARIABLES = (

@@ -33,7 +33,7 @@ _READ = ("file", "lower", "upper", "exact", "nulls", "nans")
 """Columns of the Parquet file that pruning needs. They are adjacent in each row group."""
 _GAP = 64 * 1024
 """Gaps of at most this many bytes are read, because another request would cost more."""
-_REMEDY = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build rebuilds it"
 
 
 def put_columns(store: IndexStore, name: str, columns: pa.Table) -> Blob:

@@ -137,7 +137,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         IndexCorrupt: not a manifest, an unsupported version, or a wrong checksum.
         IndexNewer: a later version of this program wrote it.
     """
-    remedy = "skipbridge index build builds it anew"
+    remedy = "skipbridge index build rebuilds it"
     try:
         body = json.loads(raw)
         if body["format"] != FORMAT:
@@ -148,7 +148,7 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             newer = whole and body["version"] > VERSION
             found = f"{name} has version {body['version']}, this program reads {VERSION}"
             if newer:
-                raise IndexNewer(found, "upgrade this program, or drop the index and build it anew")
+                raise IndexNewer(found, "upgrade this program, or drop the index and rebuild it")
             raise IndexCorrupt(found, remedy)
         if not whole:
             raise IndexCorrupt(f"{name} does not match its checksum {checksum[:12]}", remedy)

@@ -41,7 +41,7 @@ _AT_ONCE = 100
 CLEANED_AFTER = 3600.0
 """Seconds after which a file that no generation names counts as garbage."""
 MAX_BLOB = 4 * 1024**3
-_REMEDY = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build rebuilds it"
 
 
 class IndexStore:

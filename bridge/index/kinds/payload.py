@@ -48,7 +48,7 @@ PLACE = (
 _PLACES = ("body_row", "body_offset", "body_length", "body_check")
 _GAP = 64 * 1024
 _BATCH = 32 * 1024 * 1024
-_REMEDY = "skipbridge index build builds it anew"
+_REMEDY = "skipbridge index build rebuilds it"
 
 
 class _Blob(Protocol):
