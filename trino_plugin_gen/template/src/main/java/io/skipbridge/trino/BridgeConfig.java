@@ -51,7 +51,7 @@ public record BridgeConfig(
                 Map.copyOf(fileSystem));
     }
 
-    /** Leaves out the values of the file system's properties, since some are secrets. */
+    /** Omits the values of the file system's properties, because some are secrets. */
     @Override
     public String toString()
     {

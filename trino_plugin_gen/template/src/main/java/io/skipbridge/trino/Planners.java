@@ -19,7 +19,7 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class Planners
         implements Closeable
 {
-    /** One call, which may be repeated on another process. */
+    /** One call, which may be retried on another process. */
     public interface Call<T>
     {
         T on(PlannerClient client)
@@ -41,7 +41,7 @@ public final class Planners
         return clients.computeIfAbsent(address, key -> new PlannerClient(key, timeout));
     }
 
-    /** The process that opened a plan: the endpoint that it named, or else the process that was called. */
+    /** The process that opened a plan: the endpoint in its reply, or else the process that was called. */
     public PlannerClient endpoint(String endpoint, PlannerClient asked)
     {
         try {

@@ -12,7 +12,7 @@ import java.util.OptionalLong;
 import static java.util.Objects.requireNonNull;
 
 /**
- * A table and the part of the query that its scan has taken over.
+ * A table and the part of the query that was pushed down into its scan.
  *
  * @param readVersion of the table; empty for the newest
  * @param snapshotId of the version that the query's metadata described; empty where the planner named none
@@ -97,7 +97,7 @@ public record BridgeTableHandle(
         return unenforcedConstraint.isAll() && (enforced || filter.isAll());
     }
 
-    /** Whether the scan has taken over a limit or an aggregation. */
+    /** Whether a limit or an aggregation was pushed down. */
     public boolean reduced()
     {
         return limit.isPresent() || aggregateRows.isPresent();

@@ -3,7 +3,7 @@ package io.skipbridge.trino.metadata;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.trino.spi.TrinoException;
 
-/** Tells a missing schema or table from other failures: the engine reports these itself. */
+/** Distinguishes a missing schema or table, which the engine reports itself, from other failures. */
 final class MissingEntity
 {
     private MissingEntity() {}

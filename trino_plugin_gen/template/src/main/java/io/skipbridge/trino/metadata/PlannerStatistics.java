@@ -17,8 +17,8 @@ import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Asks the planner for statistics and aggregates, for the queries of one transaction. The engine repeats its requests while it plans, so each
- * is sent once a query. All requests of a query about a table go to one process: the results are true of the file set that it holds.
+ * Requests statistics and aggregates from the planner, for the queries of one transaction. The engine repeats its requests while it plans, so
+ * each is sent once per query. All requests of a query about a table go to one process, because the results hold for its file set.
  */
 final class PlannerStatistics
 {

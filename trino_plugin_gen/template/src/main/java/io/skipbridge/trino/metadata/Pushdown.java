@@ -27,10 +27,10 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Decides what the scan takes over from the plan above it.
+ * Decides what is pushed down into the scan.
  *
- * <p>Limits and top-N only skip files: the engine still counts and sorts. Filters only skip files too, unless the planner says that each
- * remaining file matches as a whole. Aggregations are taken over only with their exact result.
+ * <p>Limits and top-N only skip files: the engine still counts and sorts. Filters also only skip files, unless the planner says that all rows of
+ * each remaining file match. Aggregations are pushed down only with their exact result.
  */
 final class Pushdown
 {

@@ -4,7 +4,7 @@ import io.trino.spi.connector.SchemaTableName;
 
 import static java.util.Objects.requireNonNull;
 
-/** A table as of one version, in the words of {@code PlanRequest}; an empty version is the newest. */
+/** A table as of one version, as in {@code PlanRequest}. An empty version is the newest. */
 record TableVersion(SchemaTableName name, String readVersion)
 {
     TableVersion

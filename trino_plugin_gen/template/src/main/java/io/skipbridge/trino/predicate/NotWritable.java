@@ -1,6 +1,6 @@
 package io.skipbridge.trino.predicate;
 
-/** A part of the predicate has no wire form. The caller leaves that part out and names it. */
+/** A part of the predicate has no wire form. The caller omits that part and names it. */
 final class NotWritable
         extends Exception
 {

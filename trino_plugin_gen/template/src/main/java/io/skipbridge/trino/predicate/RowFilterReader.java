@@ -25,8 +25,8 @@ import static io.trino.spi.type.DoubleType.DOUBLE;
 import static io.trino.spi.type.RealType.REAL;
 
 /**
- * Reads a snapshot's row filter: domains of top-level columns, in the form of docs/reference/predicates.md. Whatever else a filter holds is
- * refused by name, since a row that a filter excludes must never be returned.
+ * Reads a snapshot's row filter: domains of top-level columns, in the form of docs/reference/predicates.md. Any other part of a filter is refused
+ * by name, because a row that a filter excludes must never be returned.
  */
 public final class RowFilterReader
 {
@@ -72,7 +72,7 @@ public final class RowFilterReader
     {
         String name = json.path("column").asText();
         Type type = types.apply(json.path("type").asText());
-        // a range never holds NaN, whatever the comparison that it came from says of NaN
+        // a range never contains NaN, even if the original comparison is true for NaN
         if (!ValueReader.readable(type) || type == REAL || type == DOUBLE || type instanceof TimestampWithTimeZoneType) {
             throw new IllegalArgumentException("column %s has the type %s".formatted(name, type.getDisplayName()));
         }

@@ -5,7 +5,7 @@ import io.trino.spi.metrics.Metrics;
 
 import java.util.concurrent.CompletableFuture;
 
-/** Hands the splits of a {@link SplitQueue} to the engine. */
+/** Gives the splits of a {@link SplitQueue} to the engine. */
 final class BridgeSplitSource
         implements ConnectorSplitSource
 {

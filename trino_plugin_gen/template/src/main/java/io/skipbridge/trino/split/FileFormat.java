@@ -8,12 +8,12 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** The file formats that this connector has a reader for. */
+/** The file formats for which this connector has a reader. */
 public enum FileFormat
 {
     PARQUET;
 
-    /** The format of a file that {@link SupportedSlices} let pass. */
+    /** The format of a file that {@link SupportedSlices} accepted. */
     public static FileFormat of(PlannedFile file)
     {
         return find(file.reader().format()).orElseThrow(() -> unsupported(file.path(), file.reader().format()));

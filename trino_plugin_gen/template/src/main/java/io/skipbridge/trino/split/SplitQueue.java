@@ -16,7 +16,7 @@ import java.util.function.Function;
  */
 final class SplitQueue
 {
-    /** Splits taken from the queue; {@code last} says that none follow. */
+    /** Splits taken from the queue; {@code last}: no splits follow. */
     record Drained(List<ConnectorSplit> splits, boolean last) {}
 
     private final int maxBufferedSplits;

@@ -6,7 +6,7 @@ import io.trino.spi.TrinoException;
 
 import java.util.List;
 
-/** Refuses by name what this connector cannot read, before a split of it is given out. Nothing of a slice is ever ignored. */
+/** Refuses by name slices that this connector cannot read, before they become splits. No part of a slice is ever ignored. */
 final class SupportedSlices
 {
     private SupportedSlices() {}

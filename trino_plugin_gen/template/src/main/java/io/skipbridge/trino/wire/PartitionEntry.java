@@ -2,7 +2,7 @@ package io.skipbridge.trino.wire;
 
 import java.util.List;
 
-/** A partition's name and its keys' unescaped texts; {@code nulls[i]} says that key i is NULL. */
+/** A partition's name and its keys' unescaped texts; {@code nulls[i]}: key i is NULL. */
 public record PartitionEntry(String name, List<String> values, boolean[] nulls)
 {
     public static final PartitionEntry NONE = new PartitionEntry("", List.of(), new boolean[0]);

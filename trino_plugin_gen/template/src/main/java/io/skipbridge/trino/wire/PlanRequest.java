@@ -9,8 +9,8 @@ import java.util.OptionalLong;
  *
  * @param order with a limit: the first rows in this order are wanted, not any
  * @param enforced whether the engine dropped its own filter, because the planner said that it enforces the predicate
- * @param readVersion empty for the newest; docs/reference/wire.md tells the others
- * @param snapshotId as an earlier reply about this table and version told it; empty leaves the choice to the planner
+ * @param readVersion empty for the newest; docs/reference/wire.md lists the others
+ * @param snapshotId from an earlier reply about this table and version; empty leaves the choice to the planner
  */
 public record PlanRequest(
         String schemaName,

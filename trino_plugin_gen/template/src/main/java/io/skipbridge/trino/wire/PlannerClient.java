@@ -13,8 +13,8 @@ import java.util.function.Function;
 /**
  * Calls one planner process. Threads may share a client: each call has a connection of its own, and idle connections are kept.
  *
- * <p>A call that fails on a kept connection is sent once more on a new one, since the planner may have restarted. Every method of the service
- * may be repeated. An {@link IOException} means that no planner replied; a {@link BridgeFailure} is the planner's reply.
+ * <p>A call that fails on an idle connection is retried once on a new one, because the planner may have restarted. Every method of the service
+ * may be retried. An {@link IOException} means that no planner replied; a {@link BridgeFailure} is the planner's reply.
  */
 public final class PlannerClient
         implements Closeable
@@ -172,7 +172,7 @@ public final class PlannerClient
         return call(connect(), method, arguments, resultType, result);
     }
 
-    /** A new connection. A planner of another protocol is refused before anything else is asked, since it might misread the question. */
+    /** A new connection. A planner with another protocol is refused before any other request, because it might misread it. */
     private Connection connect()
             throws IOException, BridgeFailure
     {

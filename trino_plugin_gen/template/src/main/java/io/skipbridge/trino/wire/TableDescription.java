@@ -7,7 +7,7 @@ import java.util.OptionalDouble;
 /**
  * One table as the planner describes it: data columns, then partition keys.
  *
- * @param view the JSON of a view that Trino made. Besides it a view has only comment and owner
+ * @param view the JSON of a view created by Trino. A view has no other fields but comment and owner
  * @param readVersion as in {@link PlanRequest}
  */
 public record TableDescription(

@@ -14,7 +14,7 @@ import io.trino.spi.connector.DynamicFilter;
 
 import java.util.List;
 
-/** Makes the page sources of one scan. */
+/** Creates the page sources of one scan. */
 public class BridgePageSourceProvider
         implements ConnectorPageSourceProvider
 {

@@ -4,7 +4,7 @@ import io.skipbridge.trino.read.storage.FileOpener;
 import io.trino.spi.connector.ConnectorPageSourceProvider;
 import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
 
-/** Makes a provider per scan operator, so that its splits share a schema cache. */
+/** Creates a provider per scan operator, so that its splits share a schema cache. */
 public class BridgePageSourceProviderFactory
         implements ConnectorPageSourceProviderFactory
 {

@@ -13,8 +13,8 @@ import java.util.Arrays;
 /**
  * Rewrites small zstd column chunks without compression before the reader sees them.
  *
- * <p>The reader makes a decompressor for every page, which takes longer than decoding a small one. Scanning 10,000 files of 4 KB takes three
- * times the CPU without this class. From about 8 KB a page, the reader's native decompressor is as fast or faster.
+ * <p>The reader creates a decompressor for every page, which takes longer than decoding a small page. Scanning 10,000 files of 4 KB takes three
+ * times the CPU without this class. From about 8 KB per page, the reader's native decompressor is as fast or faster.
  */
 final class ChunkInflater
 {
@@ -105,7 +105,7 @@ final class ChunkInflater
             append(file, sizeEnd, checksumStart);
             int next = length;
             append(file, checksumEnd, content);
-            // fields are numbered by their distance from the one before, which was the checksum
+            // field headers hold the distance to the previous field, which was the checksum
             int distance = file[checksumEnd] >>> 4 & 0x0f;
             if (file[checksumEnd] != 0 && distance != 0) {
                 output[next] = (byte) (distance + 1 << 4 | file[checksumEnd] & 0x0f);

@@ -24,7 +24,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Makes the page sources of one scan, each by the reader of its files' format. */
+/** Creates the page sources of one scan, each with the reader for its files' format. */
 final class PageSources
 {
     private final FileOpener files;

@@ -28,7 +28,7 @@ final class ReadFailure
         };
     }
 
-    /** The cause is added, since file systems of object stores tell only there why a read failed. */
+    /** Adds the cause, because file systems of object stores say only there why a read failed. */
     private static String reason(IOException problem)
     {
         Throwable cause = problem.getCause();

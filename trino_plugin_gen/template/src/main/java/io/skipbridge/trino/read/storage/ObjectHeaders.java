@@ -11,7 +11,7 @@ import java.time.DateTimeException;
 import java.util.Optional;
 
 /**
- * Remembers the headers of each thread's last reply from an object store. They tell whether a file is the planned one without a further request.
+ * Remembers the headers of each thread's last reply from an object store. They show whether a file is the planned one without another request.
  * The AWS client finds this class by a resource that names it. Without headers, the file's size and time are requested.
  */
 public final class ObjectHeaders

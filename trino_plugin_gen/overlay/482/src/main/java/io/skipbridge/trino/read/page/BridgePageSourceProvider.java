@@ -16,7 +16,7 @@ import io.trino.spi.connector.DynamicFilter;
 import java.util.List;
 import java.util.Optional;
 
-/** Makes the page sources of one scan. */
+/** Creates the page sources of one scan. */
 public class BridgePageSourceProvider
         implements ConnectorPageSourceProvider
 {
