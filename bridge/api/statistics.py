@@ -51,6 +51,8 @@ def index_statistics(
         fields = tuple(Field(c.name, c.type) for c in found.columns)
         leaves = dict(_leaves(fields))
         wanted = list(leaves) if columns is None else [_known(c, leaves) for c in columns]
+        # One fetch for all columns: fetching each of them alone takes quadratic time.
+        snapshot.prefetch([leaves[name].path for name in wanted])
         known = snapshot.statistics(fields, TRINO)
         parts = {name: _columns(known.column(leaves[name]), leaves[name].type, snapshot.num_files)
                  for name in wanted}  # fmt: skip

@@ -258,3 +258,12 @@ def test_statistics_are_the_files_own_bounds(tmp_path: Path, session: bridge.Ses
         with pytest.raises(bridge.BridgeError) as caught:
             table.index.statistics(**options)
         assert caught.value.code == "INVALID_REQUEST"
+
+
+def test_statistics_fetch_all_columns_at_once(tmp_path: Path, session: bridge.Session) -> None:
+    write(tmp_path / "t" / "f", pa.table({f"C{i}": [i] for i in range(40)}))
+    table = session.table(tmp_path / "t")
+    table.index.build()
+    assert table.index.statistics().num_rows == 40
+    packs = {p.name for p in (tmp_path / "cache").rglob("*.json")} - {"meta.json"}
+    assert len(packs) == 1
