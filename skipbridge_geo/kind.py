@@ -71,7 +71,8 @@ class Geo(IndexKind):
         cells = found.option("cells")
         if len(columns) != 2 or not all(columns) or not cells.isdigit() or not int(cells):
             raise InvalidConfiguration(
-                f"geo: {text!r} is no latitude and longitude", "write lat,lon or lat,lon:cells=64"
+                f"geo: {text!r} is not a latitude and a longitude",
+                "write lat,lon or lat,lon:cells=64",
             )
         for column in columns:
             column_source(column)

@@ -147,7 +147,7 @@ def _refuse_aggregates(tree: exp.Expression, dialect: str) -> None:
     for found in tree.find_all(exp.AggFunc):
         if not found.find_ancestor(exp.Query):
             raise InvalidPredicate(
-                f"{found.sql(dialect=dialect)} looks at several rows, and a condition at one",
+                f"{found.sql(dialect=dialect)} needs several rows, and a condition sees one",
                 "give what stands after WHERE alone, without HAVING",
             )
 

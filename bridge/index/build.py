@@ -172,8 +172,8 @@ def _bring_up(
             conflicts += 1
             if conflicts == _ATTEMPTS:
                 raise IndexConflict(
-                    f"another program deletes what this build writes below {build.store.root}",
-                    "see who cleans this index",
+                    f"another process deletes files of this build below {build.store.root}",
+                    "find the process that cleans this index",
                 )
             continue
         try:

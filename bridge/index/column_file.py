@@ -73,7 +73,7 @@ class ColumnFile:
         groups = [self._metadata.row_group(i) for i in range(self._metadata.num_row_groups)]
         self._rows = [0, *accumulate(group.num_rows for group in groups)]
         if self._rows[-1] != sum(rows for _, rows in found):
-            raise IndexCorrupt(f"{blob.name}: its directory is not of its rows", _REMEDY)
+            raise IndexCorrupt(f"{blob.name}: its directory does not match its rows", _REMEDY)
 
     def read(self, wanted: Iterable[str]) -> dict[str, pa.Table]:
         """The rows of some columns, without ``column`` and ``size``. Omits columns it lacks.

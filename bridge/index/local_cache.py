@@ -189,7 +189,7 @@ class CachedIndex:
             self.fetch(columns)
             found = self._read(keys)
         if found is None:
-            raise StorageFailure(f"{self.directory} vanished while it was read", "try again")
+            raise StorageFailure(f"{self.directory} was deleted while it was read", "try again")
         return found
 
     def cells(self, column: CachedColumn) -> QuantisedBounds | None:
@@ -366,7 +366,7 @@ def cache_index(
             shutil.rmtree(aside, ignore_errors=True)
     found = _open(directory, source, limits)
     if found is None:
-        raise StorageFailure(f"{directory} vanished while it was opened", "try again")
+        raise StorageFailure(f"{directory} was deleted while it was opened", "try again")
     return found
 
 

@@ -112,7 +112,8 @@ class HdfsStorage:
                     continue
                 return [entry for entry in found if entry.path != path]  # a file lists itself
         raise StorageFailure(
-            f"{prefix}: directories vanish while it is listed", "try again when it is quiet"
+            f"{prefix}: directories are deleted while it is listed",
+            "try again when no job deletes directories there",
         )
 
     def directory_exists(self, uri: str) -> bool:

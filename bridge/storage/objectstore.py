@@ -305,7 +305,7 @@ class ObjectStorage:
                 # The winner's response was lost, so its request was retried and refused.
             if not created:
                 raise StorageFailure(
-                    f"{self._base} told all of {_RIVALS + 2} writers that another had created "
+                    f"{self._base} told each of {_RIVALS + 2} writers that another one had created "
                     f"{probe}",
                     "check the network, and try again",
                 )

@@ -155,7 +155,7 @@ def _described(schema: Schema, metadata: pq.FileMetaData, uri: str) -> list[_Lea
             raise
         raise FileCorrupt(f"{uri}: the schema is damaged: {error}", "rewrite it") from error
     if not same:
-        raise FileCorrupt(f"{uri}: the schema is damaged: its tree is not clear", "rewrite it")
+        raise FileCorrupt(f"{uri}: the schema is damaged: its tree is invalid", "rewrite it")
     return [_describe(leaf, stored) for leaf, stored in zip(schema.leaves, types, strict=True)]
 
 

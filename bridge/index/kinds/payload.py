@@ -222,7 +222,7 @@ class Body:
         for i in picked.tolist():
             span = self._data[offsets[i] : offsets[i] + lengths[i]]
             if zlib.crc32(span.data) != checks[i]:
-                raise IndexCorrupt(f"{self._blob.name} is not what was written", _REMEDY)
+                raise IndexCorrupt(f"{self._blob.name} does not match its checksum", _REMEDY)
         with _as_storage(self._directory):
             for row in rows[picked].tolist():
                 os.pwrite(there, b"\1", row)
