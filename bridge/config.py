@@ -157,6 +157,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("planner.recursive", "false", "bool", "read files in subdirectories of a partition"),
     Option(
+        "planner.snapshot_ttl",
+        "10m",
+        "time",
+        "how long the planner holds what a query saw of a table after its last use",
+    ),
+    Option(
+        "planner.snapshot_files",
+        "2000000",
+        "int",
+        "files and partitions that held snapshots may list together; the oldest go first",
+    ),
+    Option(
         "planner.cache_dir",
         "",
         "text",

@@ -17,6 +17,7 @@ from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.security import Security
 from bridge.planner.index_view import IndexViews
+from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.planner import Planner
 from bridge.planner.predicate_log import PredicateLog
 from bridge.splits.coalesce import SplitSettings
@@ -217,6 +218,10 @@ def planner_of(config: Config, catalog: Catalog, storage: Storage) -> Planner:
         lister,
         freshness=parse_freshness(config.text("planner.freshness")),
         predicate_log=predicate_log_of(config),
+        snapshots=OpenSnapshots(
+            config.seconds("planner.snapshot_ttl"),
+            most_files=config.integer("planner.snapshot_files"),
+        ),
     )
 
 

@@ -32,6 +32,7 @@ from bridge.planner.partitions import select_partitions
 from bridge.planner.report import IndexNotUsed
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Table
+from bridge.table.registry import DIRECTORY
 from bridge.types import Field
 
 
@@ -67,7 +68,8 @@ def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) ->
     Errors:
         ColumnNotFound, AmbiguousColumn: the predicate names a column that the table does not have.
     """
-    if not request.pruning:
+    if not request.pruning or table.table_format != DIRECTORY:
+        # Of other formats a file's logs or its version may hold what its entry does not say.
         return SkippableFiles(view.generation)
     keys = [Field(c.name, c.type) for c in table.partition_keys]
     columns = [Field(c.name, c.type) for c in table.columns]

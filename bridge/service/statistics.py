@@ -26,14 +26,14 @@ class Estimates:
 
     def __init__(self, pool: Executor) -> None:
         self._pool = pool
-        self._kept: OrderedDict[tuple[TableName, BoundExpression, IndexView], Future[Estimate]] = (
-            OrderedDict()
-        )
+        self._kept: OrderedDict[
+            tuple[TableName, str, BoundExpression, IndexView], Future[Estimate]
+        ] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, plan: ScanPlan) -> Estimate:
         """Estimates for the plan's predicate; after one second, only the table's row count."""
-        key = (plan.table.name, plan.context.predicate, plan.view)
+        key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view)
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):

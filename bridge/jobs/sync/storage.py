@@ -11,7 +11,7 @@ from bridge.errors import InvalidRequest, StorageFailure
 from bridge.jobs.compose import absolute_location
 from bridge.storage.port import Storage, data_files
 from bridge.storage.uri import canonical
-from bridge.table.discovered import Discovered, list_directories
+from bridge.table.discovered import Discovered
 from bridge.table.registry import DIRECTORY, format_named
 
 T = TypeVar("T")
@@ -93,14 +93,11 @@ class SyncStorage:
         Errors:
             UnsupportedTable: the format is not installed.
         """
-        if format != DIRECTORY:
-            self.listed_by = format
-            return format_named(format).discover(root, self.storage, self._threads)
-        if spark and self._lister is not None:
+        if spark and self._lister is not None and format == DIRECTORY:
             self.listed_by = "spark"
             return self._lister(root)
         self.listed_by = "threads"
-        return list_directories(self.storage, root, threads=self._threads)
+        return format_named(format).discover(root, self.storage, self._threads)
 
     def holds_data(self, location: str) -> bool:
         """Whether there is data at or below a location.
