@@ -48,7 +48,7 @@ class ManifestFormat:
             return ManifestSnapshot(table, context, number)
         match read.point:
             case Newest():
-                number = max(versions)
+                number = max(versions, default=-1)
             case AsOfVersion(text) if text.isdigit() and int(text) in versions:
                 number = int(text)
             case AsOfTime(millis):
@@ -61,7 +61,7 @@ class ManifestFormat:
         return ManifestSnapshot(table, context, number)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
-        newest = max(self._versions(location, storage))
+        newest = max(self._versions(location, storage), default=0)
         names = [s["path"] for p in _manifest(location, storage, newest)["partitions"]
                  for s in p["slices"]]  # fmt: skip
         stats = [storage.stat(f"{location}/{name}") for name in sorted(names)]
