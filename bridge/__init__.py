@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bridge.api.index import IndexBuild, TableIndex
     from bridge.api.scan import Scan
+    from bridge.api.scan_report import ScanReport
     from bridge.api.session import Session, connect
     from bridge.api.table import Table
     from bridge.errors import BridgeError
-    from bridge.planner.report import PruneReport
 
 __version__ = "0.1.0"
 __all__ = [
     "BridgeError",
     "IndexBuild",
-    "PruneReport",
+    "ScanReport",
     "Scan",
     "Session",
     "Table",
@@ -40,7 +40,7 @@ __all__ = [
 _PLACES = {
     "BridgeError": "bridge.errors",
     "IndexBuild": "bridge.api.index",
-    "PruneReport": "bridge.planner.report",
+    "ScanReport": "bridge.api.scan_report",
     "Scan": "bridge.api.scan",
     "Session": "bridge.api.session",
     "Table": "bridge.api.table",

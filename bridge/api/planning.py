@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from bridge.api.scan_report import ScanReport
 from bridge.expression.nodes import Expression
 from bridge.jobs.explain import explain
 from bridge.planner.planner import Planner
-from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Table
@@ -41,6 +41,6 @@ class OpenScan:
             yield from self._plan.batches()
 
 
-def explained(planner: Planner, request: ScanRequest, settings: SplitSettings) -> PruneReport:
+def explained(planner: Planner, request: ScanRequest, settings: SplitSettings) -> ScanReport:
     """The complete report of a scan, with the paths of the files kept."""
-    return explain(planner, request, settings)
+    return ScanReport.of(explain(planner, request, settings))

@@ -18,6 +18,7 @@ from bridge.api.partition_keys import key_values
 from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_options import ScanOptions
+from bridge.api.scan_report import ScanReport
 from bridge.errors import (
     EnvironmentMissing,
     InvalidRequest,
@@ -31,7 +32,6 @@ from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
 from bridge.planner.partitions import PARTITION_COLUMN
-from bridge.planner.report import PruneReport
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, Partition
 from bridge.table.model import Table as Definition
@@ -71,7 +71,7 @@ class Scan:
         """The columns that it returns. Errors: ColumnNotFound, InvalidRequest."""
         return output_schema(self._session._definition(self._table), self._asked.columns)
 
-    def explain(self) -> PruneReport:
+    def explain(self) -> ScanReport:
         """Which files it reads and why: what each stage of planning was given and kept.
 
         No data is read. ``to_dict()`` gives plain values, a notebook shows a table.

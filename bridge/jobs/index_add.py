@@ -6,6 +6,7 @@ identify. Files outside the table's locations are refused before any of them is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.config import Config
-from bridge.errors import FileUnreadable, InvalidRequest, UnsupportedTable
+from bridge.errors import FileUnreadable, InvalidRequest, InvalidUri, UnsupportedTable
 from bridge.file_formats.registry import indexed_formats, recognise, spelled
 from bridge.index.build import add_files
 from bridge.index.collect import Nan
@@ -210,12 +211,13 @@ def _look(storage: Storage, uris: Sequence[str], place: _Place) -> list[FileStat
         if not place.holds(uri):
             raise _outside(uri, place.location)
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda uri: _stat(storage, uri), uris))
+        found = list(pool.map(lambda uri: _stat(storage, uri, place.location), uris))
     files = {stat.uri: stat for stats in found for stat in stats}
     return [files[uri] for uri in sorted(files)]
 
 
-def _stat(storage: Storage, uri: str) -> list[FileStat]:
+def _stat(storage: Storage, uri: str, location: str) -> list[FileStat]:
+    _refuse_link(uri, location)
     stat = storage.stat(uri)
     if stat is not None:
         return [stat]
@@ -268,3 +270,12 @@ def _format(storage: Storage, stat: FileStat) -> str:
             "skipbridge indexes files of these formats",
         )
     return found.name
+
+
+def _refuse_link(uri: str, location: str) -> None:
+    """Errors: InvalidUri: a local link that leads out of the table; listings refuse it as well."""
+    if not uri.startswith("file://"):
+        return
+    target, root = (os.path.realpath(each.removeprefix("file://")) for each in (uri, location))
+    if not (target + os.sep).startswith(root + os.sep):
+        raise InvalidUri(f"{uri} is a link to {target}, outside {location}", "name the file itself")

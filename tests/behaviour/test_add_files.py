@@ -9,9 +9,11 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from bridge.errors import InvalidRequest
+import bridge
+from bridge.errors import BridgeError, InvalidRequest
 from bridge.expression.builders import eq
 from bridge.index.build import BuildReport, add_files
 from bridge.index.collect import ThreadCollector
@@ -180,3 +182,16 @@ def test_no_row_is_lost_while_files_come_change_and_go(tmp_path: Path, seed: int
             )
         assert everything(planner) == {f"file://{p}" for p in held}
     planner.lister.close()
+
+
+def test_a_link_that_leads_out_of_the_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for place in (tmp_path / "t" / "a.parquet", tmp_path / "outside.parquet"):
+        pq.write_table(pa.table({"x": [1]}), place)
+        age(place)
+    link = tmp_path / "t" / "link.parquet"
+    link.symlink_to(tmp_path / "outside.parquet")
+    with bridge.connect() as session:
+        index = session.table(f"{tmp_path}/t/").index
+        with pytest.raises(BridgeError, match=r"link to .*outside\.parquet, outside"):
+            index.add([str(link)])

@@ -84,7 +84,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "python-api.md").read
 def test_the_page_has_a_chapter_for_every_name_and_names_every_member() -> None:
     chapters = set(re.findall(r"^## (\w+)$", PAGE, re.M))
     assert chapters == {name for name in bridge.__all__ if not name.startswith("_")}
-    for name in chapters - {"connect", "PruneReport", "BridgeError"}:
+    for name in chapters - {"connect", "ScanReport", "BridgeError"}:
         text = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
         members = {m for m in dir(getattr(bridge, name)) if not m.startswith("_")}
         told = set(re.findall(r"`(\w+)[`(]", text))
