@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -274,8 +275,12 @@ def _format(storage: Storage, stat: FileStat) -> str:
 
 def _refuse_link(uri: str, location: str) -> None:
     """Errors: InvalidUri: a local link that leads out of the table; listings refuse it as well."""
-    if not uri.startswith("file://"):
+    path = uri.removeprefix("file://")
+    if path == uri or not os.path.islink(path):
         return
-    target, root = (os.path.realpath(each.removeprefix("file://")) for each in (uri, location))
-    if not (target + os.sep).startswith(root + os.sep):
+    target = os.path.realpath(path)
+    roots = (
+        os.path.realpath(root) for root in (location.removeprefix("file://"), Path(path).parent)
+    )
+    if not any((target + os.sep).startswith(root + os.sep) for root in roots):
         raise InvalidUri(f"{uri} is a link to {target}, outside {location}", "name the file itself")
