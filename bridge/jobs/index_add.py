@@ -276,7 +276,7 @@ def _format(storage: Storage, stat: FileStat) -> str:
 def _refuse_link(uri: str, location: str) -> None:
     """Errors: InvalidUri: a local link that leads out of the table; listings refuse it as well."""
     path = uri.removeprefix("file://")
-    if path == uri or not os.path.islink(path):
+    if path == uri or not Path(path).is_symlink():
         return
     target = os.path.realpath(path)
     roots = (
