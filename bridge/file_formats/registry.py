@@ -7,19 +7,15 @@ See CONTRIBUTING.md.
 
 from __future__ import annotations
 
-import importlib
-import logging
-import pkgutil
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
 
 import bridge.file_formats as package
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.file_format import FileFormat
+from bridge.plugins import installed
 from bridge.storage.port import Storage
 
-_log = logging.getLogger(__name__)
 GROUP = "skipbridge.file_formats"
 _HEAD, _TAIL = 512, 64
 
@@ -27,19 +23,7 @@ _HEAD, _TAIL = 512, 64
 @cache
 def file_formats() -> dict[str, FileFormat]:
     """All installed formats. If two share a name, the first one counts."""
-    found: dict[str, FileFormat] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        name = f"{package.__name__}.{module.name}"
-        known = getattr(importlib.import_module(name), "FORMAT", None)
-        if isinstance(known, FileFormat):
-            found[known.name] = known
-    for entry in entry_points(group=GROUP):
-        try:
-            known = entry.load()
-            found.setdefault(known.name, known)
-        except Exception as error:  # a broken distribution fails no query
-            _log.warning("file format %s of %s cannot be loaded", entry.name, entry.value)
-            _log.debug("it failed", exc_info=error)
+    found: dict[str, FileFormat] = installed(package, "FORMAT", GROUP, "file format")
     return found
 
 

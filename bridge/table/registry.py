@@ -6,15 +6,12 @@ in the entry point group ``skipbridge.table_formats``, whose value is the `Table
 
 from __future__ import annotations
 
-import importlib
-import logging
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 
 from bridge import table as package
 from bridge.errors import UnsupportedTable
+from bridge.plugins import installed
 from bridge.table.model import Table
 from bridge.table.snapshot import TableFormat
 
@@ -22,26 +19,14 @@ GROUP = "skipbridge.table_formats"
 PROPERTY = "skipbridge.table_format"
 """Table property that names a table's format; it takes precedence over recognition."""
 DIRECTORY = "directory"
-_log = logging.getLogger(__name__)
 
 
 @cache
 def table_formats() -> dict[str, TableFormat]:
     """All installed formats; if two have one name, the first is used."""
-    found: dict[str, TableFormat] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.ispkg:
-            loaded = importlib.import_module(f"{package.__name__}.{module.name}")
-            format = getattr(loaded, "TABLE_FORMAT", None)
-            if format is not None:
-                found[format.name] = format
-    for entry in entry_points(group=GROUP):
-        try:
-            format = entry.load()
-            found.setdefault(format.name, format)
-        except Exception as error:  # a broken distribution must not fail queries of other tables
-            _log.warning("table format %s of %s cannot be loaded", entry.name, entry.value)
-            _log.debug("it failed", exc_info=error)
+    found: dict[str, TableFormat] = installed(
+        package, "TABLE_FORMAT", GROUP, "table format", packages_only=True
+    )
     return found
 
 

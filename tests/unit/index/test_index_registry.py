@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from bridge import plugins
 from bridge.errors import InvalidConfiguration
 from bridge.index import registry
 from bridge.index.kinds.kind import IndexKind
@@ -21,7 +22,7 @@ DEARER = Dearer()
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     entry = EntryPoint("dearer", f"{__name__}:DEARER", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry])
     registry.kinds.cache_clear()
     yield
     registry.kinds.cache_clear()
@@ -36,7 +37,7 @@ def test_a_kind_is_added_by_an_entry_point(installed: None) -> None:
 
 def test_a_broken_distribution_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("broken", "no_such_module:KIND", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry])
     registry.kinds.cache_clear()
     try:
         assert "values" in registry.kinds() and "broken" not in registry.kinds()
