@@ -60,12 +60,13 @@ java: setup
 	home=$(JDK17) && cd hive_hooks/java && JAVA_HOME=$$home mvn -q -B clean test
 
 # What takes longer than `make test` may: each law and each differential test asked many times as often,
-# and all of Trino's suites. About three hours on two idle cores, half of it the differential tests:
-# DIFFERENTIAL_ROUNDS=1 asks less, DIFFERENTIAL_ROUNDS=40 is 20,000 statements in Trino.
+# all of Trino's suites, and TPC-H and TPC-DS beside the stock connector. About four hours on two idle
+# cores, half of it the differential tests: DIFFERENTIAL_ROUNDS=1 asks less, DIFFERENTIAL_ROUNDS=40 is 20,000 statements in Trino.
 nightly: export SKIPBRIDGE_LAWS = nightly
 nightly: setup
 	$(BIN)/pytest -q tests/laws tests/rules tests/storage tests/behaviour/test_build_law.py tests/unit/expression/test_like_match.py
 	$(BIN)/pytest -q tests/engines
+	$(BIN)/python -m tests.benchmark tpch tpcds
 
 bench: setup
 	$(BIN)/python -m tests.benchmark

@@ -136,6 +136,15 @@ OPTIONS: tuple[Option, ...] = (
         100_000_000,
     ),
     Option(
+        "index.requests",
+        "32",
+        "int",
+        "requests in flight per Spark core while a build reads files on HDFS and object stores, "
+        "1 to 1000",
+        1,
+        1_000,
+    ),
+    Option(
         "index.check_interval",
         "1s",
         "time",
@@ -148,7 +157,12 @@ OPTIONS: tuple[Option, ...] = (
         "how new the file set is: live, cached(60s), snapshot or fresh; "
         "a table property skipbridge.freshness wins",
     ),
-    Option("planner.listing_threads", "16", "int", "directories listed at once"),
+    Option(
+        "planner.listing_threads",
+        "16",
+        "int",
+        "directories listed at once on HDFS and object stores",
+    ),
     Option(
         "planner.ignore_absent_partitions",
         "false",
@@ -201,7 +215,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("splits.max_files", "256", "int", "most files in one split"),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
     Option("service.port", "9527", "int", "port the planner listens on"),
-    Option("service.processes", "1", "int", "planner processes"),
+    Option(
+        "service.processes",
+        "0",
+        "int",
+        "planner processes behind the port; 0: one for every four cores, at most 4",
+    ),
     Option("service.metrics_port", "0", "int", "Prometheus metrics over HTTP on loopback; 0: none"),
     Option("service.log_plans", "true", "bool", "log each plan: query, table, funnel, time"),
     Option("service.plan_ttl", "10m", "time", "time after which an idle plan is closed"),

@@ -22,6 +22,9 @@ PLAN_SECONDS = Histogram(
 FILES = Counter("skipbridge_files", "Files considered and kept", ["outcome", "table"])
 SPLITS = Counter("skipbridge_splits", "Splits handed to engines", ["table"])
 OPEN_PLANS = Gauge("skipbridge_open_plans", "Plans open now", multiprocess_mode="livesum")
+QUEUED = Gauge(
+    "skipbridge_queued", "Scans and requests that wait for their turn", multiprocess_mode="livesum"
+)
 ERRORS = Counter("skipbridge_errors", "Errors answered, by code", ["code"])
 INDEX_IGNORED = Counter(
     "skipbridge_index_ignored", "Scans for which an index was not used", ["reason"]
@@ -30,6 +33,11 @@ METASTORE_CACHE = Counter(
     "skipbridge_metastore_cache",
     "What the planner took from its cache of the metastore, and what it asked for",
     ["kind", "outcome"],
+)
+STORAGE_REQUESTS = Counter(
+    "skipbridge_storage_requests",
+    "Requests to HDFS and object stores, without those that their clients repeat",
+    ["operation"],
 )
 _tables: set[str] = set()
 

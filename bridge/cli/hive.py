@@ -12,7 +12,7 @@ from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 from bridge.jobs.hive import hook_table, unhook_table
 from bridge.jobs.hive_ddl import statements
-from bridge.jobs.hive_jar import build_jar, hive_versions
+from bridge.jobs.hive_jar import PLAN_HOOK, build_jar, hive_versions
 
 _METASTORE = ("metastore.uri", "metastore.batch_cap", "metastore.parallelism")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
@@ -21,14 +21,14 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the changes witho
 
 @click.group(cls=Verbs)
 def hive() -> None:
-    """Let Hive skip files: build the jar, hook tables, undo it.
+    """Let Hive skip files: build the jar, which hooks plans; or hook single tables, and undo it.
 
     \b
-    skipbridge hive jar                     build the hooks' jar; it goes to Hive's lib/
-    skipbridge hive hook demo.flights       let Hive read the table through it
+    skipbridge hive jar                     build the jar; print the configuration that hooks plans
+    skipbridge hive hook demo.flights       instead: alter one table to be read through the jar
     skipbridge hive unhook demo.flights     exactly as it was
 
-    A hooked table needs the jar wherever Hive reads it. Without a planner, Hive reads every file.
+    A hook of plans alters no table. Without a planner, Hive reads every file.
     """
 
 
@@ -41,20 +41,25 @@ def hive() -> None:
     help="Directory for the jar. [default: the current one]",
 )
 def jar(hive_version: str, to: Path) -> None:
-    """Build the hooks' jar, and print its path.
+    """Build the hooks' jar; print its path, and the configuration that hooks plans.
 
-    Its only dependency is Hive itself. Put it on the class path of every process in which Hive
-    reads files:
+    Its only dependency is Hive itself. Copy it to lib/ of HiveServer2, add the printed properties
+    to hive-site.xml, and restart HiveServer2. Tables with an index then skip files; none is
+    altered. Tasks in containers get the jar from HiveServer2.
 
-    \b
-      cp skipbridge-hive-4.0.1.jar $HIVE_HOME/lib/     HiveServer2, the hive command, local Tez
-      hive-site.xml: hive.aux.jars.path = file:///...   MapReduce and Tez containers, beside it
-
-    and restart them. ADD JAR in a session is not enough: local Tez tasks do not see it.
+    To take it back, remove the class from hive.exec.pre.hooks first, then the jar: without the
+    class, Hive fails every query.
     """
     made = build_jar(hive_version, to.absolute(), say)
-    say("put it into lib/ of every Hive and restart HiveServer2; then run skipbridge hive hook")
     emit(str(made))
+    say("copy it to lib/ of HiveServer2, add this to its hive-site.xml, and restart it:")
+    for name, value in (
+        ("hive.exec.pre.hooks", PLAN_HOOK),
+        ("skipbridge.planner", "127.0.0.1:9527"),
+        ("hive.optimize.index.filter", "true"),
+    ):
+        say(f"  <property><name>{name}</name><value>{value}</value></property>")
+    say("hive.exec.pre.hooks is a list: keep the classes that it names, with a comma between them")
 
 
 @hive.command("versions")
@@ -70,15 +75,21 @@ def versions() -> None:
 @_OUTPUT
 @settings(*_METASTORE)
 def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
-    """Let Hive read a table through skipbridge.
+    """Let Hive read a table through skipbridge, by altering the table.
 
-    Replaces the input format of the table and of all its partitions by a subclass, and records the
-    former one. Nothing else changes: files, statistics, writes. Partitions that Hive adds later
-    are hooked from the start. If interrupted, run it again.
+    A hook of plans (skipbridge hive jar) needs no altered table. This replaces the input format of
+    the table and of all its partitions by a subclass, and records the former one. Nothing else
+    changes: files, statistics, writes. Partitions that Hive adds later are hooked from the start.
+    If interrupted, run it again.
 
     The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
     table fail. Trino's stock hive connector refuses hooked tables; skipbridge's own reads them.
     """
+    if not dry_run:
+        say(
+            f"from now on Trino's stock hive connector refuses {name}, and Hive without the jar "
+            f"fails on it; skipbridge hive unhook {name} undoes it"
+        )
     with progress(f"hooking {name}") as tick:
         report = hook_table(config, name, dry_run=dry_run, progress=tick)
     _show(report, output)
@@ -137,4 +148,3 @@ def _show(report: dict[str, Any], output: str) -> None:
         )
     if report["action"] == "hook" and not dry_run and report["table_altered"]:
         say("Hive now needs the jar on its class path; check: skipbridge doctor --hive HOST:PORT")
-        say("Trino's stock hive connector refuses this table now; skipbridge's own reads it")

@@ -6,8 +6,8 @@ import click
 
 from bridge.cli.output import say, settings
 from bridge.config import Config
+from bridge.jobs.serve import process_count, serve_many
 from bridge.jobs.serve import serve as run
-from bridge.jobs.serve import serve_many
 
 
 @click.command()
@@ -24,14 +24,15 @@ def serve(config: Config) -> None:
     """Start the planner service for Trino and Hive.
 
     It listens on loopback only, since it does not authenticate clients yet. Ctrl-C or SIGTERM let
-    calls in flight finish. --processes starts several processes behind one port.
+    calls in flight finish. --processes starts several processes behind one port; by default there
+    is one for every four cores, at most 4.
 
     \b
     In etc/catalog/bridge.properties of every Trino node:
       connector.name=skipbridge
       skipbridge.planner=127.0.0.1:9527
     """
-    processes = config.integer("service.processes")
+    processes = process_count(config)
     if processes > 1:
         serve_many(config, processes, say)
     else:

@@ -68,6 +68,8 @@ class FileFormat:
         read_rows: reads the rows of one file for the Python API; None if it cannot read them.
         statistics: opens a reader of statistics, which one thread uses for some files; None if the
             format cannot be indexed.
+        tail: bytes at a file's end that the statistics reader reads first; None: it reads all of
+            the file. Builders fetch them ahead for many files at once.
         index_kinds: whether indexes other than min/max can be built. The reader then returns a
             `bridge.file_formats.readers.parquet_statistics.Footer`.
         by_position: whether engines may find a column by its position instead of its name. The
@@ -85,6 +87,7 @@ class FileFormat:
     read_schema: SchemaReader | None = None
     read_rows: RowReader | None = None
     statistics: Callable[[], StatisticsReader] | None = None
+    tail: int | None = None
     index_kinds: bool = False
     by_position: bool = False
     splittable: bool = False

@@ -10,6 +10,7 @@ import pyarrow as pa
 from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
 from bridge.file_formats.rows import Rows
 from bridge.storage.port import Storage
+from bridge.storage.source import TAIL
 
 _HIVE = "org.apache.hadoop.hive.ql.io.parquet."
 
@@ -56,6 +57,7 @@ FORMAT = FileFormat(
     read_schema=_read_schema,
     read_rows=_read_rows,
     statistics=_statistics,
+    tail=TAIL,
     index_kinds=True,
     splittable=True,
     trino_reader="parquet",

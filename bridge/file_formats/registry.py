@@ -42,6 +42,20 @@ def indexed_formats() -> frozenset[str]:
     return frozenset(f.name for f in file_formats().values() if f.statistics is not None)
 
 
+def hive_hooks() -> dict[str, str]:
+    """By Hive's input format, the class of the hooks that extends it and leaves out files.
+
+    A hook extends the class that it replaces (the older Parquet class had the same reader). The
+    behaviour of other classes is unknown, so they are left alone.
+    """
+    return {
+        input_format: known.hive.hook
+        for known in file_formats().values()
+        if known.hive is not None and known.hive.hook is not None
+        for input_format in known.hive.input_formats
+    }
+
+
 def recognise(storage: Storage, uri: str, size: int) -> FileFormat | None:
     """The format of a file by its bytes; None if no format recognises it.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from bridge.errors import GenerationNotFound, IndexConflict
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.manifest import Manifest
+from bridge.index.sample import SIGNATURE
 from bridge.index.store import IndexStore, new_id, next_generation
 from bridge.storage.uri import join
 
@@ -38,7 +39,7 @@ def change_settings(
         settings = change(held.settings)
         if settings == held.settings:
             return held
-        asked = {definition.signature for definition in settings.definitions}
+        asked = {SIGNATURE, *(definition.signature for definition in settings.definitions)}
         shards = tuple(
             replace(s, payloads=tuple(p for p in s.payloads if p.signature in asked))
             for s in held.shards

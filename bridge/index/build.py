@@ -33,6 +33,7 @@ from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, ListFiles
 from bridge.index.manifest import READER, VERSION, Manifest, Shard
+from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
 from bridge.index.shard_tables import shard_tables
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
@@ -386,7 +387,8 @@ class _Build:
         """
         files = self._listed.files
         said = self._said(entries)
-        _settle(files.modified[missing])
+        if files.etags is None or files.etags.null_count:  # an etag tells versions apart
+            _settle(files.modified[missing])
         started = now_micros()
         etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
         format = self._table.format
@@ -410,7 +412,8 @@ class _Build:
             )
         ]
         done, rows, size, parts = 0, 0, 0, []
-        reading = Reading(self._nan, self._kinds, self._settings.modes)
+        sampling = Sampling.of(max(len(files), len(entries)))
+        reading = Reading(self._nan, self._kinds, self._settings.modes, sampling)
         for part in collector.collect(tasks, reading):
             parts.append(part)
             done += part.files.num_rows
@@ -555,7 +558,7 @@ class _Build:
 
     def _kept(self, shard: Shard, dead: int) -> Shard:
         """The shard with its current dead count, without definitions that were dropped."""
-        asked = {definition.signature for definition in self._settings.definitions}
+        asked = {SIGNATURE, *(definition.signature for definition in self._settings.definitions)}
         payloads = tuple(p for p in shard.payloads if p.signature in asked)
         return replace(shard, dead=dead, payloads=payloads)
 

@@ -1,15 +1,17 @@
 """Reads from data files what the index needs, in local threads or on Spark.
 
 A `Collector` distributes the tasks. Each chunk of tasks is read by `collect_chunk`, both in local
-threads and in Spark executors.
+threads and in Spark executors. On HDFS and object stores it keeps many requests in flight; see
+`bridge.storage.ahead`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFull
 from bridge.file_formats.file_format import FileFormat, StatisticsReader
@@ -21,12 +23,21 @@ from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
-from bridge.index.scan import leaf_scans, scan
+from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge, sample_file
+from bridge.index.scan import column_ranges, leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
+from bridge.storage.port import FileStat, Range, Storage
+from bridge.storage.source import WHOLE
 
 Nan = Literal["footer", "scan"]
 CHUNK = 256
+REMOTE_CHUNK = 512
+"""Larger where requests are in flight: few are at the end of a chunk."""
+_SMALL = 1024 * 1024
+"""Remote files up to this size are read whole if more than the footer is needed. Bytes."""
+_AHEAD = 32 * 1024 * 1024
+"""Most bytes of columns that are fetched ahead for one file. Larger ones are read in pieces."""
 CHANGED = "FILE_CHANGED: written while it was read"
 
 
@@ -55,11 +66,13 @@ class Reading:
         nan: ``scan`` reads float columns to count NaN.
         kinds: the definitions other than min/max, each with its kind.
         modes: how much min/max keeps, by column; see `bridge.index.kinds.modes`.
+        sampling: which files are sampled; see `bridge.index.sample`.
     """
 
     nan: Nan = "footer"
     kinds: tuple[tuple[IndexKind, Definition], ...] = ()
     modes: tuple[tuple[str, str], ...] = ()
+    sampling: Sampling | None = None
 
 
 class Collector(Protocol):
@@ -73,17 +86,29 @@ class Collector(Protocol):
 class ThreadCollector:
     """Reads in this process, for small refreshes and tests."""
 
-    def __init__(self, storage: Storage, threads: int = 8) -> None:
+    def __init__(self, storage: Storage, threads: int = 8, requests: int = REQUESTS) -> None:
         self._storage = storage
         self._threads = threads
+        self._requests = requests
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
-        chunks = [tasks[i : i + CHUNK] for i in range(0, len(tasks), CHUNK)]
+        remote = any_remote(self._storage, tasks)
+        size = REMOTE_CHUNK if remote else CHUNK
+        chunks = [tasks[i : i + size] for i in range(0, len(tasks), size)]
         if len(chunks) == 1:
-            yield collect_chunk(chunks[0], self._storage, reading)
+            yield self._chunk(chunks[0], reading)
             return
-        with ThreadPoolExecutor(self._threads) as pool:
-            yield from pool.map(lambda chunk: collect_chunk(chunk, self._storage, reading), chunks)
+        # Each chunk of remote files has requests in flight; two of them leave no gap between.
+        with ThreadPoolExecutor(2 if remote else self._threads) as pool:
+            yield from pool.map(lambda chunk: self._chunk(chunk, reading), chunks)
+
+    def _chunk(self, tasks: Sequence[FileTask], reading: Reading) -> Collected:
+        return collect_chunk(tasks, self._storage, reading, requests=self._requests)
+
+
+def any_remote(storage: Storage, tasks: Sequence[FileTask]) -> bool:
+    """Whether a request for one of the files waits for a network."""
+    return any(storage.is_remote(task.uri) for task in tasks)
 
 
 def collect_chunk(
@@ -91,8 +116,9 @@ def collect_chunk(
     storage: Storage,
     reading: Reading,
     formats: Mapping[str, FileFormat] | None = None,
+    requests: int = REQUESTS,
 ) -> Collected:
-    """Reads some files one after another.
+    """Reads some files. The result does not depend on the order in which requests are answered.
 
     One file never fails the others (correctness 27). A file that is damaged, deleted or changed
     since it was listed yields a problem instead of statistics, and so does any unexpected error.
@@ -102,14 +128,19 @@ def collect_chunk(
 
     Args:
         formats: the formats of the tasks, by name; None: the installed ones.
+        requests: most requests in flight on HDFS and object stores.
 
     Errors:
         StorageFailure: the storage cannot be reached. No result is returned for any file.
     """
-    chunk = _Chunk(storage, reading, formats if formats is not None else file_formats())
-    for task in tasks:
-        chunk.read(task)
+    remote = any_remote(storage, tasks)
+    known = formats if formats is not None else file_formats()
+    chunk = _Chunk(storage, reading, known, _SMALL if remote else 0)
+    run_jobs((chunk.read(task) for task in tasks), requests if remote else 1)
     return chunk.finish()
+
+
+_Steps = Generator[Fetch, None, tuple[FileStatistics, dict[str, list[Row]], str | None]]
 
 
 @dataclass(slots=True)
@@ -117,6 +148,7 @@ class _Chunk:
     storage: Storage
     reading: Reading
     formats: Mapping[str, FileFormat]
+    small: int
     readers: dict[str, StatisticsReader] = field(default_factory=dict)
     builder: CollectedBuilder = field(default_factory=CollectedBuilder)
     modes: Modes = field(init=False)
@@ -125,10 +157,12 @@ class _Chunk:
     def __post_init__(self) -> None:
         self.modes = Modes(self.reading.modes)
         self.rows = {definition.signature: [] for _, definition in self.reading.kinds}
+        self.rows[SIGNATURE] = []
 
-    def read(self, task: FileTask) -> None:
+    def read(self, task: FileTask) -> Job:
+        file = ReadFile(self.storage, task.uri, task.size)
         try:
-            footer, rows, problem = self._read(task)
+            footer, rows, problem = yield from self._read(task, file)
         except (FileCorrupt, FileUnreadable) as error:
             self._failed(task, f"{error.code}: {error.message}")
             return
@@ -138,9 +172,9 @@ class _Chunk:
             what = f"{type(error).__name__}: {error}".partition("\n")[0]
             self._failed(task, f"{FileUnreadable.code}: {task.uri}: cannot be read: {what}")
             return
-        # The listing was the check before the read; this is the check after it (correctness 19).
-        after = self.storage.stat(task.uri)
-        if after is None or not _same(task, after):
+        # Every byte must be of the listed file (correctness 19).
+        states = file.states or [self.storage.stat(task.uri)]
+        if not all(state is not None and _same(task, state) for state in states):
             self.builder.failed(task.file, CHANGED)
             return
         if self.modes:
@@ -163,21 +197,39 @@ class _Chunk:
             tables[definition.signature] = kind.reduce(
                 table_of(self.rows[definition.signature], schema)
             )
+        if self.reading.sampling is not None:
+            tables[SIGNATURE] = merge(table_of(self.rows[SIGNATURE], SCHEMA))
         return Collected(collected.files, collected.columns, tables)
 
-    def _read(self, task: FileTask) -> tuple[FileStatistics, dict[str, list[Row]], str | None]:
+    def _read(self, task: FileTask, file: ReadFile) -> _Steps:
         """Statistics for min/max, rows for each definition, and a problem if data is damaged."""
-        footer = self._statistics(task)
-        if not isinstance(footer, Footer) or (
-            self.reading.nan == "footer" and not self.reading.kinds
-        ):
+        first = self._first(task)
+        if first is not None:
+            yield Fetch(file, [first])
+        footer = self._statistics(task, file)
+        if not isinstance(footer, Footer):
             return footer, {}, None
-        gatherings = self._gatherings(footer, task)
+        sampled: dict[str, list[Row]] = {}
+        sampling = self.reading.sampling
+        if sampling is not None and sampling.takes(task.uri):
+            sampled[SIGNATURE] = sample_file(sampling, footer, _only(file), task.uri, task.size)
+        if not self._needs_data:
+            return footer, sampled, None
+        facts = self._facts(footer, task, file)
+        known = [r for kind, d in self.reading.kinds for r in kind.ahead(d, facts)]
+        known = file.missing(known)
+        if known:
+            with contextlib.suppress(FileUnreadable):  # it is asked for again, and then decided
+                yield Fetch(file, known)
+        gatherings = self._gatherings(facts)
         scans = leaf_scans(footer) if self.reading.nan == "scan" else []
         every: list[Gathering] = [*scans, *gatherings.values()]
+        columns = file.missing(column_ranges(footer, every))
+        if columns and sum(end - start for start, end in columns) <= _AHEAD:
+            yield Fetch(file, columns)
         problem = None
         try:
-            scan(footer, every, self.storage, task.uri, task.size)
+            scan(footer, every, file, task.uri)
             for each in scans:
                 each.finish()
         except FileCorrupt as error:
@@ -187,28 +239,44 @@ class _Chunk:
             signature: [{"file": task.file, **row} for row in gathering.finish()]
             for signature, gathering in gatherings.items()
         }
-        return footer, found, problem
+        return footer, found | sampled, problem
 
-    def _statistics(self, task: FileTask) -> FileStatistics:
+    @property
+    def _needs_data(self) -> bool:
+        return self.reading.nan == "scan" or bool(self.reading.kinds)
+
+    def _first(self, task: FileTask) -> Range | None:
+        """What is read first; None if the format's reader decides."""
+        format, sampling = self.formats[task.format], self.reading.sampling
+        if format.tail is None:
+            return (0, task.size) if task.size <= WHOLE else None
+        whole = format.tail
+        if format.index_kinds and self._needs_data:
+            whole = max(whole, self.small)
+        if self.small and format.index_kinds and sampling and sampling.takes(task.uri):
+            whole = max(whole, WHOLE)
+        return (0 if task.size <= whole else task.size - format.tail, task.size)
+
+    def _statistics(self, task: FileTask, file: ReadFile) -> FileStatistics:
         format = self.formats[task.format]
         if task.format not in self.readers:
             assert format.statistics is not None, f"{format.name} is not indexed"
             self.readers[task.format] = format.statistics()
-        found = self.readers[task.format](self.storage, task.uri, task.size)
+        found = self.readers[task.format](_only(file), task.uri, task.size)
         if format.by_position:
             found.leaves.append(width_leaf(len(found.leaves)))
         return found
 
-    def _gatherings(self, footer: Footer, task: FileTask) -> dict[str, Gathering]:
+    def _facts(self, footer: Footer, task: FileTask, file: ReadFile) -> FileFacts:
         tail = footer.tail
         start = task.size - len(tail)
 
-        def read_ranges(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
             if all(begin >= start for begin, _ in ranges):
                 return [tail[begin - start : end - start] for begin, end in ranges]
-            return self.storage.read_ranges(task.uri, ranges)
+            return file.read_ranges(task.uri, ranges)
 
-        facts = FileFacts(
+        return FileFacts(
             task.uri,
             task.size,
             footer.groups,
@@ -216,6 +284,8 @@ class _Chunk:
             footer.legacy,
             read_ranges,
         )
+
+    def _gatherings(self, facts: FileFacts) -> dict[str, Gathering]:
         found: dict[str, Gathering] = {}
         for kind, definition in self.reading.kinds:
             gathering = kind.gather(definition, facts)
@@ -224,12 +294,24 @@ class _Chunk:
         return found
 
 
+def _only(file: ReadFile) -> Storage:
+    """A file as readers take it: they use ``read`` and ``read_ranges`` of the storage alone."""
+    return cast(Storage, file)
+
+
 def _legible(reason: str) -> str:
     """Escapes what is not valid UTF-8: errors quote values from files."""
     return reason.encode("utf-8", "backslashreplace").decode()
 
 
 def _same(task: FileTask, after: FileStat) -> bool:
-    if (after.size, after.modified) != (task.size, task.modified):
+    if after.size != task.size:
         return False
-    return not (task.etag and after.etag) or task.etag == after.etag
+    if task.etag and after.etag:
+        # Some stores list milliseconds, and answer a read in whole seconds.
+        return task.etag == after.etag and _seconds(task.modified) == _seconds(after.modified)
+    return after.modified == task.modified
+
+
+def _seconds(micros: int) -> int:
+    return micros // 1_000_000

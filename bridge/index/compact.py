@@ -12,6 +12,7 @@ from bridge.index import registry
 from bridge.index.column_file import put_columns
 from bridge.index.kinds.payload import header_bytes, read_header, with_bodies
 from bridge.index.manifest import READER, PayloadBlobs, Shard
+from bridge.index.sample import SIGNATURE, merge
 from bridge.index.shard import (
     COLUMNS,
     FILES,
@@ -65,7 +66,7 @@ def _alike(shards: list[Shard]) -> list[list[Shard]]:
     """Groups shards by definitions and modes: a shard holds the same of all its files."""
     groups: dict[object, list[Shard]] = {}
     for shard in shards:
-        held = frozenset(p.signature for p in shard.payloads)
+        held = frozenset(p.signature for p in shard.payloads if p.signature != SIGNATURE)
         groups.setdefault((held, shard.modes), []).append(shard)
     return list(groups.values())
 
@@ -125,7 +126,11 @@ def write_payloads(
     found = []
     for number, (signature, rows) in enumerate(payloads.items()):
         kind = kinds.get(signature.partition("(")[0])
-        if kind is not None:
+        if signature == SIGNATURE:
+            rows = merge(rows)
+            if not rows.num_rows:
+                continue
+        elif kind is not None:
             rows = kind.reduce(rows)
         header, body = header_bytes(rows, "body" in rows.column_names)
         name = f"shards/{shard}-k{number}"

@@ -18,8 +18,9 @@ from bridge.file_formats.leaf_scan import LeafScan
 from bridge.file_formats.readers.parquet_statistics import Footer
 from bridge.file_formats.statistics import LeafStatistics
 from bridge.index.kinds.kind import Arrays, Gathering
-from bridge.storage.port import Storage
-from bridge.storage.source import is_passing, open_source
+from bridge.storage.ahead import ReadFile
+from bridge.storage.port import Range
+from bridge.storage.source import is_passing
 
 _ROWS = 1_000_000
 """Files with more rows are read in batches."""
@@ -44,24 +45,21 @@ def _once(name: str, names: list[str]) -> bool:
 def scan(
     footer: Footer,
     gatherings: Sequence[Gathering],
-    storage: Storage,
+    file: ReadFile,
     uri: str,
-    size: int,
 ) -> None:
     """Reads each required leaf once and passes it to all gatherings.
 
     Errors:
         FileCorrupt: the data cannot be decoded.
     """
-    leaves = sorted({leaf for gathering in gatherings for leaf in gathering.leaves})
-    if not leaves or not footer.rows:
+    leaves = _needed(footer, gatherings)
+    if not leaves:
         return
-    whole = len(footer.tail) == size
-    source = pa.BufferReader(footer.tail) if whole else open_source(storage, uri, size)
     try:
-        for table in _tables(source, footer, leaves):
+        for table in _tables(file.source(), footer, leaves):
             paths = {i: footer.leaves[i].column.path for i in leaves}
-            arrays = Arrays({i: _values(table, path) for i, path in paths.items()})
+            arrays = Arrays({i: leaf_values(table, path) for i, path in paths.items()})
             for gathering in gatherings:
                 if gathering.leaves:
                     gathering.update(arrays)
@@ -70,6 +68,19 @@ def scan(
             raise
         first = str(error).partition("\n")[0]
         raise FileCorrupt(f"{uri}: its data cannot be decoded: {first}", "rewrite it") from error
+
+
+def column_ranges(footer: Footer, gatherings: Sequence[Gathering]) -> list[Range]:
+    """Where the values that `scan` reads are in the file."""
+    leaves = _needed(footer, gatherings)
+    chunks = [chunks[leaf] for _, chunks in footer.groups for leaf in leaves]
+    return [(chunk.start, chunk.start + chunk.size) for chunk in chunks]
+
+
+def _needed(footer: Footer, gatherings: Sequence[Gathering]) -> list[int]:
+    if not footer.rows:
+        return []
+    return sorted({leaf for gathering in gatherings for leaf in gathering.leaves})
 
 
 def _tables(source: Any, footer: Footer, leaves: list[int]) -> Iterator[pa.Table]:
@@ -100,7 +111,8 @@ def _coded(footer: Footer, leaf: int) -> bool:
     return True
 
 
-def _values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+def leaf_values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    """The values of one leaf, by its path."""
     column = table.column(path[0])
     for name in path[1:]:
         column = pc.struct_field(column, name)

@@ -106,7 +106,10 @@ class Collected:
         return Collected(
             pa.concat_tables([OUTCOME.empty_table(), *(p.files for p in parts)]),
             pa.concat_tables([COLUMNS.empty_table(), *(p.columns for p in parts)]),
-            {s: pa.concat_tables([p.payloads[s] for p in parts]) for s in signatures},
+            {
+                s: pa.concat_tables([p.payloads[s] for p in parts if s in p.payloads])
+                for s in signatures
+            },
         )
 
 

@@ -7,7 +7,7 @@ without a copy. No Python object is created per file.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,18 @@ from bridge.errors import BridgeError
 from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
 from bridge.index.column_view import ColumnView
-from bridge.index.kinds.opened import OpenedKind, open_kinds
+from bridge.index.kinds.opened import OpenedKind, open_kinds, payload_loader
+from bridge.index.kinds.payload import Payload
 from bridge.index.listed import owners_of
 from bridge.index.local_cache import CachedIndex, CacheLimits, cache_index
 from bridge.index.manifest import Manifest
+from bridge.index.sample import SCHEMA, SIGNATURE, ColumnSample, column_samples
 from bridge.index.store import IndexStore
 from bridge.storage.port import FileTable
 from bridge.types import TRINO, Field, Semantics
 
 Int64 = npt.NDArray[np.int64]
+_NO_FILES: Int64 = np.empty(0, np.int64)
 
 
 class IndexSnapshot:
@@ -72,6 +75,9 @@ class IndexSnapshot:
         self.total_bytes = int(self.sizes.sum())
         self.shared = any(len(names) > 1 for names in self.owners)
         self._ranges: dict[str, Int64] | None = None
+        self._directories: dict[str, str] | None = None
+        self._load_sample: Callable[[], Payload] | None = None
+        self._sample: Mapping[str, ColumnSample] | None = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -91,6 +97,8 @@ class IndexSnapshot:
         compiled = cache_index(manifest, store, Path(cache_dir), limits)
         opened = cls(manifest, compiled)
         opened.kinds = open_kinds(manifest, compiled, store)
+        if any(shard.payload(SIGNATURE) is not None for shard in manifest.shards):
+            opened._load_sample = payload_loader(manifest, compiled, store, SIGNATURE, SCHEMA)
         return opened
 
     @property
@@ -112,7 +120,13 @@ class IndexSnapshot:
         """Ordinals of the files of one partition, ascending."""
         if self.owners == ((partition,),):
             return self.all_ordinals
-        return self._by_owner().get(partition, np.empty(0, np.int64))
+        return self._by_owner().get(partition, _NO_FILES)
+
+    def directory_of(self, partition: str) -> str | None:
+        """The deepest directory that holds all files of a partition; None if it has no file."""
+        if self._directories is None:
+            self._directories = _directories(self.paths, self._by_owner())
+        return self._directories.get(partition)
 
     def owned(self) -> tuple[Int64, npt.NDArray[np.int32], list[str]]:
         """One slot per file and owning partition.
@@ -128,10 +142,11 @@ class IndexSnapshot:
         return np.concatenate(list(ranges.values())), owner, list(ranges)
 
     def _by_owner(self) -> dict[str, Int64]:
-        with self._lock:
-            if self._ranges is None:
-                self._ranges = _by_partition(self)
-            return self._ranges
+        if self._ranges is None:
+            with self._lock:
+                if self._ranges is None:
+                    self._ranges = _by_partition(self)
+        return self._ranges
 
     @property
     def problems(self) -> dict[str, BridgeError]:
@@ -182,6 +197,23 @@ class IndexSnapshot:
                 return found
         return None
 
+    @property
+    def loaded_sample(self) -> Mapping[str, ColumnSample]:
+        """`sample`, but empty if it was not read yet."""
+        return self._sample or {}
+
+    @property
+    def sample(self) -> Mapping[str, ColumnSample]:
+        """What the builds sampled, by dotted column name in lower case; read on first use."""
+        if self._sample is None:
+            if self._load_sample is None:
+                return {}
+            try:
+                self._sample = column_samples(self._load_sample())
+            except BridgeError:  # estimates alone need it, and the next ones ask again
+                return {}
+        return self._sample
+
     def match(self, files: FileTable) -> Int64:
         """The ordinal of each listed file; -1 if the file is new, changed or not trusted."""
         ordinals = identity.find(self.paths, files.paths)
@@ -229,3 +261,17 @@ def _by_partition(index: IndexSnapshot) -> dict[str, Int64]:
         name: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
         for name, parts in held.items()
     }
+
+
+def _directories(paths: pa.Array, owners: dict[str, Int64]) -> dict[str, str]:
+    # Paths are sorted: what the first and the last begin with, all begin with.
+    edges = ([ordinals[at] for ordinals in owners.values()] for at in (0, -1))
+    first, last = (paths.take(pa.array(edge, pa.int64())).to_pylist() for edge in edges)
+    return {name: _directory(*ends) for name, *ends in zip(owners, first, last, strict=True)}
+
+
+def _directory(first: str, last: str) -> str:
+    directory = first.rpartition("/")[0]
+    while directory and not last.startswith(f"{directory}/"):
+        directory = directory.rpartition("/")[0]
+    return directory

@@ -134,7 +134,12 @@ class IndexStore:
         return Blob(name, len(content), whole, tail, hashlib.sha256(content[-tail:]).hexdigest())
 
     def read_blob(self, blob: Blob) -> bytes:
-        """A file of the index. Errors: IndexCorrupt: missing, too large, or damaged."""
+        """A file of the index.
+
+        Errors:
+            IndexCorrupt: missing, too large, or damaged.
+            FileUnreadable: it is there, and the store fails to give it. No reason to rebuild.
+        """
         if ".." in blob.name or blob.name.startswith("/") or blob.size > MAX_BLOB:
             raise IndexCorrupt(
                 f"{blob.name} of {blob.size} bytes is not a file of an index", _REMEDY
@@ -143,6 +148,10 @@ class IndexStore:
         try:
             content = self.storage.read(uri)
         except FileUnreadable as error:
+            remote = self.storage.is_remote(uri)
+            state = self.storage.stat(uri) if remote else None
+            if state is not None and state.size == blob.size:
+                raise
             raise IndexCorrupt(f"{uri} is gone: {error.message}", _REMEDY) from error
         if len(content) != blob.size or hashlib.sha256(content).hexdigest() != blob.sha256:
             raise IndexCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", _REMEDY)

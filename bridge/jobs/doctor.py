@@ -21,7 +21,7 @@ from bridge.jobs.compose import (
     storage_of,
 )
 from bridge.jobs.diagnostic import Diagnostic, guarded
-from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
+from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks, plans_are_hooked
 from bridge.jobs.explain import explain
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
@@ -70,7 +70,8 @@ def examine(
     if table is not None:
         yield guarded(f"index of {table}", lambda: _index(config, table), "error")
         if not is_location(table):
-            yield from examine_hooks(config, table, hive is not None)
+            hooked_plans = plans_are_hooked(hive) if hive is not None else None
+            yield from examine_hooks(config, table, hive is not None, hooked_plans)
 
 
 def _package(name: str, use: str) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""The Hive checks of ``doctor``: the hooks' jar, settings, and partitions without the hook."""
+"""The Hive checks of ``doctor``: the hooks' jar, settings, and which way a table is hooked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,24 @@ from bridge.jobs.compose import metastore_of
 from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.hive import HookedTable, open_hooked
 from bridge.jobs.hive_jar import hive_versions
-from bridge.metastore.hooks import is_hooked, is_marked, refuse_unhookable
+from bridge.metastore.hooks import PLAN_HOOK, is_hooked, is_marked, refuse_unhookable
 
+_HOOKS = "hive.exec.pre.hooks"
 _FILTER = "hive.optimize.index.filter"
 _FILTER_REMEDY = f"set {_FILTER}=true in its hive-site.xml, and restart it"
 _OLD = ("2.", "3.")  # the metastore of Hive 2.3 reports 3.0
 _JAR = re.compile(r"skipbridge-hive-(\d[\w.]*?)\.jar")
 _CLASS_PATH = "SELECT reflect('java.lang.System', 'getProperty', 'java.class.path')"
+
+
+# Hive loads the class for every statement, the first one of a session included.
+_MISSING_CLASS = Diagnostic(
+    "Hive",
+    "error",
+    f"every query fails: {_HOOKS} names {PLAN_HOOK}, and the jar is missing",
+    f"remove the class from {_HOOKS} in hive-site.xml, or put the jar of `skipbridge hive jar` "
+    "into lib/; then restart HiveServer2",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +46,52 @@ def examine_hive(hive: HiveAddress) -> Iterator[Diagnostic]:
     try:
         session = HiveSession(hive.address, hive.authentication)
     except Exception as error:
+        if PLAN_HOOK in str(error):
+            yield _MISSING_CLASS
+            return
         raised = error
         yield guarded("Hive", lambda: _raise(raised), "error")
         return
     with session:
+        hooked = _plan_hook(session)
         yield guarded("Hive", lambda: _jar(session, hive.address), "error")
+        yield Diagnostic(
+            "Hive plans",
+            "ok",
+            f"{_HOOKS} has the hook: indexed tables are read through it, none is altered"
+            if hooked
+            else f"{_HOOKS} has no hook: only tables of `skipbridge hive hook` skip files",
+        )
         yield guarded("Hive filters", lambda: examine_filters(session))
 
 
-def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diagnostic]:
-    """Checks whether Hive reads all partitions of a table through the hook.
+def plans_are_hooked(hive: HiveAddress) -> bool | None:
+    """Whether a HiveServer2 hooks plans; None if it cannot be asked."""
+    try:
+        with HiveSession(hive.address, hive.authentication) as session:
+            return _plan_hook(session)
+    except Exception:  # any exception of PyHive: `examine_hive` told it
+        return None
+
+
+def _plan_hook(session: HiveSession) -> bool:
+    return PLAN_HOOK in re.split(r"[\s,]+", _setting(session, _HOOKS) or "")
+
+
+def examine_hooks(
+    config: Config, table: str, asked_hive: bool, hooked_plans: bool | None = None
+) -> Iterator[Diagnostic]:
+    """Tells which way a table is hooked, and checks whether Hive reads all its partitions so.
 
     Args:
         asked_hive: a HiveServer2 was checked, so its settings are known.
+        hooked_plans: whether that HiveServer2 hooks plans.
     """
     check = f"Hive hooks of {table}"
     try:
         with metastore_of(config) as client:
             of = open_hooked(client, config, table if "." in table else f"default.{table}")
-            yield guarded(check, lambda: _hooks(check, of), "error")
+            yield guarded(check, lambda: _hooks(check, of, hooked_plans), "error")
             version = client.get_version()
     except BridgeError as error:
         yield Diagnostic(check, "error", error.message, error.hint)
@@ -68,11 +106,11 @@ def examine_hooks(config: Config, table: str, asked_hive: bool) -> Iterator[Diag
         )
 
 
-def _hooks(check: str, of: HookedTable) -> Diagnostic:
+def _hooks(check: str, of: HookedTable, hooked_plans: bool | None) -> Diagnostic:
     name, survey = of.name, of.survey()
     hooked = is_hooked(of.table.sd)
     if not hooked and not survey.hooked and not is_marked(of.table):
-        return Diagnostic(check, "ok", "not hooked: Hive reads every file")
+        return _not_altered(check, of, hooked_plans)
     try:
         refuse_unhookable(of.table)
     except UnsupportedTable as error:
@@ -96,7 +134,28 @@ def _hooks(check: str, of: HookedTable) -> Diagnostic:
         )
     left = "".join(f"; {count} left as they are, {why}" for why, count in survey.left.items())
     partitions = f", {survey.hooked} partitions" if of.table.partitionKeys else ""
-    return Diagnostic(check, "ok", f"the table{partitions}{left}")
+    return Diagnostic(
+        check,
+        "ok",
+        f"hooked by its records: the table{partitions}{left}; Trino's stock hive connector refuses "
+        "it, Spark reads it, and Hive needs the jar everywhere",
+    )
+
+
+def _not_altered(check: str, of: HookedTable, hooked_plans: bool | None) -> Diagnostic:
+    if not hooked_plans:
+        unknown = "" if hooked_plans is False else ", unless it hooks plans: see --hive"
+        return Diagnostic(check, "ok", f"not hooked: Hive reads every file{unknown}")
+    try:
+        refuse_unhookable(of.table)
+    except UnsupportedTable as error:
+        return Diagnostic(check, "ok", f"left to Hive, which reads every file: {error.message}")
+    return Diagnostic(
+        check,
+        "ok",
+        "hooked by plan, if it has an index: its records are as Hive, stock Trino, Spark and "
+        "Impala know them",
+    )
 
 
 def _jar(session: HiveSession, address: str) -> Diagnostic:

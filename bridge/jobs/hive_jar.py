@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from bridge.errors import EnvironmentMissing, InvalidRequest, UserError
+from bridge.metastore.hooks import PLAN_HOOK as PLAN_HOOK
 from bridge.servers.java import find_jdk
 
 Say = Callable[[str], None]

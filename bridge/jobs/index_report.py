@@ -22,6 +22,7 @@ from bridge.jobs.index_table import newest, opened
 from bridge.jobs.table_snapshot import table_files
 from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
+from bridge.planner.table_statistics import distinct_values
 from bridge.report.effectiveness import (
     Effectiveness,
     IndexEffect,
@@ -56,16 +57,13 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
         sizes = column_sizes(manifest, store)
         fields = tuple(Field(c.name, c.type) for c in found.columns)
         statistics = serving.statistics(fields, TRINO)
-        effects = tuple(
-            column_effect(
-                column.name,
-                statistics.column(BoundReference((column.name,), column.type)),
-                serving.num_files,
-                sizes.get(column.name.lower(), -1),
-                scans,
-            )
-            for column in found.columns
-        )
+        effects = []
+        for column in found.columns:
+            known = statistics.column(BoundReference((column.name,), column.type))
+            size = sizes.get(column.name.lower(), -1)
+            effect = column_effect(column.name, known, serving.num_files, size, scans)
+            distinct, source = distinct_values(serving, column.name, known)
+            effects.append(replace(effect, distinct=distinct, distinct_source=source))
         result = Effectiveness(
             table=str(found.name),
             generation=manifest.generation,
@@ -75,7 +73,7 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             failed_files=failed,
             size=sum(blob.size for blob in manifest.blobs()),
             scans=len(scans),
-            columns=effects,
+            columns=tuple(effects),
             indexes=_indexes(manifest, scans),
             advice=(),
         )

@@ -23,7 +23,7 @@ from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import RequestedIndexes, by_properties
 from bridge.index.manifest import Manifest
 from bridge.index.store import IndexStore
-from bridge.jobs.compose import index_store, resolve, storage_of, storage_options
+from bridge.jobs.compose import index_store, is_location, resolve, storage_of, storage_options
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.table_snapshot import table_files
 from bridge.storage.port import Storage
@@ -48,6 +48,9 @@ def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table
             f"{name} is stored as {found.format}",
             f"skipbridge indexes {spelled(indexed_formats())} tables",
         )
+    if not is_location(table) and storage.is_remote(found.location):
+        # A wrong key, region, endpoint or bucket fails now, not after Spark has started.
+        next(storage.pages(found.location), None)
     yield storage, catalog, found, index_store(config, storage, found)
 
 
@@ -159,20 +162,21 @@ def collector_of(
     config: Config, storage: Storage, local: bool, spark: SparkSession | None
 ) -> Iterator[Collector]:
     """Reads files on the caller's session, in this process, or on a new Spark session."""
+    requests = config.integer("index.requests")
     if spark is None and local:
-        yield ThreadCollector(storage)
+        yield ThreadCollector(storage, requests=requests)
         return
     # PySpark is an extra, needed only to build with Spark.
     from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
     if spark is not None:
-        yield SparkCollector(spark, storage_options(config))
+        yield SparkCollector(spark, storage_options(config), requests=requests)
         return
     with filter_spark_log():
         session = open_session(name="skipbridge index build")
     try:
-        yield SparkCollector(session, storage_options(config))
+        yield SparkCollector(session, storage_options(config), requests=requests)
     finally:
         session.stop()
 

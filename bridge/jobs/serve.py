@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
 from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
@@ -26,7 +28,35 @@ from bridge.service.server import PlannerServer, check_loopback
 
 Say = Callable[[str], None]
 _GRACE = 10.0
+_MOST_PROCESSES = 4
 _LOG_LINE = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+
+
+def process_count(config: Config) -> int:
+    """Planner processes to start.
+
+    Queries in one process share the metastore's answers and listings; a further process asks and
+    lists for itself. It pays once the Python of one process keeps a core busy, on a machine that
+    still has cores for the metastore and the engine.
+    """
+    asked = config.integer("service.processes")
+    if asked or config.integer("service.port") == 0:  # several need a port to share
+        return asked or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(_MOST_PROCESSES, (cores or 1) // 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of several processes behind one port.
+
+    Attributes:
+        listening: the socket of this process alone.
+        processes: host:port of the sockets of all processes.
+    """
+
+    listening: socket.socket
+    processes: tuple[str, ...]
 
 
 class RunningService:
@@ -36,16 +66,17 @@ class RunningService:
 
     Args:
         config: all settings.
-        shared: also listen on the configured port together with other processes. Plans then name
+        place: this process among several behind the configured port. Its queries and plans name
             a port of this process alone, so that later calls reach it.
     """
 
-    def __init__(self, config: Config, *, shared: bool = False) -> None:
+    def __init__(self, config: Config, place: Place | None = None) -> None:
         host = config.text("service.host")
         port = config.integer("service.port")
         limit = config.size("service.max_frame_bytes")
-        self._servers = [PlannerServer((host, 0 if shared else port), limit)]
-        if shared:
+        listening = None if place is None else place.listening
+        self._servers = [PlannerServer((host, port), limit, listening=listening)]
+        if place is not None:
             self._servers.append(PlannerServer((host, port), limit, share=True))
         self.endpoint = self._servers[0].endpoint
         storage = storage_of(config)
@@ -56,6 +87,7 @@ class RunningService:
             split_settings(config),
             plan_ttl=config.seconds("service.plan_ttl"),
             max_plans=config.integer("service.max_plans"),
+            processes=() if place is None else place.processes,
         )
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -85,14 +117,14 @@ class RunningService:
             self.handler.plans.expire()
 
 
-def serve(config: Config, say: Say, *, shared: bool = False) -> None:
+def serve(config: Config, say: Say, place: Place | None = None) -> None:
     """Serves until SIGINT or SIGTERM."""
     _log_plans(config)
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
-    service = RunningService(config, shared=shared)
-    if not shared:
+    service = RunningService(config, place)
+    if place is None:
         _serve_metrics(config, REGISTRY)
     service.start()
     say(f"planner ready on {service.endpoint}; metastore {config.text('metastore.uri')}")
@@ -119,14 +151,14 @@ def _serve_metrics(config: Config, registry: CollectorRegistry) -> None:
         ) from e
 
 
-def _child(config: Config, level: int) -> None:
+def _child(config: Config, level: int, place: Place) -> None:
     """Runs one of several processes; it ends when its parent does, for whatever reason."""
     logging.basicConfig(level=level, format=_LOG_LINE)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), daemon=True).start()
     try:
-        serve(config, lambda text: None, shared=True)
+        serve(config, lambda text: None, place)
     except BridgeError as e:
         print(f"error {e}", file=sys.stderr, flush=True)
         raise SystemExit(1) from None
@@ -153,14 +185,17 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
     PlannerServer((host, port)).server_close()
     context = multiprocessing.get_context("spawn")
     level = logging.getLogger().getEffectiveLevel()
+    stack = ExitStack()
+    sockets = [stack.enter_context(_listening(host)) for _ in range(processes)]
+    addresses = tuple(f"{host}:{one.getsockname()[1]}" for one in sockets)
     children: list[BaseProcess] = [
-        context.Process(target=_child, args=(config, level), daemon=True) for _ in range(processes)
+        context.Process(target=_child, args=(config, level, Place(one, addresses)), daemon=True)
+        for one in sockets
     ]
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
     failed: BaseProcess | None = None
-    stack = ExitStack()
     try:
         # The processes write metrics to files in this directory; the endpoint adds them up.
         counts = stack.enter_context(tempfile.TemporaryDirectory(prefix="skipbridge-metrics-"))
@@ -170,6 +205,8 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
         for child in children:
             child.start()
+        for one in sockets:  # each child has its own copy
+            one.close()
         say(
             f"{processes} planner processes on {host}:{port}; "
             f"metastore {config.text('metastore.uri')}"
@@ -185,6 +222,11 @@ def serve_many(config: Config, processes: int, say: Say) -> None:
             f"planner process {failed.pid} ended with status {failed.exitcode}",
             "see its messages above",
         )
+
+
+def _listening(host: str) -> socket.socket:
+    """A socket of one process; connections wait until that process accepts them."""
+    return socket.create_server((host, 0), backlog=PlannerServer.request_queue_size)
 
 
 def _end(children: list[BaseProcess]) -> None:

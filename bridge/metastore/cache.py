@@ -6,6 +6,9 @@ a partition, and that loses rows. With an age of 0 the cache therefore answers o
 metastore's notification events show that nothing has changed: one call of a millisecond or two
 replaces fetching a hundred thousand names. Where events are not recorded, nothing is cached for an
 age of 0.
+
+Requests that wait at the same time share one call, which begins after all of them
+(`bridge.metastore.shared_calls`, `bridge.metastore.shared_partitions`).
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from bridge.metastore.catalog import HiveCatalog
 from bridge.metastore.notifications import EventLog
+from bridge.metastore.shared_calls import SharedCalls
+from bridge.table.catalog_statistics import CatalogStatistics
 from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table, TableName, View
 from bridge.telemetry import METASTORE_CACHE
 
@@ -71,6 +76,7 @@ class CachedCatalog:
         self._lock = threading.Lock()
         self._tables: OrderedDict[TableName, _Remembered] = OrderedDict()
         self._weights: dict[TableName, int] = {}
+        self._calls = SharedCalls()
         self._events = EventLog(catalog.client, self._forget, vouched=vouched)
 
     def close(self) -> None:
@@ -139,6 +145,10 @@ class CachedCatalog:
 
         return _Merged(names, found, self._catalog.partitions(table, missing), remember, end)
 
+    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+        """Not cached here: no event tells of new statistics, and estimates may be older."""
+        return self._catalog.statistics(table, partitions)
+
     def forget(self, name: TableName) -> None:
         """Makes the next requests for this table go to the metastore."""
         self._forget(name.schema, name.table)
@@ -154,7 +164,7 @@ class CachedCatalog:
             load = self._begin(entry, known or age > 0)
         METASTORE_CACHE.labels(kind, "miss").inc()
         try:
-            answer = ask()
+            answer = self._calls.ask((name, kind), ask)
             with self._lock:
                 kept = self._kept(name, load)
                 if kept is not None:

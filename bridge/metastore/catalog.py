@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from bridge.errors import MetastoreFailure, UnsupportedTable
+from bridge.errors import BridgeError, MetastoreFailure, UnsupportedTable
 from bridge.file_formats.registry import indexed_formats
 from bridge.metastore._gen import ttypes
-from bridge.metastore.adaptive_batch_size import AdaptiveBatchSize
-from bridge.metastore.batches import BatchSettings, BatchStream
+from bridge.metastore.batches import BatchSettings
 from bridge.metastore.classify import refuse_unsupported, storage_format, trino_view
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
+from bridge.metastore.shared_partitions import Answers, PartitionCalls
+from bridge.metastore.statistics import table_statistics
 from bridge.storage.uri import canonical
+from bridge.table.catalog_statistics import CatalogStatistics
 from bridge.table.model import (
     Column,
+    OneBatch,
     Partition,
     PartitionBatch,
     PartitionFetch,
@@ -44,10 +47,10 @@ class HiveCatalog:
         batch_settings: BatchSettings | None = None,
     ) -> None:
         self.client = client
-        self._settings = batch_settings if batch_settings is not None else BatchSettings()
-        self._adaptive = AdaptiveBatchSize(self._settings.target)
+        self._calls = PartitionCalls(batch_settings or BatchSettings())
 
     def close(self) -> None:
+        self._calls.close()
         self.client.close()
 
     def __enter__(self) -> HiveCatalog:
@@ -106,48 +109,54 @@ class HiveCatalog:
     def partitions(self, table: Table, names: list[str], age: float = 0.0) -> PartitionFetch:
         """Fetches partitions lazily, in batches of growing size, in the order of ``names``.
 
+        Scans of one table share the calls that they wait for at the same time.
+
         Errors (while iterating):
             UnsupportedTable: a partition's file format differs from the table's.
         """
+        if not table.partition_keys:
+            whole = Partition(UNPARTITIONED, (), table.location)
+            return OneBatch(PartitionBatch((whole,) if names else ()))
 
-        def fetch(batch: Sequence[str], cancellation: Cancellation) -> PartitionBatch:
-            if not table.partition_keys:
-                return PartitionBatch((Partition(UNPARTITIONED, (), table.location),))
+        def ask(batch: Sequence[str], cancellation: Cancellation) -> Answers:
             found = self.client.get_partition_locations(
                 table.name.schema, table.name.table, batch, cancellation
             )
-            return PartitionBatch(
-                tuple(
-                    self._partition(table, name, partition)
-                    for name, partition in zip(found.names, found.partitions, strict=True)
-                ),
-                found.missing,
-            )
+            return {
+                name: _partition(table, name, partition)
+                for name, partition in zip(found.names, found.partitions, strict=True)
+            }
 
-        return BatchStream(fetch, names, self._settings, self._adaptive)
+        return self._calls.fetch((table.name, table.format), names, ask)
+
+    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+        return table_statistics(self.client, table, partitions)
 
     def forget(self, name: TableName) -> None:
         """Does nothing: there is no cache."""
 
-    def _partition(self, table: Table, name: str, found: ttypes.Partition) -> Partition:
-        if found.sd is None or not found.sd.location:
-            raise MetastoreFailure(
-                f"partition {name} of {table.name} has no location",
-                "set one with ALTER TABLE ... PARTITION ... SET LOCATION",
-            )
-        of_files = storage_format(found.sd)
-        if of_files != table.format:
-            raise UnsupportedTable(
-                f"partition {name} of {table.name} holds {of_files} files, "
-                f"the table {table.format} files",
-                "rewrite the partition in the table's format, or leave it out by a predicate on "
-                "the partition keys",
-            )
-        return Partition(
-            name=name,
-            values=tuple(None if v == NULL_MARKER else v for v in found.values),
-            location=canonical(found.sd.location),
+
+def _partition(table: Table, name: str, found: ttypes.Partition) -> Partition | BridgeError:
+    """The partition, or why it cannot be read."""
+    if found.sd is None or not found.sd.location:
+        return MetastoreFailure(
+            f"partition {name} of {table.name} has no location",
+            "set one with ALTER TABLE ... PARTITION ... SET LOCATION",
         )
+    try:
+        of_files = storage_format(found.sd)
+        location = canonical(found.sd.location)
+    except BridgeError as error:
+        return error
+    if of_files != table.format:
+        return UnsupportedTable(
+            f"partition {name} of {table.name} holds {of_files} files, "
+            f"the table {table.format} files",
+            "rewrite the partition in the table's format, or leave it out by a predicate on "
+            "the partition keys",
+        )
+    values = tuple(None if v == NULL_MARKER else v for v in found.values)
+    return Partition(name, values, location)
 
 
 def _columns(fields: Sequence[ttypes.FieldSchema]) -> tuple[Column, ...]:

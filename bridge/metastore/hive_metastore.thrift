@@ -144,6 +144,57 @@ struct DropPartitionsRequest {
 
 struct DropPartitionsResult { 1: optional list<Partition> partitions }
 
+/* Column statistics, as ANALYZE leaves them. Bit vectors are left out. */
+struct BooleanColumnStatsData { 1: required i64 numTrues, 2: required i64 numFalses, 3: required i64 numNulls }
+struct LongColumnStatsData { 1: optional i64 lowValue, 2: optional i64 highValue, 3: required i64 numNulls, 4: required i64 numDVs }
+struct DoubleColumnStatsData { 1: optional double lowValue, 2: optional double highValue, 3: required i64 numNulls, 4: required i64 numDVs }
+struct StringColumnStatsData { 1: required i64 maxColLen, 2: required double avgColLen, 3: required i64 numNulls, 4: required i64 numDVs }
+struct BinaryColumnStatsData { 1: required i64 maxColLen, 2: required double avgColLen, 3: required i64 numNulls }
+struct Decimal { 1: required binary unscaled, 3: required i16 scale }
+struct DecimalColumnStatsData {
+  1: optional Decimal lowValue,
+  2: optional Decimal highValue,
+  3: required i64 numNulls,
+  4: required i64 numDVs
+}
+struct Date { 1: required i64 daysSinceEpoch }
+struct DateColumnStatsData { 1: optional Date lowValue, 2: optional Date highValue, 3: required i64 numNulls, 4: required i64 numDVs }
+struct Timestamp { 1: required i64 secondsSinceEpoch }
+/* Since 4.0. */
+struct TimestampColumnStatsData {
+  1: optional Timestamp lowValue,
+  2: optional Timestamp highValue,
+  3: required i64 numNulls,
+  4: required i64 numDVs
+}
+
+/* A union in Hive. */
+struct ColumnStatisticsData {
+  1: optional BooleanColumnStatsData booleanStats,
+  2: optional LongColumnStatsData longStats,
+  3: optional DoubleColumnStatsData doubleStats,
+  4: optional StringColumnStatsData stringStats,
+  5: optional BinaryColumnStatsData binaryStats,
+  6: optional DecimalColumnStatsData decimalStats,
+  7: optional DateColumnStatsData dateStats,
+  8: optional TimestampColumnStatsData timestampStats
+}
+
+struct ColumnStatisticsObj { 1: required string colName, 2: required string colType, 3: required ColumnStatisticsData statsData }
+
+struct TableStatsRequest { 1: required string dbName, 2: required string tblName, 3: required list<string> colNames }
+
+struct TableStatsResult { 1: required list<ColumnStatisticsObj> tableStats }
+
+struct PartitionsStatsRequest {
+  1: required string dbName,
+  2: required string tblName,
+  3: required list<string> colNames,
+  4: required list<string> partNames
+}
+
+struct AggrStats { 1: required list<ColumnStatisticsObj> colStats, 2: required i64 partsFound }
+
 struct NotificationEventRequest { 1: required i64 lastEvent, 2: optional i32 maxEvents }
 
 struct NotificationEvent {
@@ -209,6 +260,10 @@ service ThriftHiveMetastore {
     throws (1: InvalidOperationException o1, 2: MetaException o2),
   DropPartitionsResult drop_partitions_req(1: DropPartitionsRequest req)
     throws (1: NoSuchObjectException o1, 2: MetaException o2),
+
+  TableStatsResult get_table_statistics_req(1: TableStatsRequest request)
+    throws (1: NoSuchObjectException o1, 2: MetaException o2),
+  AggrStats get_aggr_stats_for(1: PartitionsStatsRequest request) throws (1: NoSuchObjectException o1, 2: MetaException o2),
 
   NotificationEventResponse get_next_notification(1: NotificationEventRequest rqst),
   CurrentNotificationEventId get_current_notificationEventId()

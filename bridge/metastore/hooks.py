@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.errors import UnsupportedTable
-from bridge.file_formats.registry import file_formats, indexed_formats
+from bridge.file_formats.registry import file_formats, hive_hooks, indexed_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.classify import (
     refuse_other_table_formats,
@@ -22,17 +22,12 @@ from bridge.metastore.classify import (
     storage_format,
 )
 
+PLAN_HOOK = "io.skipbridge.hive.SkipFilesHook"
+"""The other way to hook: `hive.exec.pre.hooks` names this class, and no record is changed."""
 ORIGINAL_PROPERTY = "skipbridge.hive.original_input_format"
 _PACKAGE = "io.skipbridge.hive."
 _HIVE_CLASSES = [known.hive for known in file_formats().values() if known.hive is not None]
-# A hook extends the class that it replaces (the older Parquet class had the same reader). The
-# behaviour of other classes is unknown, so they are left alone.
-HOOKS = {
-    input_format: classes.hook
-    for classes in _HIVE_CLASSES
-    if classes.hook is not None
-    for input_format in classes.input_formats
-}
+HOOKS = hive_hooks()
 _STOCK = {
     classes.hook: classes.input_formats[0] for classes in _HIVE_CLASSES if classes.hook is not None
 }

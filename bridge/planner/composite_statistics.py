@@ -87,7 +87,7 @@ class CompositePruningStatistics:
             found = PartitionStatistics(names, self._keys, columns).column(reference)
             if found is None:
                 return None
-            return self._constant(select(found, self.batch.partition.astype(np.int64)))
+            return self.by_partition(found)
         if name in _HIDDEN:
             if self.batch.logs is not None:
                 return None  # the path of a merged row may be that of a log
@@ -97,6 +97,10 @@ class CompositePruningStatistics:
             return None
         found = self._index.column(reference)
         return found if found is None or self._whole else select(found, self._ordinals)
+
+    def by_partition(self, column: ColumnStatistics) -> ColumnStatistics:
+        """Statistics of the files, from those of the batch's partitions."""
+        return self._constant(select(column, self.batch.partition.astype(np.int64)))
 
     def _constant(self, column: ColumnStatistics) -> ColumnStatistics:
         """Every file holds one value: either all of its rows are NULL, or none."""

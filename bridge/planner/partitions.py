@@ -6,6 +6,7 @@ value that does not parse is unknown and keeps its partition.
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.expression.nodes import BoundExpression, BoundReference, BoundTrue
+from bridge.expression.fold import conjunction
+from bridge.expression.nodes import BoundAnd, BoundExpression, BoundReference, BoundTrue
 from bridge.expression.prune import prune
 from bridge.expression.residual import references, residual
 from bridge.expression.statistics import ColumnStatistics
@@ -23,6 +25,7 @@ from bridge.types import Kind, Semantics, Type, Value
 
 _LOW = np.iinfo(np.int64).min
 _HIGH = np.iinfo(np.int64).max
+_DIGITS = decimal.Context(prec=38)
 PARTITION_COLUMN = "$partition"
 
 TypedValues = list[Value | UnparsableValue | None]
@@ -75,8 +78,11 @@ def constant_statistics(type_: Type, values: TypedValues) -> ColumnStatistics | 
         lower = upper = pa.array(
             [None if a else v for v, a in zip(values, absent, strict=True)], pa.large_binary()
         )
-    elif type_.is_floating or (type_.kind is Kind.DECIMAL and type_.precision > 18):
+    elif type_.is_floating:
         return None
+    elif type_.kind is Kind.DECIMAL and type_.precision > 18:
+        exact = [None if a else _decimal(v, type_) for v, a in zip(values, absent, strict=True)]
+        lower = upper = pa.array(exact, pa.decimal128(38, type_.scale))
     else:
         lower = np.fromiter(
             (_LOW if a else v for v, a in zip(values, absent, strict=True)), np.int64, n
@@ -95,6 +101,11 @@ def constant_statistics(type_: Type, values: TypedValues) -> ColumnStatistics | 
         row_count=rows,
         all_null=null if null.any() else None,
     )
+
+
+def _decimal(unscaled: object, type_: Type) -> decimal.Decimal:
+    assert isinstance(unscaled, int)
+    return decimal.Decimal(unscaled).scaleb(-type_.scale, _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +145,37 @@ def select_partitions(
 
 def _by_name(names: list[str], columns: list[TypedValues]) -> dict[str, Typed]:
     return dict(zip(names, zip(*columns, strict=True), strict=True))
+
+
+def split_by_keys(predicate: BoundExpression) -> tuple[BoundExpression, BoundExpression]:
+    """The conjuncts that partition values alone decide, and the others."""
+    conjuncts = predicate.children if isinstance(predicate, BoundAnd) else (predicate,)
+    keys: list[BoundExpression] = []
+    others: list[BoundExpression] = []
+    for conjunct in conjuncts:
+        used = references(conjunct)
+        decided = used and all(r.partition or r.path[0] == PARTITION_COLUMN for r in used)
+        (keys if decided else others).append(conjunct)
+    return conjunction(keys), conjunction(others)
+
+
+def excluded(
+    names: Sequence[str],
+    values: Sequence[Typed],
+    keys: Sequence[Column],
+    predicate: BoundExpression,
+    semantics: Semantics,
+) -> npt.NDArray[np.bool_]:
+    """Marks the partitions whose values leave no row that satisfies the predicate.
+
+    Args:
+        values: of each partition; an empty tuple if nothing is known of it.
+    """
+    unknown: Typed = (UNPARSABLE,) * len(keys)
+    columns: list[TypedValues] = [
+        list(c) for c in zip(*(v or unknown for v in values), strict=True)
+    ]
+    return prune(predicate, PartitionStatistics(names, keys, columns), semantics).never
 
 
 def partition_residual(

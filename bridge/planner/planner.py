@@ -6,6 +6,9 @@ background, and ``explain`` can draw it to its end.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from bridge.errors import BridgeError
 from bridge.expression.bind import Scope
 from bridge.file_formats.registry import file_format
 from bridge.index.snapshot import IndexSnapshot
@@ -88,6 +91,19 @@ class Planner:
         if found.table_format == DIRECTORY:  # else each slice names its own
             file_format(found.format)
         return found
+
+    def newest_table(self, name: TableName) -> Table:
+        """The same, requested after this call. Errors: as `table`."""
+        self._tables.forget(name)
+        return self.table(name)
+
+    def fetch(self, name: TableName) -> None:
+        """Fetches the definition and the newest index of a table that will be asked for.
+
+        A failure is left to the query that meets it.
+        """
+        with suppress(BridgeError):
+            self.views.view(self.table(name))
 
     def plan(self, request: ScanRequest) -> ScanPlan:
         """Opens a plan: resolves the table and binds the predicate; nothing is listed yet.

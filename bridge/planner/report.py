@@ -11,6 +11,7 @@ from html import escape
 
 import pyarrow as pa
 
+from bridge.storage.requests import Tally
 from bridge.table.slices import SliceBatch
 
 
@@ -25,6 +26,8 @@ class Stage:
         bytes: size of the kept files; -1 if not known yet.
         millis: time spent, summed over batches.
         columns: the columns that the stage evaluated.
+        requests: to HDFS or an object store. A listing that scans share counts for the one that
+            made it.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Stage:
     bytes: int
     millis: float
     columns: tuple[str, ...] = ()
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class PruneReport:
 class StageCounter:
     """Sums one stage over the batches of a plan; used by one thread at a time."""
 
-    __slots__ = ("bytes", "columns", "index", "kept", "millis", "name", "total")
+    __slots__ = ("bytes", "columns", "index", "kept", "millis", "name", "requests", "total")
 
     def __init__(self, name: str, index: str, columns: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -126,6 +130,7 @@ class StageCounter:
         self.kept = 0
         self.bytes = 0
         self.millis = 0.0
+        self.requests = Tally()
 
     def add(self, total: int, kept: int, size: int, seconds: float) -> None:
         self.total += total
@@ -140,5 +145,12 @@ class StageCounter:
 
     def freeze(self) -> Stage:
         return Stage(
-            self.name, self.index, self.total, self.kept, self.bytes, self.millis, self.columns
+            self.name,
+            self.index,
+            self.total,
+            self.kept,
+            self.bytes,
+            self.millis,
+            self.columns,
+            self.requests.count,
         )

@@ -43,6 +43,7 @@ class ScanRequest:
         enforced: the engine dropped its own filter, since every row of every file matched.
         absent_is_empty: a partition whose directory is missing is empty, as in Hive; otherwise it
             is an error, as in Trino.
+        dynamic_filter_columns: columns for which dynamic filters may arrive, in lower case.
     """
 
     table: TableName
@@ -62,3 +63,4 @@ class ScanRequest:
     order: tuple[SortKey, ...] = ()
     enforced: bool = False
     absent_is_empty: bool = False
+    dynamic_filter_columns: frozenset[str] = frozenset()

@@ -25,7 +25,7 @@ from bridge.planner.composite_statistics import CompositePruningStatistics
 from bridge.planner.file_pruner import FilePruner, Index
 from bridge.planner.index_view import argument
 from bridge.planner.open_snapshots import OpenSnapshot
-from bridge.planner.partitions import Typed
+from bridge.planner.partitions import Typed, excluded, split_by_keys
 from bridge.planner.report import StageCounter
 from bridge.planner.request import ScanRequest
 from bridge.planner.unknown_files import UnknownFiles
@@ -38,6 +38,7 @@ class ScanCounters:
 
     def __init__(self, request: ScanRequest) -> None:
         self.partitions = StageCounter("partitions", "values")
+        self.filtered_partitions = StageCounter("partitions", "dynamic-filters")
         self.listing = StageCounter("files", "listing")
         self.attributes = StageCounter("files", "attributes")
         self.by_index: dict[str, StageCounter] = {}
@@ -84,6 +85,7 @@ class ScanContext:
         self._cancelled = False
         self._running: PartitionFetch | None = None
         self._filters: tuple[BoundExpression, ...] = ()
+        self._key_filters: BoundExpression = BoundTrue()
         self._values: dict[str, Typed] = {}
         self._pruners: dict[int, FilePruner] = {}
         asked = request.pruning or request.enforced  # an enforced predicate has no other filter
@@ -124,6 +126,9 @@ class ScanContext:
         if not isinstance(bound, BoundTrue):
             with self._lock:
                 self._filters = (*self._filters, bound)
+                if self.table.partition_keys:
+                    decided = split_by_keys(bound)[0]
+                    self._key_filters = conjunction((self._key_filters, decided))
 
     # what is known of slices
 
@@ -159,6 +164,29 @@ class ScanContext:
         """Typed values of a partition from a batch that was drawn."""
         return self._values.get(partition.name, ())
 
+    def excluded(self, partitions: Sequence[Partition], predicate: BoundExpression) -> Mask:
+        """Marks the partitions in which no row satisfies the predicate, by their values alone."""
+        return excluded(
+            [p.name for p in partitions],
+            [self.values_of(p) for p in partitions],
+            self.table.partition_keys,
+            predicate,
+            self.request.semantics,
+        )
+
+    @property
+    def key_filters(self) -> BoundExpression:
+        """The conjuncts of all dynamic filters that partition values alone decide."""
+        return self._key_filters
+
+    @property
+    def awaits_key_filters(self) -> bool:
+        """Whether a dynamic filter on a partition key was announced and has not arrived."""
+        expected = self.request.dynamic_filter_columns
+        return isinstance(self._key_filters, BoundTrue) and any(
+            k.name.lower() in expected for k in self.table.partition_keys
+        )
+
     def note_values(self, partitions: Sequence[Partition], values: dict[str, Typed]) -> None:
         """Keeps the typed values of partitions before they are listed."""
         self._values.update({p.name: values.get(p.name, ()) for p in partitions})
@@ -184,11 +212,15 @@ class ScanContext:
 
     def fetch(self, open: Callable[[], PartitionFetch]) -> PartitionFetch | None:
         """Opens a fetch that `cancel` stops; None if the scan is already cancelled."""
+        if self._cancelled:
+            return None
+        opened = open()  # may call the metastore: a filter that arrives does not wait for it
         with self._lock:
-            if self._cancelled:
-                return None
-            self._running = open()
-            return self._running
+            if not self._cancelled:
+                self._running = opened
+                return opened
+        opened.close()
+        return None
 
     def finish(self) -> None:
         """Marks the scan as complete: the last stage has ended."""

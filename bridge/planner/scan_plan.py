@@ -17,6 +17,7 @@ from bridge.planner.scan_context import ScanContext
 from bridge.planner.scan_report import report_of
 from bridge.planner.stages import Stage
 from bridge.planner.stages.dynamic_filtering import apply_dynamic_filters
+from bridge.storage.requests import counting
 from bridge.table.model import Table
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import Snapshot
@@ -59,6 +60,16 @@ class ScanPlan:
     def plans_without_io(self) -> bool:
         """Whether planning needs neither the metastore nor storage."""
         return self.context.snapshot.plans_without_io
+
+    @property
+    def awaits_key_filters(self) -> bool:
+        """Whether a dynamic filter on a partition key is still to arrive."""
+        return self.context.awaits_key_filters
+
+    def begin(self) -> None:
+        """Starts the first I/O, which no dynamic filter can make needless."""
+        with counting(self.context.counters.listing.requests):
+            self.context.snapshot.begin()
 
     def batches(self) -> Iterator[SliceBatch]:
         """The slices that survive pruning, as many as the request needs.

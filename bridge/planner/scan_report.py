@@ -19,6 +19,8 @@ def report_of(
     counters = context.counters
     filtered, stopped = counters.dynamic_filters, counters.stop
     stages = [counters.partitions.freeze()] if context.table.partition_keys else []
+    if counters.filtered_partitions.total:
+        stages.append(counters.filtered_partitions.freeze())
     stages += [c.freeze() for c in counters.in_order() if c.total or c is counters.listing]
     return PruneReport(
         table=str(context.table.name),

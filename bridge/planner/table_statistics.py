@@ -1,30 +1,38 @@
 """Table and column statistics for an engine's optimiser, from the index alone.
 
 These are estimates, never answers. They describe the files that survive pruning, as of the index's
-generation. Neither storage nor the catalogue is called.
+generation. Neither storage nor the catalogue is called. Row counts, ranges, NULL fractions and the
+distinct values of partition keys are exact where the index knows all of these files. For the
+distinct values of other columns see `bridge.planner.distinct_values`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference, BoundTrue
 from bridge.expression.prune import prune
-from bridge.expression.statistics import ColumnStatistics, Mask
+from bridge.expression.statistics import ColumnStatistics
+from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.composite_statistics import CompositePruningStatistics, select
+from bridge.planner.distinct_values import Source, TableDistinct, bounded_distinct, constants
 from bridge.planner.index_view import IndexView
+from bridge.planner.partitions import PartitionStatistics
 from bridge.planner.scan_context import ScanContext
 from bridge.storage.port import FileTable
+from bridge.table.catalog_statistics import CatalogStatistics
 from bridge.table.model import Partition, Table
 from bridge.table.partition import typed_values
 from bridge.table.slices import ReaderSpec, SliceBatch
-from bridge.types import Kind, Type
+from bridge.types import STRING, Kind, Type
 
 _MAX_COLUMNS = 500
+_COMPARED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +41,18 @@ class ColumnEstimate:
 
     Attributes:
         low, high: as numbers: days for a date, microseconds for a timestamp.
+        data_bytes: bytes of all values of a text or binary column.
+        source: where the number of distinct values comes from, see `Source`.
+        overlapping: whether each file's values overlap those of another; see `overlapping`.
     """
 
     nulls_fraction: float | None = None
     distinct: float | None = None
     low: float | None = None
     high: float | None = None
+    data_bytes: float | None = None
+    source: Source | None = None
+    overlapping: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +71,93 @@ def row_estimate(view: IndexView) -> float | None:
     return _rows(index.rows[index.owned()[0]] if index.shared else index.rows)
 
 
-def estimate(context: ScanContext) -> Estimate:
-    """Statistics of the rows in files that the scan's predicate keeps."""
-    index = context.view.index
+def distinct_values(
+    index: IndexSnapshot, name: str, found: ColumnStatistics | None
+) -> tuple[float | None, Source | None]:
+    """What the index alone tells of a data column's distinct values in the whole table.
+
+    Args:
+        found: its statistics over all files.
+    """
+    rows = _rows(index.rows)
+    if rows is None or found is None:
+        return None, None
+    sample = index.sample.get(name.lower())
+    told = TableDistinct(rows, index.distinct_values(name), sample, width=_width(found))
+    estimate = _column(found, rows, told)
+    return estimate.distinct, estimate.source
+
+
+def estimate(context: ScanContext, catalogue: CatalogStatistics | None = None) -> Estimate:
+    """Statistics of the rows in files that the scan's predicate keeps.
+
+    Args:
+        catalogue: what the catalogue holds; None if nothing is known of that.
+    """
+    index, held = context.view.index, catalogue or CatalogStatistics()
     if index is None:
-        return Estimate()
+        return rough_estimate(context.table, context.view, held)
+    sample = index.sample  # first: it is small, and a rough estimate takes it from there
     known = all_indexed(context)
     left: npt.NDArray[np.int64] | None = None
     if not isinstance(context.predicate, BoundTrue):
         kept = ~prune(context.predicate, known, context.request.semantics).never
         left = None if kept.all() else np.flatnonzero(kept)
-    rows = _rows(known.rows if left is None else known.rows[left])
-    if rows is None:
-        return Estimate()
+    whole = _rows(known.rows)
+    rows = whole if left is None else _rows(known.rows[left])
+    if rows is None or whole is None:
+        return rough_estimate(context.table, context.view, held)
     columns: dict[str, ColumnEstimate] = {}
     for name, type, is_key in _columns(context.table):
-        reference = BoundReference((name,), type, is_key)
-        found = known.column(reference)
+        found = known.column(BoundReference((name,), type, is_key))
+        if found is None and is_key:
+            found = _key_as_text(known, context.table, name)
         if found is None:
             continue
+        everywhere = found
         if left is not None:
             found = select(found, left)
-        distinct = _distinct_keys(found) if is_key else index.distinct_values(name)
-        columns[name] = _column(found, rows, distinct)
+        if is_key:
+            columns[name] = _key(found, rows)
+        else:
+            told = TableDistinct(
+                whole,
+                index.distinct_values(name),
+                sample.get(name.lower()),
+                held.columns.get(name.lower()),
+                held,
+                _width(everywhere),
+            )
+            columns[name] = replace(
+                _column(found, rows, told), overlapping=overlapping(everywhere) or None
+            )
+    return Estimate(rows, columns)
+
+
+def rough_estimate(table: Table, view: IndexView, held: CatalogStatistics) -> Estimate:
+    """What is known of the whole table without the index's columns."""
+    rows = row_estimate(view)
+    rows = held.rows if rows is None else rows
+    if rows is None:
+        return Estimate()
+    sample = {} if view.index is None else view.index.loaded_sample
+    columns: dict[str, ColumnEstimate] = {}
+    for name, type, is_key in _columns(table):
+        key = name.lower()
+        told = TableDistinct(rows, None, sample.get(key), held.columns.get(key), held)
+        if is_key or (told.sample is None and told.catalogue is None):
+            continue
+        distinct, source = told.best()
+        nulls = told.nulls_fraction()
+        present = rows * (1.0 - (nulls or 0.0))
+        length = told.length() if type.is_bytes else None
+        columns[name] = ColumnEstimate(
+            nulls,
+            None if distinct is None else min(distinct, present),
+            *told.range(),
+            None if length is None else present * length,
+            None if distinct is None else source,
+        )
     return Estimate(rows, columns)
 
 
@@ -119,23 +197,76 @@ def _rows(counts: npt.NDArray[np.int64]) -> float | None:
     return float(counted.sum()) * len(counts) / len(counted)
 
 
-def _distinct_keys(found: ColumnStatistics) -> float | None:
-    """The number of distinct partition values, from their bounds."""
-    if not isinstance(found.lower, np.ndarray):
-        return float(len(found.lower.unique()) - (1 if found.lower.null_count else 0))
-    known: Mask | None = found.lower_known
-    values = found.lower if known is None else found.lower[known]
-    return float(len(np.unique(values)))
+def _key_as_text(
+    known: CompositePruningStatistics, table: Table, name: str
+) -> ColumnStatistics | None:
+    """The values of a partition key whose type has no bounds, as text."""
+    keys = [replace(key, type=STRING) for key in table.partition_keys]
+    names = [partition.name for partition in known.batch.partitions]
+    texts = PartitionStatistics(names, keys, typed_values(names, keys))
+    found = texts.column(BoundReference((name,), STRING, True))
+    return None if found is None else known.by_partition(found)
 
 
-def _column(found: ColumnStatistics, rows: float, distinct: float | None) -> ColumnEstimate:
-    nulls = None
-    total = float(found.row_count.sum())
-    if total > 0 and bool((found.null_count >= 0).all()) and bool((found.row_count >= 0).all()):
-        nulls = float(found.null_count.sum()) / total
-    low, high = _range(found)
+def _key(found: ColumnStatistics, rows: float) -> ColumnEstimate:
+    """A partition key: each file holds one value."""
+    nulls = _nulls_fraction(found)
+    values = float(len(constants(found.lower, found.lower_known)))
     present = rows * (1.0 - (nulls or 0.0))
-    return ColumnEstimate(nulls, None if distinct is None else min(distinct, present), low, high)
+    return ColumnEstimate(nulls, min(values, present), *_range(found), source="exact")
+
+
+def _column(found: ColumnStatistics, rows: float, told: TableDistinct) -> ColumnEstimate:
+    """A data column in the files of ``found``, which hold so many rows."""
+    nulls = _nulls_fraction(found)
+    if nulls is None:
+        nulls = told.nulls_fraction()
+    present = rows * (1.0 - (nulls or 0.0))
+    distinct, source = bounded_distinct(found, present, *told.best())
+    length = told.length() if found.type.is_bytes else None
+    size = None if length is None else present * length
+    low, high = _range(found)
+    if low is None:
+        low, high = told.range()
+    return ColumnEstimate(nulls, distinct, low, high, size, source)
+
+
+def overlapping(found: ColumnStatistics) -> bool:
+    """Whether a range or a value of the column can hardly hold for a whole file.
+
+    So it is where no file holds a single value, and the values of each file overlap those of the
+    next in order. An engine need not ask whether such a condition is enforced.
+    """
+    some = found.row_count != 0
+    for mask in (found.lower_known, found.upper_known):
+        some &= True if mask is None else mask
+    if found.all_null is not None:
+        some &= ~found.all_null
+    place = np.flatnonzero(some)
+    place = place[:: -(-len(place) // _COMPARED) or 1]
+    lower, upper = (
+        bounds[place]
+        if isinstance(bounds, np.ndarray)
+        else np.array([b"", *bounds.take(pa.array(place)).to_pylist()], object)[1:]
+        for bounds in (found.lower, found.upper)
+    )
+    order = np.argsort(lower, kind="stable")
+    lower, upper = lower[order], upper[order]
+    return not bool((lower == upper).any()) and not bool((upper[:-1] < lower[1:]).any())
+
+
+def _nulls_fraction(found: ColumnStatistics) -> float | None:
+    """The share of NULLs in the files whose counts are known, if these are most rows."""
+    known = (found.null_count >= 0) & (found.row_count >= 0)
+    total = float(found.row_count[known].sum())
+    if not total or total < float(found.row_count[found.row_count >= 0].sum()) / 2:
+        return None
+    return float(found.null_count[known].sum()) / total
+
+
+def _width(found: ColumnStatistics) -> float | None:
+    low, high = _range(found)
+    return None if low is None or high is None else high - low
 
 
 def _range(found: ColumnStatistics) -> tuple[float | None, float | None]:

@@ -29,6 +29,7 @@ def report_document(report: PruneReport, *, files: bool = False) -> dict[str, An
                 "kept": s.kept,
                 "bytes": s.bytes if s.bytes >= 0 else None,
                 "millis": round(s.millis, 3),
+                "requests": s.requests,
             }
             for s in report.stages
         ],

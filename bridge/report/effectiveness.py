@@ -44,6 +44,8 @@ class ColumnEffect:
         constant: whether all files hold the same single value.
         size: bytes in storage; -1 if unknown.
         asked: number of logged scans with a predicate on it, by operator.
+        distinct: estimate of its distinct values, as the optimiser gets it; None if unknown.
+        distinct_source: ``sketch``, ``sample`` or ``bounds``.
     """
 
     name: str
@@ -55,6 +57,8 @@ class ColumnEffect:
     constant: bool
     size: int
     asked: Mapping[str, int]
+    distinct: float | None = None
+    distinct_source: str | None = None
 
     def uses(self, operators: frozenset[str]) -> int:
         return sum(count for op, count in self.asked.items() if op in operators)

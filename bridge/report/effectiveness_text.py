@@ -5,7 +5,10 @@ from __future__ import annotations
 from bridge.report.effectiveness import Effectiveness
 from bridge.report.text import human_bytes
 
-_COLUMNS = ("column", "known", "files a value", "most", "value", "1 %", "10 %", "size", "asked")
+_COLUMNS = (
+    *("column", "known", "files a value", "most", "value", "1 %", "10 %", "size"),
+    *("distinct values", "asked"),
+)
 
 
 def effectiveness_text(found: Effectiveness) -> str:
@@ -17,9 +20,7 @@ def effectiveness_text(found: Effectiveness) -> str:
         f"{human_bytes(found.size)}, {_age(found.age_seconds)} old, {found.scans} logged scans",
         "",
     ]
-    rows: list[tuple[str, ...]] = [
-        ("column", "known", "files a value", "most", "value", "1 %", "10 %", "size", "asked")
-    ]
+    rows: list[tuple[str, ...]] = [_COLUMNS]
     rows += [
         (
             c.name,
@@ -28,6 +29,7 @@ def effectiveness_text(found: Effectiveness) -> str:
             str(c.deepest),
             *(_percent(k) for k in c.keeps),
             human_bytes(c.size),
+            "-" if c.distinct is None else f"~{c.distinct:,.0f} ({c.distinct_source})",
             ", ".join(f"{op} {n}x" for op, n in c.asked.items()) or "-",
         )
         for c in sorted(found.columns, key=lambda c: (c.overlap, c.name))

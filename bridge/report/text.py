@@ -86,5 +86,14 @@ def _row(stage: Stage) -> tuple[str, str, str, str, str, str]:
         skipped,
         size,
         human_millis(stage.millis),
-        ", ".join(stage.columns),
+        _requests(stage.requests) or ", ".join(stage.columns),
     )
+
+
+def _requests(count: int) -> str:
+    """Text for a number of requests; empty for none.
+
+    >>> _requests(1), _requests(40)
+    ('1 request', '40 requests')
+    """
+    return f"{count} request{'s' if count > 1 else ''}" if count else ""

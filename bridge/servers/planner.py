@@ -21,7 +21,8 @@ def start_planner(
     Args:
         directory: holds its log; created if missing.
         port: on loopback; 0 for any free port.
-        environment: more environment variables, such as ``SKIPBRIDGE_*`` settings.
+        environment: more environment variables, such as ``SKIPBRIDGE_*`` settings. One process
+            serves unless ``SKIPBRIDGE_SERVICE_PROCESSES`` is among them.
 
     Errors:
         PortInUse, ServerFailed.
@@ -35,6 +36,6 @@ def start_planner(
             command=(sys.executable, "-m", "bridge", *words),
             directory=directory,
             port=chosen,
-            environment=environment or {},
+            environment={"SKIPBRIDGE_SERVICE_PROCESSES": "1", **(environment or {})},
         )
     )

@@ -18,7 +18,8 @@ struct Health {
   2: i32 protocol,            // of this file; a client refuses another
   3: string endpoint,         // host:port of the process that answered
   4: i64 uptime_seconds,
-  5: i32 open_plans
+  5: i32 open_plans,
+  6: list<string> processes   // host:port of each process behind the address; all calls of a query go to one of them
 }
 
 struct Column {
@@ -32,7 +33,8 @@ struct Column {
   7: optional double distinct_count,
   8: optional double low,     // engine's stats-calculus number: numbers as they are, dates in days, timestamps in microseconds
   9: optional double high,
-  10: optional double data_bytes
+  10: optional double data_bytes,
+  11: optional bool overlapping  // every file's values overlap another's: a condition on it holds for no whole file but those outside it
 }
 
 struct Table {
@@ -70,7 +72,9 @@ struct PlanRequest {
   11: bool enforced,          // the engine dropped its filter, as an AggregateResult allowed: TABLE_CHANGED if that no longer holds
   12: string read_version,    // "" newest, "time:<ms>", "version:<id>"; see docs/reference/wire.md
   13: string snapshot_id,     // as an earlier answer about this table and version told it; "": the planner chooses
-  14: i32 protocol = 1        // of the client
+  14: i32 protocol = 1,       // of the client
+  15: list<string> dynamic_filter_columns,  // columns for which apply_dynamic_filter may come
+  16: i32 first_splits        // the plan's answer may bring a first batch of at most so many splits; 0: none
 }
 
 /* How the files of a slice are read. */
@@ -78,16 +82,6 @@ struct ReaderSpec {
   1: string format,           // name of a file format: "parquet"
   2: map<string, string> properties,  // of the SerDe
   3: optional list<Column> columns    // that the files were written with; absent: the table's
-}
-
-struct Plan {
-  1: string handle,           // names process and plan
-  2: string endpoint,         // where next_splits, apply_dynamic_filter and close_plan of this plan go
-  3: i64 generation,          // -1: no index
-  4: string freshness,        // "live" | "cached(60s)" | "snapshot"
-  5: list<string> dropped,    // what the translation could not express
-  6: string snapshot_id,
-  7: string row_filter        // rows outside it do not belong to the version: the reader removes them. JSON as predicate, "" is none
 }
 
 struct Aggregate {
@@ -147,6 +141,19 @@ struct SplitBatch {
   9: i32 log_count
 }
 
+struct Plan {
+  1: string handle,           // names process and plan
+  2: string endpoint,         // where next_splits, apply_dynamic_filter and close_plan of this plan go
+  3: i64 generation,          // -1: no index
+  4: string freshness,        // "live" | "cached(60s)" | "snapshot"
+  5: list<string> dropped,    // what the translation could not express
+  6: string snapshot_id,
+  7: string row_filter,       // rows outside it do not belong to the version: the reader removes them. JSON as predicate, "" is none
+  8: i32 dynamic_filter_wait_ms,  // how long it pays to wait for dynamic filters before next_splits
+  9: list<string> dynamic_filter_columns,  // those among the announced ones whose filters can skip files; empty with a wait: all, since they drop rows
+  10: optional SplitBatch first  // what next_splits answers to token 0; with finished the plan is closed, and handle is empty
+}
+
 /* Files that hold no row of interest, by the index alone: storage was not listed.
  * A reader drops a file only if its path, size and time are those told here; whatever is not named is read.
  * files, little-endian, F = skipped: i64[F] size   i64[F] modified, ms since the epoch
@@ -161,6 +168,13 @@ struct SkippableFiles {
   7: binary files,
   8: list<string> dropped,    // what the translation could not express
   9: list<string> notes       // why an index was not used, with the remedy
+}
+
+/* Tables whose files an index may leave out, for a hook that decides per query which scans to change. */
+struct IndexedTables {
+  1: i32 protocol,            // a client refuses another
+  2: map<string, string> locations,      // canonical URI by "schema.table"; tables without a usable index are left out
+  3: map<string, string> input_formats   // by Hive's input format, the class of the hooks that extends it and leaves out files
 }
 
 service Planner {
@@ -180,5 +194,7 @@ service Planner {
   Table get_statistics(1: PlanRequest request) throws (1: BridgeFailure failure),
   Plan open_system_table(1: PlanRequest request, 2: string kind) throws (1: BridgeFailure failure),
   SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure),
-  SkippableFiles list_skippable_files(1: PlanRequest request) throws (1: BridgeFailure failure)
+  SkippableFiles list_skippable_files(1: PlanRequest request) throws (1: BridgeFailure failure),
+  /* "schema.table" each; a table that is not decided soon is left out of this answer, and may be in the next */
+  IndexedTables list_indexed_tables(1: list<string> tables, 2: i32 protocol = 1) throws (1: BridgeFailure failure)
 }

@@ -80,9 +80,11 @@ class PlannerClient:
         query_id: str = "",
         options: dict[str, str] | None = None,
         read_version: str = "",
+        first_splits: int = 0,
     ) -> ttypes.Plan:
         request = _request(schema, table, predicate, engine, query_id, options)
         request.read_version = read_version
+        request.first_splits = first_splits
         return self._call("plan", request)
 
     def explain(

@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bridge.telemetry import QUEUED
+
 
 class FairLock:
     """A lock that grants turns in FIFO order.
@@ -46,7 +48,10 @@ class FairLock:
             mine = threading.Lock()
             mine.acquire()
             self._waiting.append(mine)
-        if mine.acquire(timeout=self._patience):
+        QUEUED.inc()
+        granted = mine.acquire(timeout=self._patience)
+        QUEUED.dec()
+        if granted:
             return True
         with self._lock:
             if mine in self._waiting:

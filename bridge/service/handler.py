@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
@@ -19,18 +19,22 @@ from bridge.engines.registry import engine, refuse_unreadable
 from bridge.engines.translation import Translation
 from bridge.errors import BridgeError, InvalidRequest, UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
+from bridge.planner.dynamic_filter_wait import filter_wait
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.skippable_files import list_skippable_files
+from bridge.planner.skippable_files import SkippableFiles, list_skippable_files
 from bridge.planner.table_statistics import Estimate, row_estimate
 from bridge.report.document import report_document
 from bridge.service._gen import ttypes
+from bridge.service.admission import Admission
 from bridge.service.answering import aggregate
 from bridge.service.codec import PROTOCOL, check_protocol, encode_batch, failure_of
+from bridge.service.expected_tables import ExpectedTables
 from bridge.service.fair_lock import FairLock
+from bridge.service.indexed_tables import IndexedTables
 from bridge.service.plan_log import plan_ended, plan_opened, selection_made
-from bridge.service.plans import OpenPlans
+from bridge.service.plans import Opened, OpenPlans
 from bridge.service.row_filter import encode_row_filter
 from bridge.service.skippable_files import encode_skippable_files
 from bridge.service.statistics import Estimates
@@ -38,13 +42,20 @@ from bridge.service.system_tables import SystemRows
 from bridge.service.tables import describe_table, describe_view
 from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
-from bridge.table.model import TableName
+from bridge.table.model import Table, TableName
 from bridge.table.read_version import parse_read_version
 from bridge.types import Semantics
 
 log = logging.getLogger(__name__)
+_SCANS = 64
+_ANSWERS = 16
+_HOOKS = 4
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
+_FIRST_WAIT = 0.05
+"""Seconds that a plan's answer waits for the first batch: the engine awaits its advice."""
+_FEW_FILES = 10_000
+"""A table of so many files is estimated as a whole before the optimiser asks."""
 _LONG_PREDICATE = 1 << 14
 _OPTIONS = frozenset(
     {
@@ -55,6 +66,7 @@ _OPTIONS = frozenset(
         "max_files_per_split",
         "freshness",
         "timestamp_zone",
+        "table_columns",
     }
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -89,6 +101,7 @@ class PlannerHandler:
     Args:
         planner: makes the plans.
         endpoint: host:port at which clients reach this very process.
+        processes: endpoints of all processes behind the shared address; this one's by default.
         settings: default split settings.
     """
 
@@ -100,22 +113,29 @@ class PlannerHandler:
         *,
         plan_ttl: float = 600.0,
         max_plans: int = 1000,
+        processes: Sequence[str] = (),
     ) -> None:
         self._planner = planner
         self._endpoint = endpoint
+        self._processes = list(processes or [endpoint])
         self._settings = settings
         self._started = time.monotonic()
         self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
-        threads = max(4, 2 * (os.cpu_count() or 2))
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-plan")
+        self._pool = Admission(_SCANS)
         # Separate pool: answers that wait for long listings must not delay splits.
-        self._answers = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-answer")
-        self._estimates = Estimates(self._answers)
+        self._answers = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-answer")
+        self._estimates = Estimates(self._answers, planner.catalog)
+        self._expected = ExpectedTables(self._answers, planner.fetch)
+        # A hook asks about up to a thousand tables at once, in the background.
+        self._hooks = ThreadPoolExecutor(_HOOKS, thread_name_prefix="skipbridge-indexed")
+        self._indexed = IndexedTables(self._hooks, planner)
         self._turns = FairLock()
 
     def health(self) -> ttypes.Health:
         uptime = int(time.monotonic() - self._started)
-        return ttypes.Health(__version__, PROTOCOL, self._endpoint, uptime, len(self.plans))
+        return ttypes.Health(
+            __version__, PROTOCOL, self._endpoint, uptime, len(self.plans), self._processes
+        )
 
     @_answers_failures
     def list_schemas(self, protocol: int) -> list[str]:
@@ -144,6 +164,7 @@ class PlannerHandler:
     ) -> ttypes.Table:
         check_protocol(protocol)
         name, asking = _name(schema_name, table_name), engine(engine_name)
+        self._expected.asked(query_id, name)
         try:
             table = self._planner.table(name)
             refuse_unreadable(table, asking)
@@ -154,9 +175,23 @@ class PlannerHandler:
             return describe_view(view)
         read = parse_read_version(read_version)
         opened = self._planner.look_ahead(query_id, name, read)
-        rows = row_estimate(opened.view)
         table = opened.snapshot.table
-        return describe_table(table, Estimate(rows), asking, opened.snapshot.id, read)
+        if query_id:
+            self._estimates.expect(table, opened.view)
+        known = self._estimates.at_hand(table, opened.view, read)
+        index = opened.view.index
+        if known is None and query_id and index is not None and index.num_files <= _FEW_FILES:
+            request = ScanRequest(
+                name, engine=engine_name, query_id=query_id, semantics=asking.semantics, read=read
+            )
+            self._answers.submit(self._estimate, request)
+        known = known or Estimate(row_estimate(opened.view))
+        return describe_table(table, known, asking, opened.snapshot.id, read)
+
+    def _estimate(self, request: ScanRequest) -> None:
+        """Estimates a whole table in the background: the next description brings it."""
+        with suppress(BridgeError):  # left to the query that meets it
+            self._estimates.of(self._planner.plan(request))
 
     @_answers_failures
     def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:
@@ -176,27 +211,52 @@ class PlannerHandler:
             started = time.perf_counter()
             source = self._open(request)
             plan_opened(source.plan.request, time.perf_counter() - started)
-            handle = self.plans.add(source)
-        return self._opened(handle, source.plan)
+            answer = self._opened(source, source.plan)
+            self._draw_first(answer, source, request.first_splits or 0)
+            return answer
 
     @_answers_failures
     def open_system_table(self, request: ttypes.PlanRequest, kind: str) -> ttypes.Plan:
         with self.plans.slot():
             plan = self._plan(request)
             rows = SystemRows(plan, kind, list(request.projected_columns or []))
-            handle = self.plans.add(rows)
-        return self._opened(handle, plan)
+            return self._opened(rows, plan)
 
-    def _opened(self, handle: str, plan: ScanPlan) -> ttypes.Plan:
-        return ttypes.Plan(
-            handle=handle,
-            endpoint=self._endpoint,
-            generation=plan.view.generation,
-            freshness=plan.snapshot.freshness,
-            dropped=list(plan.request.dropped),
-            snapshot_id=plan.snapshot.id,
-            row_filter=encode_row_filter(plan.context.row_filter, engine(plan.request.engine)),
-        )
+    def _opened(self, source: Opened, plan: ScanPlan) -> ttypes.Plan:
+        """Keeps a plan open; one that the engine cannot read is closed."""
+        try:
+            wait = filter_wait(plan.context)
+            answer = ttypes.Plan(
+                endpoint=self._endpoint,
+                generation=plan.view.generation,
+                freshness=plan.snapshot.freshness,
+                dropped=list(plan.request.dropped),
+                snapshot_id=plan.snapshot.id,
+                row_filter=encode_row_filter(plan.context.row_filter, engine(plan.request.engine)),
+                dynamic_filter_wait_ms=wait.millis,
+                dynamic_filter_columns=list(wait.columns),
+            )
+        except BaseException:
+            source.close()
+            raise
+        answer.handle = self.plans.add(source)
+        return answer
+
+    def _draw_first(self, answer: ttypes.Plan, source: SplitSource, most: int) -> None:
+        """The first batch with the plan, and the end of a small one: two calls less for each.
+
+        Not where a dynamic filter may still prune it.
+        """
+        if most < 1 or answer.dynamic_filter_wait_ms or source.plan.awaits_key_filters:
+            return
+        try:
+            answer.first = self._next(source, 0, most, _FIRST_WAIT)
+        except BaseException:
+            self.plans.close(answer.handle)
+            raise
+        if answer.first.finished:
+            self.plans.close(answer.handle)
+            answer.handle = ""
 
     @_answers_failures
     def next_rows(self, handle: str, token: int, max_rows: int) -> ttypes.SystemPage:
@@ -215,8 +275,15 @@ class PlannerHandler:
     ) -> ttypes.SplitBatch:
         source = self.plans.get(handle, SplitSource)
         wait = min(max(0, max_wait_ms), _MAX_WAIT_MS) / 1000.0
+        return self._next(source, token, max_splits, wait)
+
+    def _next(self, source: SplitSource, token: int, most: int, wait: float) -> ttypes.SplitBatch:
         with self._turns.turn() if source.plan.plans_without_io else nullcontext():
-            return _next(source, token, min(max_splits, _MAX_SPLITS), wait)
+            batch = source.next(token, min(most, _MAX_SPLITS), wait)
+            report = None
+            if batch.finished:
+                report = json.dumps(report_document(plan_ended(source, "done")))
+            return encode_batch(batch, engine(source.plan.request.engine), report)
 
     @_answers_failures
     def explain(self, request: ttypes.PlanRequest) -> str:
@@ -241,6 +308,7 @@ class PlannerHandler:
         self.plans.close_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._answers.shutdown(wait=False, cancel_futures=True)
+        self._hooks.shutdown(wait=False, cancel_futures=True)
         self._planner.lister.close()
 
     @_answers_failures
@@ -248,11 +316,22 @@ class PlannerHandler:
         started = time.perf_counter()
         scan = self._scan(request)
         table = self._planner.table(scan.table)
+        compiled = (request.options or {}).get("table_columns")
+        if compiled is not None and compiled != _column_names(table):
+            # Hive finds columns by position: one that was renamed is another one there.
+            table = self._planner.newest_table(scan.table)
+            if compiled != _column_names(table):
+                return encode_skippable_files(SkippableFiles(), scan.dropped)
         view = self._planner.views.view(table)
         with self._turns.turn():
             found = list_skippable_files(table, view, scan)
         selection_made(scan, found, time.perf_counter() - started)
         return encode_skippable_files(found, scan.dropped)
+
+    @_answers_failures
+    def list_indexed_tables(self, tables: list[str], protocol: int) -> ttypes.IndexedTables:
+        check_protocol(protocol)
+        return self._indexed.among(tables)
 
     def _open(self, request: ttypes.PlanRequest, *, keep_paths: bool = False) -> SplitSource:
         settings = self._split_settings(dict(request.options or {}))
@@ -296,6 +375,7 @@ class PlannerHandler:
             ),
             enforced=bool(request.enforced),
             absent_is_empty=engine(request.engine).missing_is_empty,
+            dynamic_filter_columns=_columns(request.dynamic_filter_columns) or frozenset(),
         )
 
     def _split_settings(self, options: Mapping[str, str]) -> SplitSettings:
@@ -311,14 +391,6 @@ class PlannerHandler:
         return with_parallelism(
             settings, _positive(options, "workers", 1), _positive(options, "concurrency", 4)
         )
-
-
-def _next(source: SplitSource, token: int, most: int, wait: float) -> ttypes.SplitBatch:
-    batch = source.next(token, most, wait)
-    report = None
-    if batch.finished:
-        report = json.dumps(report_document(plan_ended(source, "done")))
-    return encode_batch(batch, engine(source.plan.request.engine), report)
 
 
 def _semantics(name: str, options: Mapping[str, str]) -> Semantics:
@@ -353,6 +425,10 @@ def _name(schema: str | None, table: str | None) -> TableName:
 
 def _columns(names: Sequence[str] | None) -> frozenset[str] | None:
     return frozenset(name.lower() for name in names) if names else None
+
+
+def _column_names(table: Table) -> str:
+    return ",".join(column.name.lower() for column in table.columns)
 
 
 def _translate(name: str, predicate: str) -> Translation:

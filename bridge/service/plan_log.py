@@ -38,7 +38,9 @@ def plan_ended(source: SplitSource, outcome: str) -> PruneReport:
     telemetry.SPLITS.labels(table).inc(report.splits.count)
     if log.isEnabledFor(logging.INFO):
         stages = ", ".join(
-            f"{s.name} {s.index if s.name == 'files' else ''}".rstrip() + f" {s.total} -> {s.kept}"
+            f"{s.name} {s.index if s.name == 'files' else ''}".rstrip()
+            + f" {s.total} -> {s.kept}"
+            + (f" in {s.requests} requests" if s.requests else "")
             for s in report.stages
         )
         log.info(

@@ -102,6 +102,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
     Args:
         address: host and port; port 0 selects a free one.
         share: several processes listen on this port, and the kernel spreads connections.
+        listening: a socket that listens already, instead of an address.
     """
 
     daemon_threads = True
@@ -110,7 +111,12 @@ class PlannerServer(socketserver.ThreadingTCPServer):
     request_queue_size = 256
 
     def __init__(
-        self, address: tuple[str, int], max_frame_bytes: int = 64 << 20, *, share: bool = False
+        self,
+        address: tuple[str, int],
+        max_frame_bytes: int = 64 << 20,
+        *,
+        share: bool = False,
+        listening: socket.socket | None = None,
     ) -> None:
         check_loopback(address[0])
         if address[1] > 65535:
@@ -125,7 +131,11 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         self._connections: set[socket.socket] = set()
         self._drained = threading.Condition()
         try:
-            super().__init__(address, _Connection)
+            super().__init__(address, _Connection, bind_and_activate=listening is None)
+            if listening is not None:
+                self.socket.close()
+                self.socket = listening
+                self.server_address = listening.getsockname()
         except OSError as e:
             taken = e.errno == errno.EADDRINUSE
             raise PortInUse(

@@ -1,48 +1,159 @@
 """Estimates for optimisers, cached per index generation and bounded in time.
 
-An optimiser requests the same table repeatedly and must not wait for index columns on slow storage.
-It gets the row count at once, and column estimates as soon as they are loaded.
+An optimiser requests the same table repeatedly and must not wait for index columns on slow storage,
+nor for the catalogue. It gets what is known in time.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
 
-from bridge.expression.nodes import BoundExpression
+from bridge.errors import BridgeError
+from bridge.expression.nodes import BoundExpression, BoundTrue
 from bridge.planner.index_view import IndexView
 from bridge.planner.scan_plan import ScanPlan
-from bridge.planner.table_statistics import Estimate, estimate, row_estimate
-from bridge.table.model import TableName
+from bridge.planner.table_statistics import Estimate, estimate, rough_estimate
+from bridge.table.catalog_statistics import CatalogStatistics, StatisticsCatalog
+from bridge.table.model import Catalog, Table, TableName
+from bridge.table.read_version import ReadVersion
 
 _MAX_KEPT = 256
 _SECONDS = 1.0
+_MAX_TABLES = 1000
+_PAUSE = 100.0
+_NOTHING = CatalogStatistics()
 
 
 class Estimates:
-    """Estimates by (table, predicate, generation); safe for threads."""
+    """Estimates by (table, predicate, generation, statistics of the catalogue); for all threads."""
 
-    def __init__(self, pool: Executor) -> None:
+    def __init__(self, pool: Executor, catalog: Catalog) -> None:
         self._pool = pool
+        self._catalog = HeldStatistics(pool, catalog)
         self._kept: OrderedDict[
-            tuple[TableName, str, BoundExpression, IndexView], Future[Estimate]
+            tuple[TableName, str, BoundExpression, IndexView, CatalogStatistics], Future[Estimate]
+        ] = OrderedDict()
+        self._whole: OrderedDict[
+            tuple[TableName, str], tuple[IndexView, CatalogStatistics, Estimate]
         ] = OrderedDict()
         self._lock = threading.Lock()
 
+    def expect(self, table: Table, view: IndexView) -> None:
+        """Starts to ask the catalogue, before the optimiser does."""
+        self._catalog.begin(table, view)
+
     def of(self, plan: ScanPlan) -> Estimate:
-        """Estimates for the plan's predicate; after one second, only the table's row count."""
-        key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view)
+        """Estimates for the plan's predicate; after one second, rough ones of the whole table."""
+        held = self._catalog.of(plan.table, plan.view)
+        key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view, held)
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
-                future = self._pool.submit(estimate, plan.context)
+                future = self._pool.submit(estimate, plan.context, held)
                 self._kept[key] = future
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         try:
-            return future.result(_SECONDS)
+            found = future.result(_SECONDS)
         except Late:
-            return Estimate(row_estimate(plan.view))
+            return rough_estimate(plan.table, plan.view, held)
+        if isinstance(plan.context.predicate, BoundTrue):
+            with self._lock:
+                self._whole[key[:2]] = plan.view, held, found
+                while len(self._whole) > _MAX_TABLES:
+                    self._whole.popitem(last=False)
+        return found
+
+    def at_hand(self, table: Table, view: IndexView, read: ReadVersion) -> Estimate | None:
+        """The estimate of the whole table, if `of` returned it before and nothing has changed."""
+        with self._lock:
+            kept = self._whole.get((table.name, str(read)))
+        if kept is None or kept[0] is not view or kept[1] != self._catalog.known(table):
+            return None
+        return kept[2]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A table's statistics: the last answer and the request that is under way, if any."""
+
+    location: str
+    answer: CatalogStatistics | None = None
+    due: float = float("-inf")
+    under_way: Future[None] | None = None
+
+
+class HeldStatistics:
+    """The catalogue's statistics by table: known ones at once, new ones in the background.
+
+    Args:
+        fresh: seconds after which they are requested again; longer where the metastore works long
+            for them. The former ones are used meanwhile.
+        patience: seconds that the first request waits.
+    """
+
+    def __init__(
+        self, pool: Executor, catalog: Catalog, *, fresh: float = 10.0, patience: float = 0.25
+    ) -> None:
+        self._pool = pool
+        self._source = catalog if isinstance(catalog, StatisticsCatalog) else None
+        self._fresh, self._patience = fresh, patience
+        self._tables: OrderedDict[TableName, _Held] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, table: Table, view: IndexView) -> CatalogStatistics:
+        """What the catalogue holds. Nothing if it does not answer in time, or cannot."""
+        held = self.begin(table, view)
+        if held is None:
+            return _NOTHING
+        under_way = held.under_way
+        if held.answer is None and under_way is not None:
+            wait([under_way], self._patience)
+        return held.answer or _NOTHING
+
+    def known(self, table: Table) -> CatalogStatistics:
+        """The last answer of the catalogue, without asking it."""
+        with self._lock:
+            held = self._tables.get(table.name)
+        return (
+            _NOTHING if held is None or held.location != table.location else held.answer or _NOTHING
+        )
+
+    def begin(self, table: Table, view: IndexView) -> _Held | None:
+        """Asks for statistics that are missing or old, without waiting."""
+        if self._source is None:
+            return None
+        with self._lock:
+            held = self._tables.get(table.name)
+            if held is None or held.location != table.location:
+                held = self._tables[table.name] = _Held(table.location)
+            self._tables.move_to_end(table.name)
+            while len(self._tables) > _MAX_TABLES:
+                self._tables.popitem(last=False)
+            if held.under_way is None and time.monotonic() > held.due:
+                held.under_way = self._pool.submit(self._ask, self._source, held, table, view)
+        return held
+
+    def _ask(self, source: StatisticsCatalog, held: _Held, table: Table, view: IndexView) -> None:
+        started = time.monotonic()
+        try:
+            held.answer = source.statistics(table, _partitions(view))
+        except BridgeError:  # the query itself meets the error, if it needs the catalogue
+            held.answer = held.answer or _NOTHING
+        finally:
+            with self._lock:
+                held.under_way = None
+                ended = time.monotonic()
+                held.due = ended + max(self._fresh, _PAUSE * (ended - started))
+
+
+def _partitions(view: IndexView) -> list[str]:
+    """The partitions whose statistics are worth the metastore's work: none if there is a sample."""
+    index = view.index
+    return [] if index is None or index.sample else index.owned()[2]

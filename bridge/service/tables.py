@@ -35,6 +35,8 @@ def describe_table(
         described.distinct_count = known.distinct
         described.low = known.low
         described.high = known.high
+        described.data_bytes = known.data_bytes
+        described.overlapping = known.overlapping
         columns.append(described)
     return ttypes.Table(
         schema_name=table.name.schema,

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,17 @@ import bridge
 from bridge.errors import BridgeError, StorageFailure
 from bridge.file_formats.file_format import FileFormat
 from bridge.file_formats.registry import file_format
-from bridge.index.collect import CHUNK, FileTask, Reading, collect_chunk
+from bridge.index.collect import (
+    CHUNK,
+    REMOTE_CHUNK,
+    FileTask,
+    Reading,
+    any_remote,
+    collect_chunk,
+)
 from bridge.index.shard import Collected
+from bridge.storage.ahead import REQUESTS
+from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 
 if TYPE_CHECKING:
@@ -36,13 +46,20 @@ class SparkCollector:
     Args:
         options: storage options; see `bridge.storage.routed.open_storage`.
         ship: whether to send this package to the executors; False if it is installed there.
+        requests: most requests in flight per core, on HDFS and object stores.
     """
 
     def __init__(
-        self, session: SparkSession, options: Mapping[str, str] | None = None, *, ship: bool = True
+        self,
+        session: SparkSession,
+        options: Mapping[str, str] | None = None,
+        *,
+        ship: bool = True,
+        requests: int = REQUESTS,
     ) -> None:
         self._context = session.sparkContext
         self._options = dict(options or {})
+        self._requests = requests
         self._ships = ship
         if ship:
             ship_package(self._context)
@@ -52,7 +69,8 @@ class SparkCollector:
         if self._ships:
             _ship_plugins(self._context, reading, formats)
         cores = max(self._context.defaultParallelism, 1)
-        chunk = max(1, min(CHUNK, -(-len(tasks) // (2 * cores))))
+        remote = any_remote(open_storage(options=self._options), tasks)
+        chunk = max(1, min(REMOTE_CHUNK if remote else CHUNK, -(-len(tasks) // (2 * cores))))
         wave = chunk * cores * _TASKS_PER_CORE
         waves = [tasks[i : i + wave] for i in range(0, len(tasks), wave)]
         # Two jobs at a time: no core is idle at the end of a job, and the driver holds the results
@@ -77,12 +95,12 @@ class SparkCollector:
         formats: Mapping[str, FileFormat],
     ) -> list[bytes]:
         chunks = [list(tasks[i : i + chunk]) for i in range(0, len(tasks), chunk)]
-        options = self._options
+        options, requests = self._options, self._requests
 
         def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
-            storage = open_storage(options=options)
+            storage = _storage_here(tuple(sorted(options.items())))
             for part in parts:
-                yield collect_chunk(part, storage, reading, formats).to_bytes()
+                yield collect_chunk(part, storage, reading, formats, requests).to_bytes()
 
         try:
             blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
@@ -93,6 +111,12 @@ class SparkCollector:
                 f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
         return [bytes(blob) for blob in blobs]
+
+
+@cache
+def _storage_here(options: tuple[tuple[str, str], ...]) -> Storage:
+    """One per executor process: its connections serve all tasks that run there."""
+    return open_storage(options=dict(options))
 
 
 def _ship_plugins(

@@ -6,7 +6,8 @@ schedules the next step, so slow readers never block the pool. The queue holds s
 Splits are cut when they are handed out, so that a late `apply_dynamic_filter` still applies.
 
 The reader itself starts a plan that does no I/O (`ScanPlan.plans_without_io`): a change of threads
-costs as much as a millisecond's work.
+costs as much as a millisecond's work. It also starts a plan that awaits a dynamic filter on a
+partition key: until it asks for splits, nothing is listed that the filter may make needless.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class SplitLoader:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Starts loading, or leaves that to the first `take` if the plan does no I/O."""
+        """Starts loading, unless the first `take` is to start it."""
+        if self._plan.awaits_key_filters:
+            self._plan.begin()
+            return
         with self._changed:
             if not self._plan.plans_without_io:
                 self._schedule()
@@ -76,6 +80,7 @@ class SplitLoader:
         self._begin_here()
         with self._changed:
             if not self._queue and self._state is LoaderState.INITIAL:
+                self._schedule()
                 self._changed.wait_for(
                     lambda: self._queue or self._state is not LoaderState.INITIAL, timeout
                 )
@@ -91,6 +96,13 @@ class SplitLoader:
             self._files -= len(batch)
             self._schedule()
             return batch
+
+    def settle(self, timeout: float) -> None:
+        """Waits until it is known whether another batch follows: often none does."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._queue or self._state is not LoaderState.INITIAL, timeout
+            )
 
     @property
     def finished(self) -> bool:

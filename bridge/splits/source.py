@@ -27,6 +27,8 @@ from bridge.table.slices import SliceBatch
 
 MAX_BATCH_BYTES = 4 << 20
 _CHUNK = 1 << 16
+_SETTLE = 0.002
+"""Seconds that a batch waits for the news that it is the last: cheaper than another call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class SplitSource:
                 )
             splits = self._draw(max_splits, timeout)
             drained = self._pending is None and self._rest is None
+            if drained and splits is not None:
+                self._loader.settle(_SETTLE)
             finished = drained and self._loader.finished
             self._token += 1
             self._last = SourceBatch(token, self._token, splits, finished)

@@ -13,6 +13,8 @@ import contextlib
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +27,16 @@ from bridge.errors import (
     StorageFailure,
     StorageFull,
 )
-from bridge.storage.port import EMPTY, FileStat, FileTable, Range, sort
+from bridge.storage.port import (
+    EMPTY,
+    DirectoryListings,
+    FileStat,
+    FileTable,
+    Range,
+    join_listings,
+    sort,
+)
+from bridge.storage.requests import asked, carried
 from bridge.storage.uri import Location, parse
 
 if TYPE_CHECKING:
@@ -95,6 +106,15 @@ class HdfsStorage:
             )
         )
 
+    def list_many(
+        self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
+    ) -> DirectoryListings:
+        one = partial(self.list_all, recursive=recursive)
+        return join_listings(list(pool.map(carried(one), directories)))
+
+    def has_directories(self, uri: str) -> bool:
+        return True
+
     def list_directories(self, prefix: str) -> list[str]:
         found = self._entries(prefix, recursive=False)
         return sorted(self._base + entry.path for entry in found if entry.isdir)
@@ -104,6 +124,7 @@ class HdfsStorage:
         with _translated(prefix):
             for _ in range(_LIST_ATTEMPTS):
                 try:
+                    asked("list")
                     found = list(self._client.list_status(path, recursive))
                 except FileNotFoundError:
                     if self._status(path) is None:
@@ -130,12 +151,14 @@ class HdfsStorage:
 
     def _status(self, path: str) -> FileStatus | None:
         try:
+            asked("look")
             return self._client.get_file_info(path)
         except FileNotFoundError:
             return None
 
     def read(self, uri: str) -> bytes:
         with _translated(uri, reading=True):
+            asked("read")
             return bytes(self._client.read(_path(uri)).read())
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
@@ -147,7 +170,15 @@ class HdfsStorage:
                         f"{uri} ends before byte {end}",
                         "the file was cut or rewritten: refresh the index",
                     )
+            asked("read", len(ranges))
             return [bytes(file.read_range(start, end - start)) for start, end in ranges]
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        parts = self.read_ranges(uri, ranges)
+        return parts, self.stat(uri)
+
+    def is_remote(self, uri: str) -> bool:
+        return True
 
     def put(self, uri: str, content: bytes) -> None:
         self._put(uri, content, replace=True)
@@ -162,6 +193,7 @@ class HdfsStorage:
         temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
         with _translated(uri):
             try:
+                asked("write")
                 with self._client.create(temporary, self._options) as file:
                     file.write(content)
                 self._client.rename(temporary, path, replace)
@@ -179,6 +211,7 @@ class HdfsStorage:
     def delete(self, uri: str) -> None:
         with _translated(uri):
             if self.stat(uri) is not None:
+                asked("delete")
                 self._client.delete(_path(uri))
 
 

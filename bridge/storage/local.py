@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -19,10 +21,11 @@ import pyarrow as pa
 from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage import local_listing
 from bridge.storage.local_errors import failure, unreadable
-from bridge.storage.port import FileStat, FileTable, Range
+from bridge.storage.port import DirectoryListings, FileStat, FileTable, Range
 from bridge.storage.uri import parse
 
 _ROOT = "file://"
+_UNUSUAL = re.compile(r"/[./]|\0")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -44,6 +47,14 @@ class LocalStorage:
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
     ) -> FileTable:
         return local_listing.list_files(_path(prefix), recursive)
+
+    def list_many(
+        self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
+    ) -> DirectoryListings:
+        return local_listing.list_many([_path(uri) for uri in directories], recursive)
+
+    def has_directories(self, uri: str) -> bool:
+        return True
 
     def list_directories(self, prefix: str) -> list[str]:
         return [_ROOT + path for path in local_listing.list_directories(_path(prefix))]
@@ -90,6 +101,13 @@ class LocalStorage:
                 )
         return parts
 
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        parts = self.read_ranges(uri, ranges)
+        return parts, self.stat(uri)
+
+    def is_remote(self, uri: str) -> bool:
+        return False
+
     def put(self, uri: str, content: bytes) -> None:
         path = Path(_path(uri))
         try:
@@ -131,6 +149,8 @@ class LocalStorage:
 
 
 def _path(uri: str) -> str:
+    if uri.startswith(_ROOT + "/") and not uri.endswith("/") and not _UNUSUAL.search(uri, 7):
+        return uri[len(_ROOT) :]
     place = parse(uri)
     if place.scheme != "file":
         raise InvalidUri(f"not a local file: {uri}", "open the storage of its scheme")

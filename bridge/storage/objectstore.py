@@ -7,9 +7,11 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,18 +23,31 @@ from obstore.exceptions import (
     BaseError,
     NotFoundError,
     NotSupportedError,
-    PermissionDeniedError,
     PreconditionError,
-    UnauthenticatedError,
 )
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import BridgeError, FileUnreadable, InvalidUri, StorageFailure
-from bridge.storage.port import EMPTY, FileStat, FileTable, Range, concatenate, sort
+from bridge.storage.again import Patience, again
+from bridge.storage.port import (
+    EMPTY,
+    DirectoryListings,
+    FileStat,
+    FileTable,
+    Range,
+    concatenate,
+    join_listings,
+    sort,
+)
+from bridge.storage.ranges import cut, join_ranges
+from bridge.storage.requests import asked, carried
+from bridge.storage.store_errors import failure, unreadable
 from bridge.storage.uri import Location, parse
 
+_Pages = SimpleQueue[FileTable | BaseException | None]
 Store = S3Store | GCSStore | AzureStore
-_PAGE = 10_000
+_PAGE = 1_000
+"""Files that a store lists in one answer."""
 _PARALLEL = 8
 _RANGE_FROM = 2_000
 """Least number of files per parallel range. A page of a listing has 1,000."""
@@ -40,13 +55,6 @@ _RIVALS = 4
 """Concurrent requests that test whether the store lets only one of them create a file."""
 _PROOFS = 3
 """How often the test is repeated if no request is reported as successful."""
-_METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
-"""Metadata endpoints of cloud machines, the last resort of clients without credentials."""
-_CREDENTIALS = {
-    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SKIP_SIGNATURE=true)",
-    "gs": "set GOOGLE_SERVICE_ACCOUNT to the key file of a service account",
-    "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, or client id, secret and tenant",
-}
 _START_AFTER = frozenset({"s3", "gs"})
 """Stores that can start a listing at a key. Elsewhere obstore lists all files and filters."""
 
@@ -146,20 +154,52 @@ class ObjectStorage:
     ) -> FileTable:
         return concatenate(self.pages(prefix, recursive=recursive, hints=hints))
 
+    def list_many(
+        self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
+    ) -> DirectoryListings:
+        one = partial(self.list_all, recursive=recursive)
+        return join_listings(list(pool.map(carried(one), directories)))
+
+    def has_directories(self, uri: str) -> bool:
+        return False
+
     def _ranges(
         self, prefix: str, bounds: list[str | None], recursive: bool
     ) -> Iterator[FileTable]:
+        """The pages of all ranges in path order, each as soon as those before it have come."""
         # obstore cannot combine start-after with a delimiter, so drop files in subdirectories.
         depth = prefix.removesuffix("/").count("/") + 1
-        pool = ThreadPoolExecutor(_PARALLEL)
+        over = threading.Event()
+
+        def fill(part: tuple[_Pages, str | None, str | None]) -> None:
+            pages, after, until = part
+            try:
+                for page in self._between(prefix, after, until):
+                    if over.is_set():
+                        return
+                    pages.put(page)
+                pages.put(None)
+            except BaseException as error:
+                pages.put(error)
+
+        pool = ThreadPoolExecutor(_PARALLEL, "skipbridge-pages")
         try:
-            for part in pool.map(lambda edge: self._between(prefix, *edge), pairwise(bounds)):
-                found = part
-                if not recursive:
-                    found = part.filter(_mask(pc.equal(pc.count_substring(part.paths, "/"), depth)))
-                if len(found):
-                    yield found
+            parts: list[_Pages] = [SimpleQueue() for _ in bounds[1:]]
+            work = carried(fill)
+            for pages, (after, until) in zip(parts, pairwise(bounds), strict=True):
+                pool.submit(work, (pages, after, until))
+            for pages in parts:
+                while (found := pages.get()) is not None:
+                    if isinstance(found, BaseException):
+                        raise found
+                    if not recursive:
+                        found = found.filter(
+                            _mask(pc.equal(pc.count_substring(found.paths, "/"), depth))
+                        )
+                    if len(found):
+                        yield found
         finally:
+            over.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
@@ -172,38 +212,58 @@ class ObjectStorage:
         inside = prefix.removesuffix("/") + "/"
         return sorted({uri for uri in chosen if uri.startswith(inside)})
 
-    def _between(self, prefix: str, after: str | None, until: str | None) -> FileTable:
-        parts = []
+    def _between(self, prefix: str, after: str | None, until: str | None) -> Iterator[FileTable]:
         for page in self._pages(prefix, after):
-            if until is None or page.paths[-1].as_py() <= until:
-                parts.append(page)
-                continue
-            parts.append(page.filter(_mask(pc.less_equal(page.paths, until))))
-            break
-        return concatenate(parts)
+            if until is not None and page.paths[-1].as_py() > until:
+                yield page.filter(_mask(pc.less_equal(page.paths, until)))
+                return
+            yield page
 
     def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileTable]:
-        offset = None if start_after is None else self._key(start_after)
-        try:
-            stream = obstore.list(
-                self._store,
-                self._key(prefix),
-                offset=offset,
-                chunk_size=_PAGE if start_after is None else 1_000,
-                return_arrow=True,
-            )
-            for batch in stream:
-                listing = self._listing(pa.record_batch(batch))
-                if len(listing):
-                    yield listing
-        except BaseError as error:
-            raise self._failure(error, prefix) from error
+        """Pages in path order. A listing that breaks off goes on after the last page that came.
+
+        Errors:
+            StorageFailure: it fails as a whole. A listing never ends early without an error.
+        """
+        patience, last, ordered = Patience(), start_after, True
+        asked("list")
+        whole = 0
+        while True:
+            try:
+                for batch in obstore.list(
+                    self._store,
+                    self._key(prefix),
+                    offset=None if last is None else self._key(last),
+                    chunk_size=_PAGE,
+                    return_arrow=True,
+                ):
+                    page = self._listing(pa.record_batch(batch))
+                    if not len(page):
+                        continue
+                    asked("list", whole // _PAGE)  # the page before was full, and had a successor
+                    whole = len(page)
+                    ordered &= last is None or page.paths[0].as_py() > last
+                    last = page.paths[-1].as_py()
+                    patience.progressed()
+                    yield page
+                return
+            except BaseError as error:
+                try:
+                    patience.bear(error)
+                except BaseError:
+                    raise failure(error, prefix) from error
+                if not ordered:  # what comes after the last page is not what is missing
+                    raise failure(error, prefix) from error
 
     def _flat(self, prefix: str) -> FileTable:
         try:
-            found = obstore.list_with_delimiter(self._store, self._key(prefix), return_arrow=True)
+            key = self._key(prefix)
+            asked("list")
+            found = again(lambda: obstore.list_with_delimiter(self._store, key, return_arrow=True))
         except BaseError as error:
-            raise self._failure(error, prefix) from error
+            raise failure(error, prefix) from error
+        names = found["objects"].num_rows + len(found["common_prefixes"])
+        asked("list", max(names - 1, 0) // _PAGE)
         batches = pa.table(found["objects"]).to_batches()
         return concatenate(self._listing(batch) for batch in batches)
 
@@ -226,9 +286,10 @@ class ObjectStorage:
 
     def list_directories(self, prefix: str) -> list[str]:
         try:
-            found = obstore.list_with_delimiter(self._store, self._key(prefix))
+            asked("list")
+            found = again(lambda: obstore.list_with_delimiter(self._store, self._key(prefix)))
         except BaseError as error:
-            raise self._failure(error, prefix) from error
+            raise failure(error, prefix) from error
         return sorted(self._base + path for path in found["common_prefixes"])
 
     def directory_exists(self, uri: str) -> bool:
@@ -236,44 +297,70 @@ class ObjectStorage:
 
     def stat(self, uri: str) -> FileStat | None:
         try:
+            asked("look")
             found = obstore.head(self._store, self._key(uri))
         except (NotFoundError, FileNotFoundError):
             return None
         except BaseError as error:
-            raise self._failure(error, uri) from error
-        modified = found["last_modified"]
-        micros = int(modified.timestamp()) * 1_000_000 + modified.microsecond
-        return FileStat(uri, found["size"], micros, found["e_tag"])
+            raise failure(error, uri) from error
+        return _state(uri, found)
 
     def read(self, uri: str) -> bytes:
         try:
-            return bytes(obstore.get(self._store, self._key(uri)).bytes())
+            asked("read")
+            return again(lambda: bytes(obstore.get(self._store, self._key(uri)).bytes()))
         except (BaseError, FileNotFoundError) as error:
-            raise _unreadable(error, uri) from error
+            raise unreadable(error, uri) from error
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
         try:
-            parts = obstore.get_ranges(
-                self._store,
-                self._key(uri),
-                starts=[start for start, _ in ranges],
-                ends=[end for _, end in ranges],
+            asked("read", len(join_ranges(ranges)))
+            parts = again(
+                lambda: obstore.get_ranges(
+                    self._store,
+                    self._key(uri),
+                    starts=[start for start, _ in ranges],
+                    ends=[end for _, end in ranges],
+                )
             )
         except (BaseError, FileNotFoundError) as error:
-            raise _unreadable(error, uri) from error
+            raise unreadable(error, uri) from error
         for (start, end), part in zip(ranges, parts, strict=True):
-            if len(part) != end - start:
-                raise FileUnreadable(
-                    f"{uri} ends before byte {end}",
-                    "the file was cut or rewritten: refresh the index",
-                )
+            _check_length(uri, start, end, len(part))
         return [bytes(part) for part in parts]
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        # An answer's headers and body are of one version of the object.
+        key, state = self._key(uri), None
+        held: list[tuple[int, bytes]] = []
+        for start, end in join_ranges(ranges):
+            try:
+                asked("read")
+                part, here = again(partial(self._read, uri, key, start, end))
+            except (BaseError, FileNotFoundError) as error:
+                raise unreadable(error, uri) from error
+            _check_length(uri, start, end, len(part))
+            if state is not None and here != state:
+                raise FileUnreadable(f"{uri} was rewritten while it was read", "refresh the index")
+            state = here
+            held.append((start, part))
+        if state is None:
+            state = self.stat(uri)
+        return [cut(held, start, end) or b"" for start, end in ranges], state
+
+    def _read(self, uri: str, key: str, start: int, end: int) -> tuple[bytes, FileStat]:
+        answer = obstore.get(self._store, key, options={"range": (start, end)})
+        return bytes(answer.bytes()), _state(uri, answer.meta)
+
+    def is_remote(self, uri: str) -> bool:
+        return True
 
     def put(self, uri: str, content: bytes) -> None:
         try:
+            asked("write")
             obstore.put(self._store, self._key(uri), content)
         except BaseError as error:
-            raise self._failure(error, uri) from error
+            raise failure(error, uri) from error
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
         self._prove(uri)
@@ -281,6 +368,7 @@ class ObjectStorage:
 
     def _create(self, uri: str, content: bytes) -> bool:
         try:
+            asked("write")
             obstore.put(self._store, self._key(uri), content, mode="create")
         except (AlreadyExistsError, PreconditionError):
             return False
@@ -289,7 +377,7 @@ class ObjectStorage:
                 f"{self._base} has no conditional writes", "keep the index on another store"
             ) from error
         except BaseError as error:
-            raise self._failure(error, uri) from error
+            raise failure(error, uri) from error
         return True
 
     def _prove(self, uri: str) -> None:
@@ -330,11 +418,12 @@ class ObjectStorage:
 
     def delete(self, uri: str) -> None:
         try:
+            asked("delete")
             obstore.delete(self._store, self._key(uri))
         except (NotFoundError, FileNotFoundError):
             return
         except BaseError as error:
-            raise self._failure(error, uri) from error
+            raise failure(error, uri) from error
 
     def _key(self, uri: str) -> str:
         if not uri.startswith(self._base):
@@ -346,40 +435,19 @@ class ObjectStorage:
             return place.path
         return uri[len(self._base) :]
 
-    def _failure(self, error: Exception, uri: str) -> BridgeError:
-        if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
-            return StorageFailure(
-                f"no permission for {uri}", "check the credentials and their policy"
-            )
-        if _asked_for_a_role(error):
-            return StorageFailure(_no_credentials(uri), _CREDENTIALS[self._scheme])
-        first = str(error).strip().partition("\n")[0]
-        return StorageFailure(f"{uri}: {first}", "check endpoint, region, bucket and network")
+
+def _state(uri: str, meta: Any) -> FileStat:
+    modified = meta["last_modified"]
+    micros = int(modified.timestamp()) * 1_000_000 + modified.microsecond
+    return FileStat(uri, meta["size"], micros, meta["e_tag"])
+
+
+def _check_length(uri: str, start: int, end: int, length: int) -> None:
+    if length != end - start:
+        raise FileUnreadable(
+            f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
+        )
 
 
 def _mask(found: Any) -> Any:
     return found.to_numpy(zero_copy_only=False)
-
-
-def _asked_for_a_role(error: Exception) -> bool:
-    return any(address in str(error) for address in _METADATA)
-
-
-def _no_credentials(uri: str) -> str:
-    return (
-        f"no credentials for {uri}: the environment holds none, "
-        "and this machine has no role in a cloud that would give some"
-    )
-
-
-def _unreadable(error: Exception, uri: str) -> FileUnreadable:
-    if isinstance(error, (NotFoundError, FileNotFoundError)):
-        return FileUnreadable(f"{uri} does not exist", "refresh the index")
-    if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
-        return FileUnreadable(
-            f"no permission to read {uri}", "check the credentials and their policy"
-        )
-    if _asked_for_a_role(error):
-        return FileUnreadable(_no_credentials(uri), _CREDENTIALS[uri.partition(":")[0]])
-    first = str(error).strip().partition("\n")[0]
-    return FileUnreadable(f"{uri} cannot be read: {first}", "check the file and the network")

@@ -7,10 +7,7 @@ import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
 from bridge.storage.port import Storage
-from bridge.storage.source import is_passing
-
-TAIL = 64 * 1024
-"""Bytes of the first request. Most footers are shorter."""
+from bridge.storage.source import TAIL, is_passing
 
 
 def read_tail(storage: Storage, uri: str, size: int) -> bytes:

@@ -7,6 +7,7 @@ without an object per file. They are sorted by path as unsigned UTF-8 bytes on e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -89,6 +90,56 @@ EMPTY = FileTable(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryListings:
+    """The files of several directories as columns.
+
+    Attributes:
+        files: directory by directory, sorted by path within each.
+        offsets: directory i has files ``offsets[i]`` to ``offsets[i + 1]``; int64[n + 1].
+    """
+
+    files: FileTable
+    offsets: Int64
+
+    @property
+    def counts(self) -> Int64:
+        """The number of files of each directory."""
+        return np.diff(self.offsets)
+
+    def filter(self, keep: npt.NDArray[np.bool_]) -> DirectoryListings:
+        """The files whose slot is True; every directory stays."""
+        if keep.all():
+            return self
+        before = np.concatenate(([0], np.cumsum(keep)))
+        return DirectoryListings(self.files.filter(keep), before[self.offsets])
+
+
+def join_listings(parts: Sequence[FileTable]) -> DirectoryListings:
+    """The listings of several directories as one, in their order."""
+    offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
+    return DirectoryListings(join_tables(parts), offsets)
+
+
+def join_tables(tables: Sequence[FileTable]) -> FileTable:
+    """Joins file tables in their order; unlike `concatenate` it does not sort."""
+    # An empty listing has no etags; it must not hide those of the others.
+    tables = [t for t in tables if len(t)]
+    if not tables:
+        return EMPTY
+    if len(tables) == 1:
+        return tables[0]
+    etags = None
+    if all(t.etags is not None for t in tables):
+        etags = pa.concat_arrays([t.etags for t in tables])
+    return FileTable(
+        pa.concat_arrays([t.paths for t in tables]),
+        np.concatenate([t.sizes for t in tables]),
+        np.concatenate([t.modified for t in tables]),
+        etags,
+    )
+
+
 def concatenate(listings: Iterable[FileTable]) -> FileTable:
     """All files of the listings, sorted by path.
 
@@ -99,15 +150,7 @@ def concatenate(listings: Iterable[FileTable]) -> FileTable:
         return EMPTY
     if len(parts) == 1:
         return parts[0]
-    etags = None
-    if all(part.etags is not None for part in parts):
-        etags = pa.concat_arrays([part.etags for part in parts])
-    whole = FileTable(
-        pa.concat_arrays([part.paths for part in parts]),
-        np.concatenate([part.sizes for part in parts]),
-        np.concatenate([part.modified for part in parts]),
-        etags,
-    )
+    whole = join_tables(parts)
     edges = [(part.paths[0].as_py(), part.paths[-1].as_py()) for part in parts]
     if all(left[1] < right[0] for left, right in pairwise(edges)):
         return whole
@@ -162,6 +205,24 @@ class Storage(Protocol):
         """All pages as one listing."""
         ...
 
+    def list_many(
+        self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
+    ) -> DirectoryListings:
+        """`list_all` of each directory, in their order.
+
+        Args:
+            pool: lists directories side by side where each is a request.
+        """
+        ...
+
+    def has_directories(self, uri: str) -> bool:
+        """False on object stores, which have only prefixes.
+
+        There a listing of all that is below a prefix needs one request for 1,000 files, and
+        listings of its directories need at least one request each.
+        """
+        ...
+
     def list_directories(self, prefix: str) -> list[str]:
         """The direct subdirectories, sorted; empty if the directory does not exist."""
         ...
@@ -184,6 +245,18 @@ class Storage(Protocol):
         Errors:
             FileUnreadable: also if a range reaches past the end.
         """
+        ...
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        """`read_ranges`, and the state of the file that the bytes are of; None if it is gone.
+
+        The law: if the state is that of a listing, the bytes are those of the listed file. Object
+        stores say it in the answer that holds the bytes. Elsewhere it is looked up after the read.
+        """
+        ...
+
+    def is_remote(self, uri: str) -> bool:
+        """Whether a request waits for a network, so that many requests at once pay."""
         ...
 
     def put(self, uri: str, content: bytes) -> None:
@@ -212,3 +285,12 @@ def data_files(listing: FileTable, root: str) -> FileTable:
     if len(listing):
         keep &= _hidden_names(listing.paths) <= root.count("/_") + root.count("/.")
     return listing.filter(keep)
+
+
+def data_files_of(listings: DirectoryListings, roots: Sequence[str]) -> DirectoryListings:
+    """`data_files` of each directory; ``roots`` are the directories."""
+    keep = listings.files.sizes > 0
+    if len(keep):
+        allowed = np.fromiter((r.count("/_") + r.count("/.") for r in roots), np.int64, len(roots))
+        keep &= _hidden_names(listings.files.paths) <= np.repeat(allowed, listings.counts)
+    return listings.filter(keep)

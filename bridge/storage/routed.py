@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 
 import pyarrow as pa
 
 from bridge.storage.hdfs import HdfsStorage
 from bridge.storage.local import LocalStorage
 from bridge.storage.objectstore import ObjectStorage
-from bridge.storage.port import FileStat, FileTable, Range, Storage
+from bridge.storage.port import (
+    EMPTY,
+    DirectoryListings,
+    FileStat,
+    FileTable,
+    Range,
+    Storage,
+    join_listings,
+)
 from bridge.storage.uri import Location, parse
 
 
@@ -68,6 +77,25 @@ class RoutedStorage:
     ) -> FileTable:
         return self.store(prefix).list_all(prefix, recursive=recursive, hints=hints)
 
+    def list_many(
+        self, directories: Sequence[str], pool: Executor, *, recursive: bool = True
+    ) -> DirectoryListings:
+        places: dict[Storage, list[int]] = {}
+        for i, uri in enumerate(directories):
+            places.setdefault(self.store(uri), []).append(i)
+        if len(places) == 1:
+            (store,) = places
+            return store.list_many(directories, pool, recursive=recursive)
+        parts = [EMPTY] * len(directories)
+        for store, those in places.items():
+            found = store.list_many([directories[i] for i in those], pool, recursive=recursive)
+            for number, i in enumerate(those):
+                parts[i] = found.files.slice(*found.offsets[number : number + 2].tolist())
+        return join_listings(parts)
+
+    def has_directories(self, uri: str) -> bool:
+        return self.store(uri).has_directories(uri)
+
     def list_directories(self, prefix: str) -> list[str]:
         return self.store(prefix).list_directories(prefix)
 
@@ -82,6 +110,12 @@ class RoutedStorage:
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
         return self.store(uri).read_ranges(uri, ranges)
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        return self.store(uri).read_state(uri, ranges)
+
+    def is_remote(self, uri: str) -> bool:
+        return self.store(uri).is_remote(uri)
 
     def put(self, uri: str, content: bytes) -> None:
         self.store(uri).put(uri, content)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from bridge.storage.port import Storage
+from bridge.storage.port import Range, Storage
 
 WHOLE = 8 * 1024 * 1024
 """Files up to this size are read in one request."""
+TAIL = 64 * 1024
+"""Bytes of the first request to a Parquet file. Most footers are shorter."""
+
+
+class _Reads(Protocol):
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]: ...
 
 
 def is_passing(error: BaseException) -> bool:
@@ -33,11 +40,13 @@ def open_source(storage: Storage, uri: str, size: int) -> Any:
     """
     if size <= WHOLE:
         return pa.BufferReader(storage.read(uri))
-    return pa.PythonFile(_Ranges(storage, uri, size), mode="r")
+    return pa.PythonFile(RangeSource(storage, uri, size), mode="r")
 
 
-class _Ranges(io.RawIOBase):
-    def __init__(self, storage: Storage, uri: str, size: int) -> None:
+class RangeSource(io.RawIOBase):
+    """A file that is read by ranges, of a storage or of anything with its ``read_ranges``."""
+
+    def __init__(self, storage: _Reads, uri: str, size: int) -> None:
         self._storage, self._uri, self._size, self._at = storage, uri, size, 0
 
     def readable(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+import pyarrow.compute as pc
 
 from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
 from bridge.file_formats.registry import recognise
@@ -32,7 +33,7 @@ from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
 
 SCHEMA = "directory"
 _SAMPLE = 400
-_BATCH = 100
+_BATCH = 1000
 _NAMED = 10
 _log = logging.getLogger(__name__)
 _FOREIGN = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
@@ -100,8 +101,13 @@ class DirectoryCatalog:
         self._table = None
 
     def _look(self) -> Table:
-        self._refuse_foreign()
-        listing = data_files(self._storage.list_all(self._location), self._location)
+        if self._storage.has_directories(self._location):
+            self._refuse_foreign(self._storage.list_directories(self._location))
+            whole = self._storage.list_all(self._location)
+        else:
+            whole = self._storage.list_all(self._location)
+            self._refuse_foreign(_first_directories(whole, self._location))
+        listing = data_files(whole, self._location)
         if not len(listing):
             raise TableNotFound(
                 f"no data files below {self._location}",
@@ -162,10 +168,8 @@ class DirectoryCatalog:
         outside = tuple(stray(self._storage, *file, read=False) for file in others)
         return kept, kept.paths.to_pylist(), outside
 
-    def _refuse_foreign(self) -> None:
-        found = {
-            d.rstrip("/").rsplit("/", 1)[-1] for d in self._storage.list_directories(self._location)
-        }
+    def _refuse_foreign(self, directories: Sequence[str]) -> None:
+        found = {d.rstrip("/").rsplit("/", 1)[-1] for d in directories}
         for marker, kind in _FOREIGN.items():
             if marker in found and (marker != "metadata" or "data" in found):
                 raise UnsupportedTable(
@@ -205,6 +209,14 @@ class DirectoryCatalog:
         return tuple(
             Column(name, key_type([row[i] for row in values])) for i, name in enumerate(names)
         )
+
+
+def _first_directories(files: FileTable, root: str) -> list[str]:
+    """The directories directly below the root that hold files, at any depth."""
+    below = pc.utf8_slice_codeunits(files.paths, len(root) + 1)
+    inside = below.filter(pc.match_substring(below, "/"))
+    names: list[str] = pc.replace_substring_regex(inside, "/.*", "").unique().to_pylist()
+    return names
 
 
 def key_type(values: Sequence[str | None]) -> Type:

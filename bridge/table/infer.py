@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedTable
 from bridge.file_formats.registry import file_format, recognise
+from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
 from bridge.table.model import Column
 from bridge.table.stray import Stray, stray
@@ -119,23 +120,29 @@ def infer_readable(
         FileCorrupt: no file can be read.
         FileUnreadable.
     """
-    schemas: list[tuple[str, pa.Schema]] = []
-    strays: list[Stray] = []
-    first: FileCorrupt | None = None
-    for uri, size in files:
+
+    def read(file: tuple[str, int]) -> pa.Schema | Stray:
+        uri, size = file
         try:
-            schemas.append((uri, read_schema(storage, uri, size, format)))
+            return read_schema(storage, uri, size, format)
         except FileCorrupt as error:
             found = stray(storage, uri, size)
             whole = recognise(storage, uri, size)
             if whole is not None and whole.name == format:  # the reader's message says more
                 what = error.message.removeprefix(uri).lstrip(": ")
                 found = Stray(uri, f"damaged: {what}", "restore it or write it again")
-            strays.append(found)
-            first = first or FileCorrupt(f"{uri} is {found.what}", found.remedy)
-    if not schemas and first is not None:
-        raise first
-    return merge_schemas(schemas), tuple(strays)
+            return found
+
+    found = ask_all(storage, read, files, files[0][0]) if files else []
+    strays = tuple(each for each in found if isinstance(each, Stray))
+    if strays and len(strays) == len(found):
+        raise FileCorrupt(f"{strays[0].uri} is {strays[0].what}", strays[0].remedy)
+    schemas = (
+        (uri, schema)
+        for (uri, _), schema in zip(files, found, strict=True)
+        if isinstance(schema, pa.Schema)
+    )
+    return merge_schemas(schemas), strays
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:

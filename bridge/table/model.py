@@ -94,6 +94,22 @@ class PartitionBatch:
     missing: tuple[str, ...] = ()
 
 
+class OneBatch:
+    """A `PartitionFetch` of partitions that are known already."""
+
+    def __init__(self, batch: PartitionBatch) -> None:
+        self._batches = iter((batch,))
+
+    def __iter__(self) -> OneBatch:
+        return self
+
+    def __next__(self) -> PartitionBatch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Nothing is in flight."""
+
+
 class Catalog(Protocol):
     """Describes tables: a Hive Metastore, or a directory used as a table.
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from bridge.table.model import Column
 from bridge.types import INTEGER_RANGE, Kind, Type, Value
@@ -164,33 +165,39 @@ def typed_values(
 
     A name with missing levels is unparsable.
     """
-    columns: list[list[Value | UnparsableValue | None]] = [[] for _ in keys]
-    memo: list[dict[str, Value | UnparsableValue | None]] = [{} for _ in keys]
-    lowered = [k.name.lower() for k in keys]
-    for name in names:
-        levels = name.split("/")
-        if len(levels) != len(keys):
-            for column in columns:
-                column.append(UNPARSABLE)
-            continue
-        for i, level in enumerate(levels):
-            value = memo[i].get(level, _MISSING)
-            if isinstance(value, _Missing):
-                key, _, raw = level.partition("=")
-                decoded = unescape(raw)
-                text = None if decoded == NULL_MARKER else decoded
-                value = (
-                    parse_value(text, keys[i].type)
-                    if unescape(key).lower() == lowered[i]
-                    else UNPARSABLE
-                )
-                memo[i][level] = value
-            columns[i].append(value)
-    return columns
+    levels = [_known_levels(k.name.lower(), k.type) for k in keys]
+    if len(levels) == 1:
+        return [[levels[0][name] for name in names]]
+    missing = [_INCOMPLETE] * len(keys)
+    rows = (name.split("/") for name in names)
+    whole = [row if len(row) == len(keys) else missing for row in rows]
+    columns = zip(*whole, strict=True) if whole else [()] * len(keys)
+    return [[known[t] for t in texts] for known, texts in zip(levels, columns, strict=True)]
 
 
-class _Missing:
-    """Marks a value that is not in the memo, where None means NULL."""
+_MOST_LEVELS = 1 << 17
+_INCOMPLETE = "/"  # no level of a name contains it
 
 
-_MISSING = _Missing()
+class _Levels(dict[str, Value | UnparsableValue | None]):
+    """Typed values of one key by level (``month=1``), parsed once."""
+
+    def __init__(self, name: str, type: Type) -> None:
+        super().__init__()
+        self._name, self._type = name, type
+
+    def __missing__(self, level: str) -> Value | UnparsableValue | None:
+        key, _, raw = level.partition("=")
+        value: Value | UnparsableValue | None = UNPARSABLE
+        if "/" not in level and unescape(key).lower() == self._name:
+            text = unescape(raw)
+            value = None if text == NULL_MARKER else parse_value(text, self._type)
+        if len(self) >= _MOST_LEVELS:
+            self.clear()
+        self[level] = value
+        return value
+
+
+@lru_cache(16)
+def _known_levels(name: str, type: Type) -> _Levels:
+    return _Levels(name, type)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.storage.port import FileTable
+from bridge.storage.port import FileTable, join_tables
 from bridge.table.model import Column, Partition
 
 Int32Array = npt.NDArray[np.int32]
@@ -60,6 +60,8 @@ class IndexFiles(Protocol):
     def knows_owners(self) -> bool: ...
 
     def ordinals_of(self, partition: str) -> Int64Array: ...
+
+    def directory_of(self, partition: str) -> str | None: ...
 
     def match(self, files: FileTable) -> Int64Array:
         """The ordinal of each file; -1 if it is new, changed, or not trusted."""
@@ -291,18 +293,12 @@ def _join_logs(batches: Sequence[SliceBatch]) -> Logs | None:
 
 
 def join_files(tables: Sequence[FileTable]) -> FileTable:
-    """Joins file tables in their order; unlike `concatenate` it does not sort."""
-    # An empty listing has no etags; it must not hide those of the others.
-    tables = [t for t in tables if len(t)] or tables[:1]
+    """Joins file tables in their order; their paths may be lazy."""
+    lazy = [t for t in tables if isinstance(t.paths, LazyPaths)]
+    if not lazy:
+        return join_tables(tables)
     if len(tables) == 1:
         return tables[0]
-    paths = [t.paths.made() if isinstance(t.paths, LazyPaths) else t.paths for t in tables]
-    etags = None
-    if all(t.etags is not None for t in tables):
-        etags = pa.concat_arrays([t.etags for t in tables])
-    return FileTable(
-        pa.concat_arrays(paths),
-        np.concatenate([t.sizes for t in tables]),
-        np.concatenate([t.modified for t in tables]),
-        etags,
+    return join_tables(
+        [replace(t, paths=t.paths.made()) if isinstance(t.paths, LazyPaths) else t for t in tables]
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.file_formats.registry import file_formats, indexed_formats, recognise, spelled
+from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
 
 _MARKS = (
@@ -101,4 +102,6 @@ def is_data(storage: Storage, uri: str, size: int) -> bool:
 
 def none_is_data(storage: Storage, files: Sequence[tuple[str, int]], most: int = 20) -> bool:
     """Whether all files have other formats; False if they are too many to check."""
-    return len(files) <= most and not any(is_data(storage, uri, size) for uri, size in files)
+    if not files or len(files) > most:
+        return not files
+    return not any(ask_all(storage, lambda file: is_data(storage, *file), files, files[0][0]))

@@ -199,6 +199,7 @@ def test_the_command(directory: Path, tmp_path: Path) -> None:
 
     text = run("--log", str(log))
     assert "cluster: id:" in text and "values(day)" in text and "files a value" in text
+    assert "(sample)" in text
     body = json.loads(run("--log", str(log), "--output", "json"))
     assert body["scans"] == 1 and {c["name"] for c in body["columns"]} >= {"day", "id", "half"}
     missing = CliRunner().invoke(cli, ["index", "report", str(tmp_path)])

@@ -17,7 +17,7 @@ from bridge.planner.request import ScanRequest
 from bridge.report.remedies import spelled
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, TableName
-from bridge.types import INTEGER, STRING
+from bridge.types import BIGINT, INTEGER, STRING
 from tests.support.lake import NAME, Lake, age, drained, everything, kept
 
 
@@ -309,3 +309,17 @@ def test_views_of_tables_that_nobody_asks_about_any_more_are_let_go(
         views.view(lake.table(TableName("db", f"t{number}")))
         assert views.view(lake.table()) is held
     assert len(views._entries) == 3
+
+
+def test_a_partition_that_moved_above_its_indexed_place_is_listed(tmp_path: Path) -> None:
+    """The files below its new place are not its own, unless directories are listed with theirs."""
+    lake = Lake(tmp_path, (Column("x", BIGINT),), (Column("p", STRING),))
+    lake.partition_values = [("1",)]
+    place = tmp_path / "t" / "p=1"
+    lake.locations["p=1"] = place / "v2"
+    lake.write("old.parquet", {"x": [1]}, ("1",))
+    lake.build()
+    lake.locations["p=1"] = place
+    new = lake.write("new.parquet", {"x": [2]}, ("1",))
+    for freshness in ("live", "snapshot"):
+        assert everything(lake.planner(), freshness=freshness) == {f"file://{new}"}

@@ -111,6 +111,9 @@ def test_several_processes_end_together(serve: Serve, number: int) -> None:
     process, shared = serve("--processes", "2", "--metastore-uri", "thrift://127.0.0.1:1")
     found = endpoints(shared, 2)
     assert len(found) == 2 and shared not in found
+    for endpoint in (shared, *found):  # each tells of all, so that a query can keep to one
+        with PlannerClient(endpoint) as client:
+            assert set(client.health().processes) == found
     stop(process, number)
 
 

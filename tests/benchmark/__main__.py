@@ -9,6 +9,8 @@ import click
 
 from tests.benchmark import (
     build,
+    concurrency,
+    dpp,
     hive,
     kinds,
     metadata,
@@ -16,7 +18,9 @@ from tests.benchmark import (
     planning,
     rfc27,
     service,
+    stores,
     sync,
+    tpc,
     trino,
 )
 from tests.benchmark.figures import Figure, show
@@ -30,15 +34,20 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "scale": ("1,000,000 and 10,000,000 files, simulated", scale),
     "wire": ("Splits over loopback", service.wire),
     "clients": ("Many clients at once", service.clients),
+    "concurrency": ("1, 16 and 64 clients: 39,000 files, 1,824 partitions", concurrency.run),
     "memory": ("Memory", service.memory),
     "metastore": ("Partitions out of metastores", metastore.run),
     "sync": ("Sync beside MSCK REPAIR in HiveServer2 4.0.1", sync.run),
     "build": ("Index build with Spark", build.run),
+    "stores": ("Index builds on S3 with 30 ms per request", stores.run),
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
     "metadata": ("Trino 476: LIMIT, top-N, count and min/max", metadata.run),
     "lookup": ("Trino 476, one row by a random id in 5,000 files", trino.lookup),
     "large": ("Trino 476, 8 large files", trino.large),
+    "tpch": ("Trino 476, TPC-H SF1, beside the better stock configuration", tpc.tpch),
+    "tpcds": ("Trino 476, TPC-DS SF1, beside the better stock configuration", tpc.tpcds),
+    "dpp": ("Trino 476, 1,824 and 20,000 partitions, many clients", dpp.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }
 # On less data, to see that it works.
@@ -47,6 +56,10 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
     "metastore": metastore.quick,
     "sync": sync.quick,
     "kinds": kinds.quick,
+    "stores": stores.quick,
+    "tpch": tpc.quick_tpch,
+    "tpcds": tpc.quick_tpcds,
+    "dpp": dpp.quick,
 }
 
 

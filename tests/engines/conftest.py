@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -102,6 +103,20 @@ def metastore_401(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
         yield RunningMetastore(server, directory / "warehouse")
 
 
+class Way(StrEnum):
+    """How Hive comes to read through skipbridge's input formats."""
+
+    PLANS = "plans"
+    RECORDS = "records"
+
+
+@pytest.fixture(scope="module", params=list(Way))
+def way(request: pytest.FixtureRequest) -> Way:
+    """Each test that uses it asks in both ways."""
+    found: Way = request.param
+    return found
+
+
 @pytest.fixture(scope="session")
 def hive_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hooks for Hive 4.0.1, built by Maven."""
@@ -172,7 +187,8 @@ def stack(
 ) -> Iterator[Stack]:
     """Metastore, planner and Trino 476 over the table of every type.
 
-    Trino's own Hive connector is there too, as catalogue ``hive``: an oracle.
+    Trino's own Hive connector is there too, as catalogue ``hive``: an oracle. Catalogue ``tpcds``
+    generates TPC-DS.
     """
     stock = {
         "connector.name": "hive",
@@ -182,10 +198,12 @@ def stack(
         # By default it cuts timestamps to milliseconds.
         "hive.timestamp-precision": "MICROSECONDS",
         "hive.parquet.time-zone": "UTC",
+        "hive.max-partitions-per-writers": "2000",
     }
     directory = tmp_path_factory.mktemp("stack")
-    plugins = {"skipbridge": plugin_476, **stock_plugins("hive")}
-    yield from _stack(metastore, everything, plugins, "476", directory, {"hive": stock})
+    plugins = {"skipbridge": plugin_476, **stock_plugins("hive", "tpcds")}
+    catalogs = {"hive": stock, "tpcds": {"connector.name": "tpcds"}}
+    yield from _stack(metastore, everything, plugins, "476", directory, catalogs)
 
 
 def _stack(

@@ -1,4 +1,8 @@
-"""Hive and a planner together: hooked tables beside the same files unhooked."""
+"""Hive and a planner together: hooked tables beside the same files unhooked.
+
+There are two ways to hook: `hive hook` changes the records of tables, the hook at plan level
+changes each query's plan. Tests that ask for both take the fixture `way`.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,18 @@ from bridge.jobs.hive import hook_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.serve import RunningService
 from bridge.metastore.client import MetastoreClient
+from bridge.metastore.hooks import PLAN_HOOK
 from bridge.servers.process import LOOPBACK
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.table.model import Partition, Table, TableName
-from tests.engines.conftest import RunningHiveServer2
+from tests.engines.conftest import RunningHiveServer2, Way
 
 FETCH = {"hive.fetch.task.conversion": "more"}
 TEZ = {"hive.fetch.task.conversion": "none"}
 PRUNING = "skipbridge.pruning_enabled"
 _READ = re.compile(r"skipbridge: (\S+) reads (\d+) of (\d+) files \(generation (-?\d+), query")
+HOOK = PLAN_HOOK
 Select = Callable[[ttypes.PlanRequest], ttypes.SkippableFiles]
 
 
@@ -84,11 +90,11 @@ class PlannerUnderTest:
 
 @contextmanager
 def hooked_hive(
-    server: RunningHiveServer2, cache: Path
+    server: RunningHiveServer2, cache: Path, way: Way = Way.RECORDS
 ) -> Iterator[tuple[HookedHive, PlannerUnderTest]]:
     """Hive's sessions know the planner that comes with them."""
     with planner_under_test(server.metastore.uri, cache) as planner:
-        hive = HookedHive(server, planner.endpoint)
+        hive = HookedHive(server, planner.endpoint, way)
         try:
             yield hive, planner
         finally:
@@ -126,6 +132,7 @@ class HookedHive:
 
     server: RunningHiveServer2
     planner: str
+    way: Way = Way.RECORDS
     _sessions: dict[tuple[tuple[str, str], ...], HiveSession] = field(default_factory=dict)
 
     @property
@@ -134,7 +141,7 @@ class HookedHive:
 
     def ask(self, sql: str, settings: Mapping[str, str] = FETCH) -> Answer:
         """Runs one statement; the planner's address is a setting of the session."""
-        asked = {"skipbridge.planner": self.planner, **settings}
+        asked = {"skipbridge.planner": self.planner, **self._hook(), **settings}
         key = tuple(sorted(asked.items()))
         if key not in self._sessions:
             address = f"{LOOPBACK}:{self.server.server.port}"
@@ -151,6 +158,21 @@ class HookedHive:
     def unhooked(self, sql: str, settings: Mapping[str, str] = FETCH) -> list[tuple[Any, ...]]:
         """The same with pruning off."""
         return self.ask(sql, {**settings, PRUNING: "false"}).rows
+
+    def _hook(self) -> dict[str, str]:
+        if self.way is Way.RECORDS:
+            return {}
+        return {"hive.exec.pre.hooks": HOOK, "skipbridge.hook.refresh.ms": "300"}
+
+    def index_and_hook(self, name: TableName) -> None:
+        """Indexes a table, and hooks it in this Hive's way."""
+        config = index(self.metastore_uri, name)
+        if self.way is Way.RECORDS:
+            hook_table(config, str(name), dry_run=False, progress=_silent)
+
+    def forget(self, schema: str) -> None:
+        """Drops a schema with its tables; files of external tables stay."""
+        self.ask(f"DROP DATABASE IF EXISTS {schema} CASCADE")
 
     def close(self) -> None:
         for session in self._sessions.values():
@@ -182,11 +204,6 @@ def index(uri: str, name: TableName) -> Config:
     )
     assert not report["failed"], report
     return config
-
-
-def index_and_hook(uri: str, name: TableName) -> None:
-    """Indexes a table, and hooks it with all its partitions, as a user would."""
-    hook_table(index(uri, name), str(name), dry_run=False, progress=_silent)
 
 
 def naming(files: list[Path], shift: int) -> ttypes.SkippableFiles:

@@ -30,12 +30,29 @@ ZONE = "America/Los_Angeles"
 _TOUR = Path(__file__).parents[2] / "docker"
 
 
+def ask(
+    port: int, sql: str, catalog: str = "bridge", session: Mapping[str, str] | None = None
+) -> list[Any]:
+    """The rows of a query of a Trino on this machine, under the catalogue's session properties."""
+    connection = trino.dbapi.connect(
+        host="127.0.0.1",
+        port=port,
+        user="test",
+        catalog=catalog,
+        session_properties={f"{catalog}.{k}": v for k, v in (session or {}).items()},
+    )
+    cursor = connection.cursor()
+    cursor.execute(sql)
+    return [list(row) for row in cursor.fetchall()]
+
+
 @dataclass(slots=True)
 class Stack:
     """Everything an engine test talks to.
 
     Attributes:
         python_path: where the planner finds plugins; taken up when it starts.
+        processes: of the planner, behind one port; taken up when it starts.
     """
 
     directory: Path
@@ -44,6 +61,7 @@ class Stack:
     trino_port: int
     everything: Everything
     python_path: str = ""
+    processes: int = 1
     _planner: Server | None = field(default=None, repr=False)
 
     @property
@@ -61,6 +79,7 @@ class Stack:
                 # Small enough that files of a test are cut in ranges.
                 "SKIPBRIDGE_SPLITS_TARGET_BYTES": "256KiB",
                 "SKIPBRIDGE_SPLITS_OPEN_COST": "4KiB",
+                "SKIPBRIDGE_SERVICE_PROCESSES": str(self.processes),
                 **self._plugins(),
             },
         )
@@ -86,16 +105,15 @@ class Stack:
     def query(
         self, sql: str, session: Mapping[str, str] | None = None, catalog: str = "bridge"
     ) -> list[Any]:
-        connection = trino.dbapi.connect(
-            host="127.0.0.1",
-            port=self.trino_port,
-            user="test",
-            catalog=catalog,
-            session_properties={f"{catalog}.{k}": v for k, v in (session or {}).items()},
-        )
-        cursor = connection.cursor()
-        cursor.execute(sql)
-        return [list(row) for row in cursor.fetchall()]
+        return ask(self.trino_port, sql, catalog, session)
+
+    def analyzed(self, sql: str, *, answers: bool = False, catalog: str = "bridge") -> str:
+        """EXPLAIN ANALYZE VERBOSE of a query whose scans wait for their dynamic filters."""
+        session = {"dynamic_filter_wait": "20s"}
+        if not answers:
+            session["metadata_answers_enabled"] = "false"
+        rows = self.query(f"EXPLAIN ANALYZE VERBOSE {sql}", session, catalog)
+        return "\n".join(row[0] for row in rows)
 
     def kept_files(self, sql: str, *, answers: bool = False, catalog: str = "bridge") -> int:
         """Files that the planner kept for a query, as the engine's own metrics tell it.
@@ -104,9 +122,7 @@ class Stack:
             answers: whether statistics may answer and filters be dropped, as they are by default;
                 what statistics answer has no scan, hence no files.
         """
-        scanned = None if answers else {"metadata_answers_enabled": "false"}
-        rows = self.query(f"EXPLAIN ANALYZE VERBOSE {sql}", scanned, catalog)
-        text = "\n".join(row[0] for row in rows)
+        text = self.analyzed(sql, answers=answers, catalog=catalog)
         found = re.findall(r"skipbridge[. ]files[. ]kept.*?(?:total=|count=|=\s*)(\d+)", text)
         assert found or "TableScan" not in text, text
         return min((int(n) for n in found), default=0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.table.model import TableName
-from tests.engines.conftest import RunningHiveServer2
+from tests.engines.conftest import RunningHiveServer2, Way
 from tests.engines.everything import CASES, Case, Everything, write_everything
 from tests.engines.hive_sales import write_sales
 from tests.engines.hive_stack import (
@@ -19,7 +19,6 @@ from tests.engines.hive_stack import (
     HookedHive,
     age,
     hooked_hive,
-    index_and_hook,
     register,
 )
 
@@ -29,9 +28,11 @@ EVERYTHING = TableName("laws", "everything")
 
 @pytest.fixture(scope="module")
 def hive(
-    hiveserver2: RunningHiveServer2, tmp_path_factory: pytest.TempPathFactory
+    hiveserver2: RunningHiveServer2, way: Way, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HookedHive]:
-    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache")) as (running, _):
+    with hooked_hive(hiveserver2, tmp_path_factory.mktemp("cache"), way) as (running, _):
+        for schema in (SALES.schema, EVERYTHING.schema):
+            running.forget(schema)
         yield running
 
 
@@ -41,7 +42,7 @@ def sales(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> str:
     table, partitions = write_sales(root, SALES)
     age(root)
     register(hive.metastore_uri, SALES, table, partitions)
-    index_and_hook(hive.metastore_uri, SALES)
+    hive.index_and_hook(SALES)
     return str(SALES)
 
 
@@ -53,7 +54,7 @@ def everything(hive: HookedHive, tmp_path_factory: pytest.TempPathFactory) -> Ev
         empty.unlink()
     age(root)
     register(hive.metastore_uri, EVERYTHING, made.table, made.partitions)
-    index_and_hook(hive.metastore_uri, EVERYTHING)
+    hive.index_and_hook(EVERYTHING)
     return made
 
 
@@ -233,7 +234,7 @@ def test_tez_reads_what_it_must_and_answers_as_unhooked(
 def test_tez_reads_hooked_tables_in_vectors(hive: HookedHive, sales: str) -> None:
     sql = f"EXPLAIN VECTORIZATION DETAIL SELECT count(*) FROM {sales} WHERE k > 5"
     plan = "\n".join(str(r[0]) for r in hive.ask(sql, TEZ).rows)
-    assert "BridgeParquetInputFormat" in plan
+    assert ("BridgeParquetInputFormat" in plan) is (hive.way is Way.RECORDS)
     assert "Execution mode: vectorized" in plan and "usesVectorUDFAdaptor: false" in plan
 
 

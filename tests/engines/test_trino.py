@@ -4,6 +4,7 @@ pyarrow.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from pathlib import Path
@@ -90,6 +91,18 @@ def test_join_with_dynamic_filter(stack: Stack) -> None:
     )
     assert stack.query(sql) == [[3, 5, 700]]
     assert stack.kept_files(sql) < stack.everything.files
+
+
+def test_a_join_filter_on_a_key_prunes_partitions(stack: Stack) -> None:
+    sql = (
+        "SELECT count(*), count(DISTINCT e.q) FROM laws.everything e "
+        "JOIN (SELECT q + 0 AS k FROM laws.everything WHERE id = 3) AS v ON e.q = v.k"
+    )
+    assert stack.query(sql) == [[150, 1]]
+    text = stack.analyzed(sql)
+    counts = re.findall(r"skipbridge partitions dynamic-filters (\w+).*?(?:total=|=\s*)(\d+)", text)
+    found = {name: int(n) for name, n in counts}
+    assert 0 < found["kept"] < found["total"], text
 
 
 def test_self_join_sees_one_file_set(stack: Stack) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.engines.everything import CASES
@@ -30,6 +32,18 @@ def test_join_with_dynamic_filter(stack_483: Stack) -> None:
         "JOIN (VALUES BIGINT '5', BIGINT '6', BIGINT '700') AS v(k) ON e.id = v.k"
     )
     assert stack_483.query(sql) == [[3, 5, 700]]
+
+
+def test_a_join_filter_on_a_key_prunes_partitions(stack_483: Stack) -> None:
+    sql = (
+        "SELECT count(*), count(DISTINCT e.q) FROM laws.everything e "
+        "JOIN (SELECT q + 0 AS k FROM laws.everything WHERE id = 3) AS v ON e.q = v.k"
+    )
+    assert stack_483.query(sql) == [[150, 1]]
+    text = stack_483.analyzed(sql)
+    counts = re.findall(r"skipbridge partitions dynamic-filters (\w+).*?(?:total=|=\s*)(\d+)", text)
+    found = {name: int(n) for name, n in counts}
+    assert 0 < found["kept"] < found["total"], text
 
 
 def test_planner_down_is_one_clear_error(stack_483: Stack) -> None:

@@ -13,6 +13,8 @@ from moto.server import ThreadedMotoServer
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.support.hdfs import start_hdfs
+from tests.support.slow_store import Behaviour, SlowStore
+from tests.support.versitygw import Versitygw, versitygw_or_skip
 
 BUCKET = "skipbridge"
 
@@ -40,6 +42,32 @@ def hdfs_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     hdfs = start_hdfs(tmp_path_factory.mktemp("hdfs"))
     with hdfs.server:
         yield hdfs.uri
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
+    found = versitygw_or_skip(tmp_path_factory.mktemp("versitygw"))
+    with found.server:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def proxy(gateway: Versitygw) -> Iterator[SlowStore]:
+    with SlowStore(gateway.server.port) as found:
+        yield found
+
+
+@pytest.fixture
+def direct(gateway: Versitygw) -> Storage:
+    return open_storage(options=gateway.options)
+
+
+@pytest.fixture
+def slow(gateway: Versitygw, proxy: SlowStore) -> Iterator[Storage]:
+    proxy.behave(Behaviour(latency=0.02))
+    proxy.take()
+    yield open_storage(options=gateway.through(proxy.port))
+    proxy.behave(Behaviour())
 
 
 @dataclass(frozen=True, slots=True)

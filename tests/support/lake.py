@@ -76,6 +76,9 @@ class Lake:
     def table(self, name: TableName = NAME, age: float = 0.0) -> Table:
         return Table(name, self.columns, self.keys, self.location, self.format)
 
+    def forget(self, name: TableName) -> None:
+        """Nothing is kept."""
+
     def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
         return [self.name_of(values) for values in self.partition_values]
 
@@ -222,15 +225,23 @@ def kept(
 
 
 def drained(plan: ScanPlan, narrow: Expression | None = None) -> set[str]:
-    """URIs of a plan's files; ``narrow`` comes when the first batch is drawn, as late as can be."""
+    """URIs of a plan's files; ``narrow`` comes when the first batch is drawn."""
     return {uri for _, uri in owned(plan, narrow)}
 
 
-def owned(plan: ScanPlan, narrow: Expression | None = None) -> set[tuple[str, str]]:
-    """A plan's files, each with the name of the partition for which it is read."""
+def owned(plan: ScanPlan, narrow: Expression | None = None, after: int = 0) -> set[tuple[str, str]]:
+    """A plan's files, each with the name of the partition for which it is read.
+
+    Args:
+        narrow: a dynamic filter; it arrives when so many batches were handed out, as late as can
+            be; before anything is drawn if ``after`` is -1.
+    """
     found: list[tuple[str, str]] = []
-    for batch in plan.batches():
-        if narrow is not None:
+    if narrow is not None and after < 0:
+        plan.apply_dynamic_filter(narrow)
+        narrow = None
+    for number, batch in enumerate(plan.batches()):
+        if narrow is not None and number == after:
             plan.apply_dynamic_filter(narrow)
             narrow = None
         left = plan.refine(batch)

@@ -53,6 +53,7 @@ from bridge.index.kinds.plain import before_1900, hashable, matrix, spellings
 from bridge.index.kinds.source import column_source
 from bridge.index.kinds.values import by_stored
 from bridge.index.kinds.xxh64 import Hashes, ascending, hash_bytes, hash_numbers
+from bridge.storage.port import Range
 from bridge.types import Kind, Semantics, Value
 
 Filter = npt.NDArray[np.uint32]
@@ -110,6 +111,12 @@ class Bloom(IndexKind):
             return [column_of(parsed(definition.on))]
         return super().columns(definition)
 
+    def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
+        if _is_function(definition.on):
+            return ()
+        found = column_source(definition.on).attach(file)
+        return () if found is None else _stored(file, found[0]) or ()
+
     def gather(self, definition: Definition, file: FileFacts) -> _Lifted | _Built | None:
         limits = float(definition.option("fpp")), int(definition.option("max_bytes"))
         if _is_function(definition.on):
@@ -144,7 +151,21 @@ def _is_function(on: str) -> bool:
 
 def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
     """The filters of all row groups with values; None unless each has one in the known format."""
-    ranges: list[tuple[int, int]] = []
+    ranges = _stored(file, leaf)
+    if ranges is None:
+        return None
+    try:
+        found = [
+            _bits(file, r, raw) for r, raw in zip(ranges, file.read_ranges(ranges), strict=True)
+        ]
+    except BridgeError:
+        return None
+    return None if any(bits is None for bits in found) else [bits for bits in found if bits]
+
+
+def _stored(file: FileFacts, leaf: int) -> list[Range] | None:
+    """Where the filters of all row groups with values are; None unless each has one."""
+    ranges: list[Range] = []
     for rows, chunks in file.groups:
         chunk = chunks[leaf]
         if chunk.nulls == rows:
@@ -153,13 +174,7 @@ def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
         if start <= 0 or start >= file.size:
             return None
         ranges.append((start, min(file.size, start + (length or 64))))
-    try:
-        found = [
-            _bits(file, r, raw) for r, raw in zip(ranges, file.read_ranges(ranges), strict=True)
-        ]
-    except BridgeError:
-        return None
-    return None if any(bits is None for bits in found) else [bits for bits in found if bits]
+    return ranges
 
 
 def _bits(file: FileFacts, place: tuple[int, int], raw: bytes) -> bytes | None:

@@ -33,6 +33,7 @@ from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
 from bridge.index.kinds.xxh64 import Hashes, ascending, least
 from bridge.storage.parquet_footer import Chunk
+from bridge.storage.port import Range
 from bridge.types import Semantics
 
 Ordinals = npt.NDArray[np.int64]
@@ -221,6 +222,10 @@ class IndexKind:
     def columns(self, definition: Definition) -> list[tuple[str, ...]]:
         """The columns of the table that the definition covers."""
         return [column_path(definition.on)]
+
+    def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
+        """Byte ranges that `gather` reads, as far as they are known; builders fetch them ahead."""
+        return ()
 
     def gather(self, definition: Definition, file: FileFacts) -> Gathering | None:
         """A gathering for a file; None if the kind cannot index the file."""

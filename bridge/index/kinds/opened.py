@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
 from bridge.errors import BridgeError, IndexKindFailed
 from bridge.expression.nodes import BoundExpression
@@ -104,24 +105,32 @@ def open_kinds(
         kind = installed.get(definition.kind)
         if kind is not None and definition.visible:
             found.append(
-                OpenedKind(kind, definition, _loader(manifest, compiled, store, kind, definition))
+                OpenedKind(
+                    kind,
+                    definition,
+                    payload_loader(
+                        manifest,
+                        compiled,
+                        store,
+                        definition.signature,
+                        rows_schema(kind.schema, kind.has_body),
+                    ),
+                )
             )
     return tuple(sorted(found, key=lambda opened: opened.kind.cost))
 
 
-def _loader(
-    manifest: Manifest,
-    compiled: CachedIndex,
-    store: IndexStore,
-    kind: IndexKind,
-    definition: Definition,
+def payload_loader(
+    manifest: Manifest, compiled: CachedIndex, store: IndexStore, signature: str, schema: pa.Schema
 ) -> Callable[[], Payload]:
+    """Opens the rows of all shards under a signature; ``schema``: see `rows_schema`."""
+
     def load() -> Payload:
         shard = compiled.files.column("shard").to_numpy()
         slot = compiled.files.column("ordinal").to_numpy()
         parts = []
         for position, each in enumerate(manifest.shards):
-            held = each.payload(definition.signature)
+            held = each.payload(signature)
             if held is None:
                 continue
             slots = np.full(each.num_files, -1, np.int64)
@@ -129,8 +138,8 @@ def _loader(
             slots[slot[mine]] = mine
             parts.append(Part(held.header, held.body, slots))
         return open_payload(
-            definition.signature,
-            rows_schema(kind.schema, kind.has_body),
+            signature,
+            schema,
             parts,
             compiled.files.num_rows,
             store,

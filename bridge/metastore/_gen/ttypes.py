@@ -2813,6 +2813,1749 @@ class DropPartitionsResult(object):
         return not (self == other)
 
 
+class BooleanColumnStatsData(object):
+    """
+    Attributes:
+     - numTrues
+     - numFalses
+     - numNulls
+
+    """
+
+    __slots__ = (
+        'numTrues',
+        'numFalses',
+        'numNulls',
+    )
+
+
+    def __init__(self, numTrues=None, numFalses=None, numNulls=None,):
+        self.numTrues = numTrues
+        self.numFalses = numFalses
+        self.numNulls = numNulls
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.numTrues = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.numFalses = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('BooleanColumnStatsData')
+        if self.numTrues is not None:
+            oprot.writeFieldBegin('numTrues', TType.I64, 1)
+            oprot.writeI64(self.numTrues)
+            oprot.writeFieldEnd()
+        if self.numFalses is not None:
+            oprot.writeFieldBegin('numFalses', TType.I64, 2)
+            oprot.writeI64(self.numFalses)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numTrues is None:
+            raise TProtocolException(message='Required field numTrues is unset!')
+        if self.numFalses is None:
+            raise TProtocolException(message='Required field numFalses is unset!')
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class LongColumnStatsData(object):
+    """
+    Attributes:
+     - lowValue
+     - highValue
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'lowValue',
+        'highValue',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, lowValue=None, highValue=None, numNulls=None, numDVs=None,):
+        self.lowValue = lowValue
+        self.highValue = highValue
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.lowValue = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.highValue = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('LongColumnStatsData')
+        if self.lowValue is not None:
+            oprot.writeFieldBegin('lowValue', TType.I64, 1)
+            oprot.writeI64(self.lowValue)
+            oprot.writeFieldEnd()
+        if self.highValue is not None:
+            oprot.writeFieldBegin('highValue', TType.I64, 2)
+            oprot.writeI64(self.highValue)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class DoubleColumnStatsData(object):
+    """
+    Attributes:
+     - lowValue
+     - highValue
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'lowValue',
+        'highValue',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, lowValue=None, highValue=None, numNulls=None, numDVs=None,):
+        self.lowValue = lowValue
+        self.highValue = highValue
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.DOUBLE:
+                    self.lowValue = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.DOUBLE:
+                    self.highValue = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('DoubleColumnStatsData')
+        if self.lowValue is not None:
+            oprot.writeFieldBegin('lowValue', TType.DOUBLE, 1)
+            oprot.writeDouble(self.lowValue)
+            oprot.writeFieldEnd()
+        if self.highValue is not None:
+            oprot.writeFieldBegin('highValue', TType.DOUBLE, 2)
+            oprot.writeDouble(self.highValue)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class StringColumnStatsData(object):
+    """
+    Attributes:
+     - maxColLen
+     - avgColLen
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'maxColLen',
+        'avgColLen',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, maxColLen=None, avgColLen=None, numNulls=None, numDVs=None,):
+        self.maxColLen = maxColLen
+        self.avgColLen = avgColLen
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.maxColLen = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.DOUBLE:
+                    self.avgColLen = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('StringColumnStatsData')
+        if self.maxColLen is not None:
+            oprot.writeFieldBegin('maxColLen', TType.I64, 1)
+            oprot.writeI64(self.maxColLen)
+            oprot.writeFieldEnd()
+        if self.avgColLen is not None:
+            oprot.writeFieldBegin('avgColLen', TType.DOUBLE, 2)
+            oprot.writeDouble(self.avgColLen)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.maxColLen is None:
+            raise TProtocolException(message='Required field maxColLen is unset!')
+        if self.avgColLen is None:
+            raise TProtocolException(message='Required field avgColLen is unset!')
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class BinaryColumnStatsData(object):
+    """
+    Attributes:
+     - maxColLen
+     - avgColLen
+     - numNulls
+
+    """
+
+    __slots__ = (
+        'maxColLen',
+        'avgColLen',
+        'numNulls',
+    )
+
+
+    def __init__(self, maxColLen=None, avgColLen=None, numNulls=None,):
+        self.maxColLen = maxColLen
+        self.avgColLen = avgColLen
+        self.numNulls = numNulls
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.maxColLen = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.DOUBLE:
+                    self.avgColLen = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('BinaryColumnStatsData')
+        if self.maxColLen is not None:
+            oprot.writeFieldBegin('maxColLen', TType.I64, 1)
+            oprot.writeI64(self.maxColLen)
+            oprot.writeFieldEnd()
+        if self.avgColLen is not None:
+            oprot.writeFieldBegin('avgColLen', TType.DOUBLE, 2)
+            oprot.writeDouble(self.avgColLen)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.maxColLen is None:
+            raise TProtocolException(message='Required field maxColLen is unset!')
+        if self.avgColLen is None:
+            raise TProtocolException(message='Required field avgColLen is unset!')
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Decimal(object):
+    """
+    Attributes:
+     - unscaled
+     - scale
+
+    """
+
+    __slots__ = (
+        'unscaled',
+        'scale',
+    )
+
+
+    def __init__(self, unscaled=None, scale=None,):
+        self.unscaled = unscaled
+        self.scale = scale
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.unscaled = iprot.readBinary()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I16:
+                    self.scale = iprot.readI16()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Decimal')
+        if self.unscaled is not None:
+            oprot.writeFieldBegin('unscaled', TType.STRING, 1)
+            oprot.writeBinary(self.unscaled)
+            oprot.writeFieldEnd()
+        if self.scale is not None:
+            oprot.writeFieldBegin('scale', TType.I16, 3)
+            oprot.writeI16(self.scale)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.unscaled is None:
+            raise TProtocolException(message='Required field unscaled is unset!')
+        if self.scale is None:
+            raise TProtocolException(message='Required field scale is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class DecimalColumnStatsData(object):
+    """
+    Attributes:
+     - lowValue
+     - highValue
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'lowValue',
+        'highValue',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, lowValue=None, highValue=None, numNulls=None, numDVs=None,):
+        self.lowValue = lowValue
+        self.highValue = highValue
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.lowValue = Decimal()
+                    self.lowValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.highValue = Decimal()
+                    self.highValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('DecimalColumnStatsData')
+        if self.lowValue is not None:
+            oprot.writeFieldBegin('lowValue', TType.STRUCT, 1)
+            self.lowValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.highValue is not None:
+            oprot.writeFieldBegin('highValue', TType.STRUCT, 2)
+            self.highValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Date(object):
+    """
+    Attributes:
+     - daysSinceEpoch
+
+    """
+
+    __slots__ = (
+        'daysSinceEpoch',
+    )
+
+
+    def __init__(self, daysSinceEpoch=None,):
+        self.daysSinceEpoch = daysSinceEpoch
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.daysSinceEpoch = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Date')
+        if self.daysSinceEpoch is not None:
+            oprot.writeFieldBegin('daysSinceEpoch', TType.I64, 1)
+            oprot.writeI64(self.daysSinceEpoch)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.daysSinceEpoch is None:
+            raise TProtocolException(message='Required field daysSinceEpoch is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class DateColumnStatsData(object):
+    """
+    Attributes:
+     - lowValue
+     - highValue
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'lowValue',
+        'highValue',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, lowValue=None, highValue=None, numNulls=None, numDVs=None,):
+        self.lowValue = lowValue
+        self.highValue = highValue
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.lowValue = Date()
+                    self.lowValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.highValue = Date()
+                    self.highValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('DateColumnStatsData')
+        if self.lowValue is not None:
+            oprot.writeFieldBegin('lowValue', TType.STRUCT, 1)
+            self.lowValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.highValue is not None:
+            oprot.writeFieldBegin('highValue', TType.STRUCT, 2)
+            self.highValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Timestamp(object):
+    """
+    Attributes:
+     - secondsSinceEpoch
+
+    """
+
+    __slots__ = (
+        'secondsSinceEpoch',
+    )
+
+
+    def __init__(self, secondsSinceEpoch=None,):
+        self.secondsSinceEpoch = secondsSinceEpoch
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.secondsSinceEpoch = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Timestamp')
+        if self.secondsSinceEpoch is not None:
+            oprot.writeFieldBegin('secondsSinceEpoch', TType.I64, 1)
+            oprot.writeI64(self.secondsSinceEpoch)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.secondsSinceEpoch is None:
+            raise TProtocolException(message='Required field secondsSinceEpoch is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TimestampColumnStatsData(object):
+    """
+    Attributes:
+     - lowValue
+     - highValue
+     - numNulls
+     - numDVs
+
+    """
+
+    __slots__ = (
+        'lowValue',
+        'highValue',
+        'numNulls',
+        'numDVs',
+    )
+
+
+    def __init__(self, lowValue=None, highValue=None, numNulls=None, numDVs=None,):
+        self.lowValue = lowValue
+        self.highValue = highValue
+        self.numNulls = numNulls
+        self.numDVs = numDVs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.lowValue = Timestamp()
+                    self.lowValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.highValue = Timestamp()
+                    self.highValue.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.numNulls = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.numDVs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TimestampColumnStatsData')
+        if self.lowValue is not None:
+            oprot.writeFieldBegin('lowValue', TType.STRUCT, 1)
+            self.lowValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.highValue is not None:
+            oprot.writeFieldBegin('highValue', TType.STRUCT, 2)
+            self.highValue.write(oprot)
+            oprot.writeFieldEnd()
+        if self.numNulls is not None:
+            oprot.writeFieldBegin('numNulls', TType.I64, 3)
+            oprot.writeI64(self.numNulls)
+            oprot.writeFieldEnd()
+        if self.numDVs is not None:
+            oprot.writeFieldBegin('numDVs', TType.I64, 4)
+            oprot.writeI64(self.numDVs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.numNulls is None:
+            raise TProtocolException(message='Required field numNulls is unset!')
+        if self.numDVs is None:
+            raise TProtocolException(message='Required field numDVs is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class ColumnStatisticsData(object):
+    """
+    Attributes:
+     - booleanStats
+     - longStats
+     - doubleStats
+     - stringStats
+     - binaryStats
+     - decimalStats
+     - dateStats
+     - timestampStats
+
+    """
+
+    __slots__ = (
+        'booleanStats',
+        'longStats',
+        'doubleStats',
+        'stringStats',
+        'binaryStats',
+        'decimalStats',
+        'dateStats',
+        'timestampStats',
+    )
+
+
+    def __init__(self, booleanStats=None, longStats=None, doubleStats=None, stringStats=None, binaryStats=None, decimalStats=None, dateStats=None, timestampStats=None,):
+        self.booleanStats = booleanStats
+        self.longStats = longStats
+        self.doubleStats = doubleStats
+        self.stringStats = stringStats
+        self.binaryStats = binaryStats
+        self.decimalStats = decimalStats
+        self.dateStats = dateStats
+        self.timestampStats = timestampStats
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.booleanStats = BooleanColumnStatsData()
+                    self.booleanStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.longStats = LongColumnStatsData()
+                    self.longStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.doubleStats = DoubleColumnStatsData()
+                    self.doubleStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.stringStats = StringColumnStatsData()
+                    self.stringStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.binaryStats = BinaryColumnStatsData()
+                    self.binaryStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRUCT:
+                    self.decimalStats = DecimalColumnStatsData()
+                    self.decimalStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRUCT:
+                    self.dateStats = DateColumnStatsData()
+                    self.dateStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRUCT:
+                    self.timestampStats = TimestampColumnStatsData()
+                    self.timestampStats.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('ColumnStatisticsData')
+        if self.booleanStats is not None:
+            oprot.writeFieldBegin('booleanStats', TType.STRUCT, 1)
+            self.booleanStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.longStats is not None:
+            oprot.writeFieldBegin('longStats', TType.STRUCT, 2)
+            self.longStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.doubleStats is not None:
+            oprot.writeFieldBegin('doubleStats', TType.STRUCT, 3)
+            self.doubleStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.stringStats is not None:
+            oprot.writeFieldBegin('stringStats', TType.STRUCT, 4)
+            self.stringStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.binaryStats is not None:
+            oprot.writeFieldBegin('binaryStats', TType.STRUCT, 5)
+            self.binaryStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.decimalStats is not None:
+            oprot.writeFieldBegin('decimalStats', TType.STRUCT, 6)
+            self.decimalStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.dateStats is not None:
+            oprot.writeFieldBegin('dateStats', TType.STRUCT, 7)
+            self.dateStats.write(oprot)
+            oprot.writeFieldEnd()
+        if self.timestampStats is not None:
+            oprot.writeFieldBegin('timestampStats', TType.STRUCT, 8)
+            self.timestampStats.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class ColumnStatisticsObj(object):
+    """
+    Attributes:
+     - colName
+     - colType
+     - statsData
+
+    """
+
+    __slots__ = (
+        'colName',
+        'colType',
+        'statsData',
+    )
+
+
+    def __init__(self, colName=None, colType=None, statsData=None,):
+        self.colName = colName
+        self.colType = colType
+        self.statsData = statsData
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.colName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.colType = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.statsData = ColumnStatisticsData()
+                    self.statsData.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('ColumnStatisticsObj')
+        if self.colName is not None:
+            oprot.writeFieldBegin('colName', TType.STRING, 1)
+            oprot.writeString(self.colName.encode('utf-8') if sys.version_info[0] == 2 else self.colName)
+            oprot.writeFieldEnd()
+        if self.colType is not None:
+            oprot.writeFieldBegin('colType', TType.STRING, 2)
+            oprot.writeString(self.colType.encode('utf-8') if sys.version_info[0] == 2 else self.colType)
+            oprot.writeFieldEnd()
+        if self.statsData is not None:
+            oprot.writeFieldBegin('statsData', TType.STRUCT, 3)
+            self.statsData.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.colName is None:
+            raise TProtocolException(message='Required field colName is unset!')
+        if self.colType is None:
+            raise TProtocolException(message='Required field colType is unset!')
+        if self.statsData is None:
+            raise TProtocolException(message='Required field statsData is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TableStatsRequest(object):
+    """
+    Attributes:
+     - dbName
+     - tblName
+     - colNames
+
+    """
+
+    __slots__ = (
+        'dbName',
+        'tblName',
+        'colNames',
+    )
+
+
+    def __init__(self, dbName=None, tblName=None, colNames=None,):
+        self.dbName = dbName
+        self.tblName = tblName
+        self.colNames = colNames
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.tblName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.colNames = []
+                    (_etype199, _size196) = iprot.readListBegin()
+                    for _i200 in range(_size196):
+                        _elem201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.colNames.append(_elem201)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TableStatsRequest')
+        if self.dbName is not None:
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldEnd()
+        if self.tblName is not None:
+            oprot.writeFieldBegin('tblName', TType.STRING, 2)
+            oprot.writeString(self.tblName.encode('utf-8') if sys.version_info[0] == 2 else self.tblName)
+            oprot.writeFieldEnd()
+        if self.colNames is not None:
+            oprot.writeFieldBegin('colNames', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRING, len(self.colNames))
+            for iter202 in self.colNames:
+                oprot.writeString(iter202.encode('utf-8') if sys.version_info[0] == 2 else iter202)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.dbName is None:
+            raise TProtocolException(message='Required field dbName is unset!')
+        if self.tblName is None:
+            raise TProtocolException(message='Required field tblName is unset!')
+        if self.colNames is None:
+            raise TProtocolException(message='Required field colNames is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TableStatsResult(object):
+    """
+    Attributes:
+     - tableStats
+
+    """
+
+    __slots__ = (
+        'tableStats',
+    )
+
+
+    def __init__(self, tableStats=None,):
+        self.tableStats = tableStats
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.tableStats = []
+                    (_etype206, _size203) = iprot.readListBegin()
+                    for _i207 in range(_size203):
+                        _elem208 = ColumnStatisticsObj()
+                        _elem208.read(iprot)
+                        self.tableStats.append(_elem208)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TableStatsResult')
+        if self.tableStats is not None:
+            oprot.writeFieldBegin('tableStats', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.tableStats))
+            for iter209 in self.tableStats:
+                iter209.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.tableStats is None:
+            raise TProtocolException(message='Required field tableStats is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class PartitionsStatsRequest(object):
+    """
+    Attributes:
+     - dbName
+     - tblName
+     - colNames
+     - partNames
+
+    """
+
+    __slots__ = (
+        'dbName',
+        'tblName',
+        'colNames',
+        'partNames',
+    )
+
+
+    def __init__(self, dbName=None, tblName=None, colNames=None, partNames=None,):
+        self.dbName = dbName
+        self.tblName = tblName
+        self.colNames = colNames
+        self.partNames = partNames
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.tblName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.colNames = []
+                    (_etype213, _size210) = iprot.readListBegin()
+                    for _i214 in range(_size210):
+                        _elem215 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.colNames.append(_elem215)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.partNames = []
+                    (_etype219, _size216) = iprot.readListBegin()
+                    for _i220 in range(_size216):
+                        _elem221 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.partNames.append(_elem221)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('PartitionsStatsRequest')
+        if self.dbName is not None:
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldEnd()
+        if self.tblName is not None:
+            oprot.writeFieldBegin('tblName', TType.STRING, 2)
+            oprot.writeString(self.tblName.encode('utf-8') if sys.version_info[0] == 2 else self.tblName)
+            oprot.writeFieldEnd()
+        if self.colNames is not None:
+            oprot.writeFieldBegin('colNames', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRING, len(self.colNames))
+            for iter222 in self.colNames:
+                oprot.writeString(iter222.encode('utf-8') if sys.version_info[0] == 2 else iter222)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.partNames is not None:
+            oprot.writeFieldBegin('partNames', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRING, len(self.partNames))
+            for iter223 in self.partNames:
+                oprot.writeString(iter223.encode('utf-8') if sys.version_info[0] == 2 else iter223)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.dbName is None:
+            raise TProtocolException(message='Required field dbName is unset!')
+        if self.tblName is None:
+            raise TProtocolException(message='Required field tblName is unset!')
+        if self.colNames is None:
+            raise TProtocolException(message='Required field colNames is unset!')
+        if self.partNames is None:
+            raise TProtocolException(message='Required field partNames is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class AggrStats(object):
+    """
+    Attributes:
+     - colStats
+     - partsFound
+
+    """
+
+    __slots__ = (
+        'colStats',
+        'partsFound',
+    )
+
+
+    def __init__(self, colStats=None, partsFound=None,):
+        self.colStats = colStats
+        self.partsFound = partsFound
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.colStats = []
+                    (_etype227, _size224) = iprot.readListBegin()
+                    for _i228 in range(_size224):
+                        _elem229 = ColumnStatisticsObj()
+                        _elem229.read(iprot)
+                        self.colStats.append(_elem229)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.partsFound = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('AggrStats')
+        if self.colStats is not None:
+            oprot.writeFieldBegin('colStats', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRUCT, len(self.colStats))
+            for iter230 in self.colStats:
+                iter230.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.partsFound is not None:
+            oprot.writeFieldBegin('partsFound', TType.I64, 2)
+            oprot.writeI64(self.partsFound)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.colStats is None:
+            raise TProtocolException(message='Required field colStats is unset!')
+        if self.partsFound is None:
+            raise TProtocolException(message='Required field partsFound is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class NotificationEventRequest(object):
     """
     Attributes:
@@ -3070,11 +4813,11 @@ class NotificationEventResponse(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.events = []
-                    (_etype199, _size196) = iprot.readListBegin()
-                    for _i200 in range(_size196):
-                        _elem201 = NotificationEvent()
-                        _elem201.read(iprot)
-                        self.events.append(_elem201)
+                    (_etype234, _size231) = iprot.readListBegin()
+                    for _i235 in range(_size231):
+                        _elem236 = NotificationEvent()
+                        _elem236.read(iprot)
+                        self.events.append(_elem236)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3091,8 +4834,8 @@ class NotificationEventResponse(object):
         if self.events is not None:
             oprot.writeFieldBegin('events', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.events))
-            for iter202 in self.events:
-                iter202.write(oprot)
+            for iter237 in self.events:
+                iter237.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3826,6 +5569,130 @@ all_structs.append(DropPartitionsResult)
 DropPartitionsResult.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'partitions', (TType.STRUCT, [Partition, None], False), None, ),  # 1
+)
+all_structs.append(BooleanColumnStatsData)
+BooleanColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'numTrues', None, None, ),  # 1
+    (2, TType.I64, 'numFalses', None, None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+)
+all_structs.append(LongColumnStatsData)
+LongColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'lowValue', None, None, ),  # 1
+    (2, TType.I64, 'highValue', None, None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(DoubleColumnStatsData)
+DoubleColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.DOUBLE, 'lowValue', None, None, ),  # 1
+    (2, TType.DOUBLE, 'highValue', None, None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(StringColumnStatsData)
+StringColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'maxColLen', None, None, ),  # 1
+    (2, TType.DOUBLE, 'avgColLen', None, None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(BinaryColumnStatsData)
+BinaryColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'maxColLen', None, None, ),  # 1
+    (2, TType.DOUBLE, 'avgColLen', None, None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+)
+all_structs.append(Decimal)
+Decimal.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'unscaled', 'BINARY', None, ),  # 1
+    None,  # 2
+    (3, TType.I16, 'scale', None, None, ),  # 3
+)
+all_structs.append(DecimalColumnStatsData)
+DecimalColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'lowValue', [Decimal, None], None, ),  # 1
+    (2, TType.STRUCT, 'highValue', [Decimal, None], None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(Date)
+Date.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'daysSinceEpoch', None, None, ),  # 1
+)
+all_structs.append(DateColumnStatsData)
+DateColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'lowValue', [Date, None], None, ),  # 1
+    (2, TType.STRUCT, 'highValue', [Date, None], None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(Timestamp)
+Timestamp.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'secondsSinceEpoch', None, None, ),  # 1
+)
+all_structs.append(TimestampColumnStatsData)
+TimestampColumnStatsData.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'lowValue', [Timestamp, None], None, ),  # 1
+    (2, TType.STRUCT, 'highValue', [Timestamp, None], None, ),  # 2
+    (3, TType.I64, 'numNulls', None, None, ),  # 3
+    (4, TType.I64, 'numDVs', None, None, ),  # 4
+)
+all_structs.append(ColumnStatisticsData)
+ColumnStatisticsData.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'booleanStats', [BooleanColumnStatsData, None], None, ),  # 1
+    (2, TType.STRUCT, 'longStats', [LongColumnStatsData, None], None, ),  # 2
+    (3, TType.STRUCT, 'doubleStats', [DoubleColumnStatsData, None], None, ),  # 3
+    (4, TType.STRUCT, 'stringStats', [StringColumnStatsData, None], None, ),  # 4
+    (5, TType.STRUCT, 'binaryStats', [BinaryColumnStatsData, None], None, ),  # 5
+    (6, TType.STRUCT, 'decimalStats', [DecimalColumnStatsData, None], None, ),  # 6
+    (7, TType.STRUCT, 'dateStats', [DateColumnStatsData, None], None, ),  # 7
+    (8, TType.STRUCT, 'timestampStats', [TimestampColumnStatsData, None], None, ),  # 8
+)
+all_structs.append(ColumnStatisticsObj)
+ColumnStatisticsObj.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'colName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'colType', 'UTF8', None, ),  # 2
+    (3, TType.STRUCT, 'statsData', [ColumnStatisticsData, None], None, ),  # 3
+)
+all_structs.append(TableStatsRequest)
+TableStatsRequest.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tblName', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'colNames', (TType.STRING, 'UTF8', False), None, ),  # 3
+)
+all_structs.append(TableStatsResult)
+TableStatsResult.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'tableStats', (TType.STRUCT, [ColumnStatisticsObj, None], False), None, ),  # 1
+)
+all_structs.append(PartitionsStatsRequest)
+PartitionsStatsRequest.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tblName', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'colNames', (TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.LIST, 'partNames', (TType.STRING, 'UTF8', False), None, ),  # 4
+)
+all_structs.append(AggrStats)
+AggrStats.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'colStats', (TType.STRUCT, [ColumnStatisticsObj, None], False), None, ),  # 1
+    (2, TType.I64, 'partsFound', None, None, ),  # 2
 )
 all_structs.append(NotificationEventRequest)
 NotificationEventRequest.thrift_spec = (

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
+from bridge.expression.residual import references
 from bridge.expression.statistics import Mask
 from bridge.planner.attributes import keep_by_attributes, split_by_source
 from bridge.planner.file_pruner import FilePruner, Index
-from bridge.planner.partitions import partition_residual
+from bridge.planner.partitions import PARTITION_COLUMN, partition_residual, split_by_keys
 from bridge.planner.scan_context import ScanContext
 from bridge.table.slices import SliceBatch
 
@@ -48,28 +49,33 @@ def prune_batch(
             counters.attributes.count(batch, kept, started)
     if count:  # of the files that were asked for: perhaps one, by its path
         context.unknown.add(kept)
+    data = parts.data
+    if context.table.partition_keys:
+        kept, data = _by_partitions(context, kept, data)
     pruner = context.pruner(batch)
     indexes: list[Index] = [] if pruner is None else pruner.indexes
-    if not any(i.concerns(parts.data) for i in indexes) and context.table.partition_keys:
-        return _by_values(context, kept, parts.data)
     for index in indexes:
         if not len(kept):
             break
-        if not index.concerns(parts.data):
+        if not index.concerns(data):
             continue
         assert pruner is not None
         before, started = kept, time.perf_counter()
-        kept = before.filter(_keep(context, before, parts.data, pruner, index))
+        kept = before.filter(_keep(context, before, data, pruner, index))
         if count:
-            context.counter(index, parts.data).count(before, kept, started)
+            context.counter(index, data).count(before, kept, started)
     return kept
 
 
-def _by_values(context: ScanContext, batch: SliceBatch, predicate: BoundExpression) -> SliceBatch:
-    """Prunes by partition values where no index applies."""
-    residuals = _residuals(context, batch, predicate)
-    wrong = np.array([isinstance(r, BoundFalse) for r in residuals], np.bool_)
-    return batch.filter(~wrong[batch.partition]) if wrong.any() else batch
+def _by_partitions(
+    context: ScanContext, batch: SliceBatch, predicate: BoundExpression
+) -> tuple[SliceBatch, BoundExpression]:
+    """The slices of partitions that may match, and the conjuncts that are still to evaluate."""
+    if not any(r.partition or r.path[0] == PARTITION_COLUMN for r in references(predicate)):
+        return batch, predicate
+    wrong = context.excluded(batch.partitions, predicate)
+    left = batch.filter(~wrong[batch.partition]) if wrong.any() else batch
+    return left, split_by_keys(predicate)[1]
 
 
 def _keep(
@@ -80,7 +86,7 @@ def _keep(
     index: Index,
 ) -> Mask | None:
     """Prunes partition by partition where their values leave different residual predicates."""
-    if not context.table.partition_keys:
+    if not any(r.partition or r.path[0] == PARTITION_COLUMN for r in references(predicate)):
         return pruner.keep(batch, predicate, index)
     residuals = _residuals(context, batch, predicate)
     same = all(r == residuals[0] for r in residuals[1:])

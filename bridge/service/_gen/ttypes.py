@@ -144,6 +144,7 @@ class Health(object):
      - endpoint
      - uptime_seconds
      - open_plans
+     - processes
 
     """
 
@@ -153,15 +154,17 @@ class Health(object):
         'endpoint',
         'uptime_seconds',
         'open_plans',
+        'processes',
     )
 
 
-    def __init__(self, version=None, protocol=None, endpoint=None, uptime_seconds=None, open_plans=None,):
+    def __init__(self, version=None, protocol=None, endpoint=None, uptime_seconds=None, open_plans=None, processes=None,):
         self.version = version
         self.protocol = protocol
         self.endpoint = endpoint
         self.uptime_seconds = uptime_seconds
         self.open_plans = open_plans
+        self.processes = processes
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -197,6 +200,16 @@ class Health(object):
                     self.open_plans = iprot.readI32()
                 else:
                     iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.LIST:
+                    self.processes = []
+                    (_etype3, _size0) = iprot.readListBegin()
+                    for _i4 in range(_size0):
+                        _elem5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.processes.append(_elem5)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -226,6 +239,13 @@ class Health(object):
         if self.open_plans is not None:
             oprot.writeFieldBegin('open_plans', TType.I32, 5)
             oprot.writeI32(self.open_plans)
+            oprot.writeFieldEnd()
+        if self.processes is not None:
+            oprot.writeFieldBegin('processes', TType.LIST, 6)
+            oprot.writeListBegin(TType.STRING, len(self.processes))
+            for iter6 in self.processes:
+                oprot.writeString(iter6.encode('utf-8') if sys.version_info[0] == 2 else iter6)
+            oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -265,6 +285,7 @@ class Column(object):
      - low
      - high
      - data_bytes
+     - overlapping
 
     """
 
@@ -279,10 +300,11 @@ class Column(object):
         'low',
         'high',
         'data_bytes',
+        'overlapping',
     )
 
 
-    def __init__(self, name=None, hive_type=None, engine_type=None, partition_key=None, comment=None, nulls_fraction=None, distinct_count=None, low=None, high=None, data_bytes=None,):
+    def __init__(self, name=None, hive_type=None, engine_type=None, partition_key=None, comment=None, nulls_fraction=None, distinct_count=None, low=None, high=None, data_bytes=None, overlapping=None,):
         self.name = name
         self.hive_type = hive_type
         self.engine_type = engine_type
@@ -293,6 +315,7 @@ class Column(object):
         self.low = low
         self.high = high
         self.data_bytes = data_bytes
+        self.overlapping = overlapping
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -353,6 +376,11 @@ class Column(object):
                     self.data_bytes = iprot.readDouble()
                 else:
                     iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.BOOL:
+                    self.overlapping = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -402,6 +430,10 @@ class Column(object):
         if self.data_bytes is not None:
             oprot.writeFieldBegin('data_bytes', TType.DOUBLE, 10)
             oprot.writeDouble(self.data_bytes)
+            oprot.writeFieldEnd()
+        if self.overlapping is not None:
+            oprot.writeFieldBegin('overlapping', TType.BOOL, 11)
+            oprot.writeBool(self.overlapping)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -495,11 +527,11 @@ class Table(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype3, _size0) = iprot.readListBegin()
-                    for _i4 in range(_size0):
-                        _elem5 = Column()
-                        _elem5.read(iprot)
-                        self.columns.append(_elem5)
+                    (_etype10, _size7) = iprot.readListBegin()
+                    for _i11 in range(_size7):
+                        _elem12 = Column()
+                        _elem12.read(iprot)
+                        self.columns.append(_elem12)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -564,8 +596,8 @@ class Table(object):
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.columns))
-            for iter6 in self.columns:
-                iter6.write(oprot)
+            for iter13 in self.columns:
+                iter13.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.row_count is not None:
@@ -734,6 +766,8 @@ class PlanRequest(object):
      - read_version
      - snapshot_id
      - protocol
+     - dynamic_filter_columns
+     - first_splits
 
     """
 
@@ -752,10 +786,12 @@ class PlanRequest(object):
         'read_version',
         'snapshot_id',
         'protocol',
+        'dynamic_filter_columns',
+        'first_splits',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None, order=None, enforced=None, read_version=None, snapshot_id=None, protocol=1,):
+    def __init__(self, schema_name=None, table_name=None, query_id=None, engine=None, engine_version=None, predicate=None, projected_columns=None, limit=None, options=None, order=None, enforced=None, read_version=None, snapshot_id=None, protocol=1, dynamic_filter_columns=None, first_splits=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.query_id = query_id
@@ -770,6 +806,8 @@ class PlanRequest(object):
         self.read_version = read_version
         self.snapshot_id = snapshot_id
         self.protocol = protocol
+        self.dynamic_filter_columns = dynamic_filter_columns
+        self.first_splits = first_splits
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -813,10 +851,10 @@ class PlanRequest(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.projected_columns = []
-                    (_etype10, _size7) = iprot.readListBegin()
-                    for _i11 in range(_size7):
-                        _elem12 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.projected_columns.append(_elem12)
+                    (_etype17, _size14) = iprot.readListBegin()
+                    for _i18 in range(_size14):
+                        _elem19 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.projected_columns.append(_elem19)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -828,22 +866,22 @@ class PlanRequest(object):
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.options = {}
-                    (_ktype14, _vtype15, _size13) = iprot.readMapBegin()
-                    for _i17 in range(_size13):
-                        _key18 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val19 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.options[_key18] = _val19
+                    (_ktype21, _vtype22, _size20) = iprot.readMapBegin()
+                    for _i24 in range(_size20):
+                        _key25 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val26 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.options[_key25] = _val26
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.order = []
-                    (_etype23, _size20) = iprot.readListBegin()
-                    for _i24 in range(_size20):
-                        _elem25 = SortKey()
-                        _elem25.read(iprot)
-                        self.order.append(_elem25)
+                    (_etype30, _size27) = iprot.readListBegin()
+                    for _i31 in range(_size27):
+                        _elem32 = SortKey()
+                        _elem32.read(iprot)
+                        self.order.append(_elem32)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -865,6 +903,21 @@ class PlanRequest(object):
             elif fid == 14:
                 if ftype == TType.I32:
                     self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 15:
+                if ftype == TType.LIST:
+                    self.dynamic_filter_columns = []
+                    (_etype36, _size33) = iprot.readListBegin()
+                    for _i37 in range(_size33):
+                        _elem38 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dynamic_filter_columns.append(_elem38)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 16:
+                if ftype == TType.I32:
+                    self.first_splits = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             else:
@@ -904,8 +957,8 @@ class PlanRequest(object):
         if self.projected_columns is not None:
             oprot.writeFieldBegin('projected_columns', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.projected_columns))
-            for iter26 in self.projected_columns:
-                oprot.writeString(iter26.encode('utf-8') if sys.version_info[0] == 2 else iter26)
+            for iter39 in self.projected_columns:
+                oprot.writeString(iter39.encode('utf-8') if sys.version_info[0] == 2 else iter39)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.limit is not None:
@@ -915,16 +968,16 @@ class PlanRequest(object):
         if self.options is not None:
             oprot.writeFieldBegin('options', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.options))
-            for kiter27, viter28 in self.options.items():
-                oprot.writeString(kiter27.encode('utf-8') if sys.version_info[0] == 2 else kiter27)
-                oprot.writeString(viter28.encode('utf-8') if sys.version_info[0] == 2 else viter28)
+            for kiter40, viter41 in self.options.items():
+                oprot.writeString(kiter40.encode('utf-8') if sys.version_info[0] == 2 else kiter40)
+                oprot.writeString(viter41.encode('utf-8') if sys.version_info[0] == 2 else viter41)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.order is not None:
             oprot.writeFieldBegin('order', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.order))
-            for iter29 in self.order:
-                iter29.write(oprot)
+            for iter42 in self.order:
+                iter42.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.enforced is not None:
@@ -942,6 +995,17 @@ class PlanRequest(object):
         if self.protocol is not None:
             oprot.writeFieldBegin('protocol', TType.I32, 14)
             oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
+        if self.dynamic_filter_columns is not None:
+            oprot.writeFieldBegin('dynamic_filter_columns', TType.LIST, 15)
+            oprot.writeListBegin(TType.STRING, len(self.dynamic_filter_columns))
+            for iter43 in self.dynamic_filter_columns:
+                oprot.writeString(iter43.encode('utf-8') if sys.version_info[0] == 2 else iter43)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.first_splits is not None:
+            oprot.writeFieldBegin('first_splits', TType.I32, 16)
+            oprot.writeI32(self.first_splits)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1006,22 +1070,22 @@ class ReaderSpec(object):
             elif fid == 2:
                 if ftype == TType.MAP:
                     self.properties = {}
-                    (_ktype31, _vtype32, _size30) = iprot.readMapBegin()
-                    for _i34 in range(_size30):
-                        _key35 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val36 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.properties[_key35] = _val36
+                    (_ktype45, _vtype46, _size44) = iprot.readMapBegin()
+                    for _i48 in range(_size44):
+                        _key49 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val50 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.properties[_key49] = _val50
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype40, _size37) = iprot.readListBegin()
-                    for _i41 in range(_size37):
-                        _elem42 = Column()
-                        _elem42.read(iprot)
-                        self.columns.append(_elem42)
+                    (_etype54, _size51) = iprot.readListBegin()
+                    for _i55 in range(_size51):
+                        _elem56 = Column()
+                        _elem56.read(iprot)
+                        self.columns.append(_elem56)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1042,165 +1106,17 @@ class ReaderSpec(object):
         if self.properties is not None:
             oprot.writeFieldBegin('properties', TType.MAP, 2)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.properties))
-            for kiter43, viter44 in self.properties.items():
-                oprot.writeString(kiter43.encode('utf-8') if sys.version_info[0] == 2 else kiter43)
-                oprot.writeString(viter44.encode('utf-8') if sys.version_info[0] == 2 else viter44)
+            for kiter57, viter58 in self.properties.items():
+                oprot.writeString(kiter57.encode('utf-8') if sys.version_info[0] == 2 else kiter57)
+                oprot.writeString(viter58.encode('utf-8') if sys.version_info[0] == 2 else viter58)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.columns))
-            for iter45 in self.columns:
-                iter45.write(oprot)
+            for iter59 in self.columns:
+                iter59.write(oprot)
             oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, getattr(self, key))
-             for key in self.__slots__]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        if not isinstance(other, self.__class__):
-            return False
-        for attr in self.__slots__:
-            my_val = getattr(self, attr)
-            other_val = getattr(other, attr)
-            if my_val != other_val:
-                return False
-        return True
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class Plan(object):
-    """
-    Attributes:
-     - handle
-     - endpoint
-     - generation
-     - freshness
-     - dropped
-     - snapshot_id
-     - row_filter
-
-    """
-
-    __slots__ = (
-        'handle',
-        'endpoint',
-        'generation',
-        'freshness',
-        'dropped',
-        'snapshot_id',
-        'row_filter',
-    )
-
-
-    def __init__(self, handle=None, endpoint=None, generation=None, freshness=None, dropped=None, snapshot_id=None, row_filter=None,):
-        self.handle = handle
-        self.endpoint = endpoint
-        self.generation = generation
-        self.freshness = freshness
-        self.dropped = dropped
-        self.snapshot_id = snapshot_id
-        self.row_filter = row_filter
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.STRING:
-                    self.handle = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.STRING:
-                    self.endpoint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.I64:
-                    self.generation = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.STRING:
-                    self.freshness = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 5:
-                if ftype == TType.LIST:
-                    self.dropped = []
-                    (_etype49, _size46) = iprot.readListBegin()
-                    for _i50 in range(_size46):
-                        _elem51 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.dropped.append(_elem51)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 6:
-                if ftype == TType.STRING:
-                    self.snapshot_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 7:
-                if ftype == TType.STRING:
-                    self.row_filter = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('Plan')
-        if self.handle is not None:
-            oprot.writeFieldBegin('handle', TType.STRING, 1)
-            oprot.writeString(self.handle.encode('utf-8') if sys.version_info[0] == 2 else self.handle)
-            oprot.writeFieldEnd()
-        if self.endpoint is not None:
-            oprot.writeFieldBegin('endpoint', TType.STRING, 2)
-            oprot.writeString(self.endpoint.encode('utf-8') if sys.version_info[0] == 2 else self.endpoint)
-            oprot.writeFieldEnd()
-        if self.generation is not None:
-            oprot.writeFieldBegin('generation', TType.I64, 3)
-            oprot.writeI64(self.generation)
-            oprot.writeFieldEnd()
-        if self.freshness is not None:
-            oprot.writeFieldBegin('freshness', TType.STRING, 4)
-            oprot.writeString(self.freshness.encode('utf-8') if sys.version_info[0] == 2 else self.freshness)
-            oprot.writeFieldEnd()
-        if self.dropped is not None:
-            oprot.writeFieldBegin('dropped', TType.LIST, 5)
-            oprot.writeListBegin(TType.STRING, len(self.dropped))
-            for iter52 in self.dropped:
-                oprot.writeString(iter52.encode('utf-8') if sys.version_info[0] == 2 else iter52)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.snapshot_id is not None:
-            oprot.writeFieldBegin('snapshot_id', TType.STRING, 6)
-            oprot.writeString(self.snapshot_id.encode('utf-8') if sys.version_info[0] == 2 else self.snapshot_id)
-            oprot.writeFieldEnd()
-        if self.row_filter is not None:
-            oprot.writeFieldBegin('row_filter', TType.STRING, 7)
-            oprot.writeString(self.row_filter.encode('utf-8') if sys.version_info[0] == 2 else self.row_filter)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1340,21 +1256,21 @@ class AggregateRequest(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.aggregates = []
-                    (_etype56, _size53) = iprot.readListBegin()
-                    for _i57 in range(_size53):
-                        _elem58 = Aggregate()
-                        _elem58.read(iprot)
-                        self.aggregates.append(_elem58)
+                    (_etype63, _size60) = iprot.readListBegin()
+                    for _i64 in range(_size60):
+                        _elem65 = Aggregate()
+                        _elem65.read(iprot)
+                        self.aggregates.append(_elem65)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.group_by = []
-                    (_etype62, _size59) = iprot.readListBegin()
-                    for _i63 in range(_size59):
-                        _elem64 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.group_by.append(_elem64)
+                    (_etype69, _size66) = iprot.readListBegin()
+                    for _i70 in range(_size66):
+                        _elem71 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.group_by.append(_elem71)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1376,15 +1292,15 @@ class AggregateRequest(object):
         if self.aggregates is not None:
             oprot.writeFieldBegin('aggregates', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.aggregates))
-            for iter65 in self.aggregates:
-                iter65.write(oprot)
+            for iter72 in self.aggregates:
+                iter72.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.group_by is not None:
             oprot.writeFieldBegin('group_by', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.group_by))
-            for iter66 in self.group_by:
-                oprot.writeString(iter66.encode('utf-8') if sys.version_info[0] == 2 else iter66)
+            for iter73 in self.group_by:
+                oprot.writeString(iter73.encode('utf-8') if sys.version_info[0] == 2 else iter73)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.max_wait_ms is not None:
@@ -1595,10 +1511,10 @@ class SystemPage(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype70, _size67) = iprot.readListBegin()
-                    for _i71 in range(_size67):
-                        _elem72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.columns.append(_elem72)
+                    (_etype77, _size74) = iprot.readListBegin()
+                    for _i78 in range(_size74):
+                        _elem79 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.columns.append(_elem79)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1627,8 +1543,8 @@ class SystemPage(object):
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.columns))
-            for iter73 in self.columns:
-                oprot.writeString(iter73.encode('utf-8') if sys.version_info[0] == 2 else iter73)
+            for iter80 in self.columns:
+                oprot.writeString(iter80.encode('utf-8') if sys.version_info[0] == 2 else iter80)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1694,20 +1610,20 @@ class PartitionEntry(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.values = []
-                    (_etype77, _size74) = iprot.readListBegin()
-                    for _i78 in range(_size74):
-                        _elem79 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.values.append(_elem79)
+                    (_etype84, _size81) = iprot.readListBegin()
+                    for _i85 in range(_size81):
+                        _elem86 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.values.append(_elem86)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.nulls = []
-                    (_etype83, _size80) = iprot.readListBegin()
-                    for _i84 in range(_size80):
-                        _elem85 = iprot.readBool()
-                        self.nulls.append(_elem85)
+                    (_etype90, _size87) = iprot.readListBegin()
+                    for _i91 in range(_size87):
+                        _elem92 = iprot.readBool()
+                        self.nulls.append(_elem92)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1728,15 +1644,15 @@ class PartitionEntry(object):
         if self.values is not None:
             oprot.writeFieldBegin('values', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.values))
-            for iter86 in self.values:
-                oprot.writeString(iter86.encode('utf-8') if sys.version_info[0] == 2 else iter86)
+            for iter93 in self.values:
+                oprot.writeString(iter93.encode('utf-8') if sys.version_info[0] == 2 else iter93)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.nulls is not None:
             oprot.writeFieldBegin('nulls', TType.LIST, 3)
             oprot.writeListBegin(TType.BOOL, len(self.nulls))
-            for iter87 in self.nulls:
-                oprot.writeBool(iter87)
+            for iter94 in self.nulls:
+                oprot.writeBool(iter94)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1835,11 +1751,11 @@ class SplitBatch(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.partitions = []
-                    (_etype91, _size88) = iprot.readListBegin()
-                    for _i92 in range(_size88):
-                        _elem93 = PartitionEntry()
-                        _elem93.read(iprot)
-                        self.partitions.append(_elem93)
+                    (_etype98, _size95) = iprot.readListBegin()
+                    for _i99 in range(_size95):
+                        _elem100 = PartitionEntry()
+                        _elem100.read(iprot)
+                        self.partitions.append(_elem100)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1856,11 +1772,11 @@ class SplitBatch(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.readers = []
-                    (_etype97, _size94) = iprot.readListBegin()
-                    for _i98 in range(_size94):
-                        _elem99 = ReaderSpec()
-                        _elem99.read(iprot)
-                        self.readers.append(_elem99)
+                    (_etype104, _size101) = iprot.readListBegin()
+                    for _i105 in range(_size101):
+                        _elem106 = ReaderSpec()
+                        _elem106.read(iprot)
+                        self.readers.append(_elem106)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1898,8 +1814,8 @@ class SplitBatch(object):
         if self.partitions is not None:
             oprot.writeFieldBegin('partitions', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.partitions))
-            for iter100 in self.partitions:
-                iter100.write(oprot)
+            for iter107 in self.partitions:
+                iter107.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.payload is not None:
@@ -1913,13 +1829,206 @@ class SplitBatch(object):
         if self.readers is not None:
             oprot.writeFieldBegin('readers', TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.readers))
-            for iter101 in self.readers:
-                iter101.write(oprot)
+            for iter108 in self.readers:
+                iter108.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.log_count is not None:
             oprot.writeFieldBegin('log_count', TType.I32, 9)
             oprot.writeI32(self.log_count)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class Plan(object):
+    """
+    Attributes:
+     - handle
+     - endpoint
+     - generation
+     - freshness
+     - dropped
+     - snapshot_id
+     - row_filter
+     - dynamic_filter_wait_ms
+     - dynamic_filter_columns
+     - first
+
+    """
+
+    __slots__ = (
+        'handle',
+        'endpoint',
+        'generation',
+        'freshness',
+        'dropped',
+        'snapshot_id',
+        'row_filter',
+        'dynamic_filter_wait_ms',
+        'dynamic_filter_columns',
+        'first',
+    )
+
+
+    def __init__(self, handle=None, endpoint=None, generation=None, freshness=None, dropped=None, snapshot_id=None, row_filter=None, dynamic_filter_wait_ms=None, dynamic_filter_columns=None, first=None,):
+        self.handle = handle
+        self.endpoint = endpoint
+        self.generation = generation
+        self.freshness = freshness
+        self.dropped = dropped
+        self.snapshot_id = snapshot_id
+        self.row_filter = row_filter
+        self.dynamic_filter_wait_ms = dynamic_filter_wait_ms
+        self.dynamic_filter_columns = dynamic_filter_columns
+        self.first = first
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.handle = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.endpoint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.generation = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.freshness = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.LIST:
+                    self.dropped = []
+                    (_etype112, _size109) = iprot.readListBegin()
+                    for _i113 in range(_size109):
+                        _elem114 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem114)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.snapshot_id = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRING:
+                    self.row_filter = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.I32:
+                    self.dynamic_filter_wait_ms = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.LIST:
+                    self.dynamic_filter_columns = []
+                    (_etype118, _size115) = iprot.readListBegin()
+                    for _i119 in range(_size115):
+                        _elem120 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dynamic_filter_columns.append(_elem120)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.STRUCT:
+                    self.first = SplitBatch()
+                    self.first.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('Plan')
+        if self.handle is not None:
+            oprot.writeFieldBegin('handle', TType.STRING, 1)
+            oprot.writeString(self.handle.encode('utf-8') if sys.version_info[0] == 2 else self.handle)
+            oprot.writeFieldEnd()
+        if self.endpoint is not None:
+            oprot.writeFieldBegin('endpoint', TType.STRING, 2)
+            oprot.writeString(self.endpoint.encode('utf-8') if sys.version_info[0] == 2 else self.endpoint)
+            oprot.writeFieldEnd()
+        if self.generation is not None:
+            oprot.writeFieldBegin('generation', TType.I64, 3)
+            oprot.writeI64(self.generation)
+            oprot.writeFieldEnd()
+        if self.freshness is not None:
+            oprot.writeFieldBegin('freshness', TType.STRING, 4)
+            oprot.writeString(self.freshness.encode('utf-8') if sys.version_info[0] == 2 else self.freshness)
+            oprot.writeFieldEnd()
+        if self.dropped is not None:
+            oprot.writeFieldBegin('dropped', TType.LIST, 5)
+            oprot.writeListBegin(TType.STRING, len(self.dropped))
+            for iter121 in self.dropped:
+                oprot.writeString(iter121.encode('utf-8') if sys.version_info[0] == 2 else iter121)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.snapshot_id is not None:
+            oprot.writeFieldBegin('snapshot_id', TType.STRING, 6)
+            oprot.writeString(self.snapshot_id.encode('utf-8') if sys.version_info[0] == 2 else self.snapshot_id)
+            oprot.writeFieldEnd()
+        if self.row_filter is not None:
+            oprot.writeFieldBegin('row_filter', TType.STRING, 7)
+            oprot.writeString(self.row_filter.encode('utf-8') if sys.version_info[0] == 2 else self.row_filter)
+            oprot.writeFieldEnd()
+        if self.dynamic_filter_wait_ms is not None:
+            oprot.writeFieldBegin('dynamic_filter_wait_ms', TType.I32, 8)
+            oprot.writeI32(self.dynamic_filter_wait_ms)
+            oprot.writeFieldEnd()
+        if self.dynamic_filter_columns is not None:
+            oprot.writeFieldBegin('dynamic_filter_columns', TType.LIST, 9)
+            oprot.writeListBegin(TType.STRING, len(self.dynamic_filter_columns))
+            for iter122 in self.dynamic_filter_columns:
+                oprot.writeString(iter122.encode('utf-8') if sys.version_info[0] == 2 else iter122)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.first is not None:
+            oprot.writeFieldBegin('first', TType.STRUCT, 10)
+            self.first.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2032,20 +2141,20 @@ class SkippableFiles(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.dropped = []
-                    (_etype105, _size102) = iprot.readListBegin()
-                    for _i106 in range(_size102):
-                        _elem107 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.dropped.append(_elem107)
+                    (_etype126, _size123) = iprot.readListBegin()
+                    for _i127 in range(_size123):
+                        _elem128 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.dropped.append(_elem128)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.LIST:
                     self.notes = []
-                    (_etype111, _size108) = iprot.readListBegin()
-                    for _i112 in range(_size108):
-                        _elem113 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.notes.append(_elem113)
+                    (_etype132, _size129) = iprot.readListBegin()
+                    for _i133 in range(_size129):
+                        _elem134 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.notes.append(_elem134)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2090,16 +2199,128 @@ class SkippableFiles(object):
         if self.dropped is not None:
             oprot.writeFieldBegin('dropped', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.dropped))
-            for iter114 in self.dropped:
-                oprot.writeString(iter114.encode('utf-8') if sys.version_info[0] == 2 else iter114)
+            for iter135 in self.dropped:
+                oprot.writeString(iter135.encode('utf-8') if sys.version_info[0] == 2 else iter135)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notes is not None:
             oprot.writeFieldBegin('notes', TType.LIST, 9)
             oprot.writeListBegin(TType.STRING, len(self.notes))
-            for iter115 in self.notes:
-                oprot.writeString(iter115.encode('utf-8') if sys.version_info[0] == 2 else iter115)
+            for iter136 in self.notes:
+                oprot.writeString(iter136.encode('utf-8') if sys.version_info[0] == 2 else iter136)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class IndexedTables(object):
+    """
+    Attributes:
+     - protocol
+     - locations
+     - input_formats
+
+    """
+
+    __slots__ = (
+        'protocol',
+        'locations',
+        'input_formats',
+    )
+
+
+    def __init__(self, protocol=None, locations=None, input_formats=None,):
+        self.protocol = protocol
+        self.locations = locations
+        self.input_formats = input_formats
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.protocol = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.MAP:
+                    self.locations = {}
+                    (_ktype138, _vtype139, _size137) = iprot.readMapBegin()
+                    for _i141 in range(_size137):
+                        _key142 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val143 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.locations[_key142] = _val143
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.MAP:
+                    self.input_formats = {}
+                    (_ktype145, _vtype146, _size144) = iprot.readMapBegin()
+                    for _i148 in range(_size144):
+                        _key149 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val150 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.input_formats[_key149] = _val150
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('IndexedTables')
+        if self.protocol is not None:
+            oprot.writeFieldBegin('protocol', TType.I32, 1)
+            oprot.writeI32(self.protocol)
+            oprot.writeFieldEnd()
+        if self.locations is not None:
+            oprot.writeFieldBegin('locations', TType.MAP, 2)
+            oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.locations))
+            for kiter151, viter152 in self.locations.items():
+                oprot.writeString(kiter151.encode('utf-8') if sys.version_info[0] == 2 else kiter151)
+                oprot.writeString(viter152.encode('utf-8') if sys.version_info[0] == 2 else viter152)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.input_formats is not None:
+            oprot.writeFieldBegin('input_formats', TType.MAP, 3)
+            oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.input_formats))
+            for kiter153, viter154 in self.input_formats.items():
+                oprot.writeString(kiter153.encode('utf-8') if sys.version_info[0] == 2 else kiter153)
+                oprot.writeString(viter154.encode('utf-8') if sys.version_info[0] == 2 else viter154)
+            oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2141,6 +2362,7 @@ Health.thrift_spec = (
     (3, TType.STRING, 'endpoint', 'UTF8', None, ),  # 3
     (4, TType.I64, 'uptime_seconds', None, None, ),  # 4
     (5, TType.I32, 'open_plans', None, None, ),  # 5
+    (6, TType.LIST, 'processes', (TType.STRING, 'UTF8', False), None, ),  # 6
 )
 all_structs.append(Column)
 Column.thrift_spec = (
@@ -2155,6 +2377,7 @@ Column.thrift_spec = (
     (8, TType.DOUBLE, 'low', None, None, ),  # 8
     (9, TType.DOUBLE, 'high', None, None, ),  # 9
     (10, TType.DOUBLE, 'data_bytes', None, None, ),  # 10
+    (11, TType.BOOL, 'overlapping', None, None, ),  # 11
 )
 all_structs.append(Table)
 Table.thrift_spec = (
@@ -2195,6 +2418,8 @@ PlanRequest.thrift_spec = (
     (12, TType.STRING, 'read_version', 'UTF8', None, ),  # 12
     (13, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 13
     (14, TType.I32, 'protocol', None, 1, ),  # 14
+    (15, TType.LIST, 'dynamic_filter_columns', (TType.STRING, 'UTF8', False), None, ),  # 15
+    (16, TType.I32, 'first_splits', None, None, ),  # 16
 )
 all_structs.append(ReaderSpec)
 ReaderSpec.thrift_spec = (
@@ -2202,17 +2427,6 @@ ReaderSpec.thrift_spec = (
     (1, TType.STRING, 'format', 'UTF8', None, ),  # 1
     (2, TType.MAP, 'properties', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.LIST, 'columns', (TType.STRUCT, [Column, None], False), None, ),  # 3
-)
-all_structs.append(Plan)
-Plan.thrift_spec = (
-    None,  # 0
-    (1, TType.STRING, 'handle', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'endpoint', 'UTF8', None, ),  # 2
-    (3, TType.I64, 'generation', None, None, ),  # 3
-    (4, TType.STRING, 'freshness', 'UTF8', None, ),  # 4
-    (5, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 5
-    (6, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 6
-    (7, TType.STRING, 'row_filter', 'UTF8', None, ),  # 7
 )
 all_structs.append(Aggregate)
 Aggregate.thrift_spec = (
@@ -2265,6 +2479,20 @@ SplitBatch.thrift_spec = (
     (8, TType.LIST, 'readers', (TType.STRUCT, [ReaderSpec, None], False), None, ),  # 8
     (9, TType.I32, 'log_count', None, None, ),  # 9
 )
+all_structs.append(Plan)
+Plan.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'handle', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'endpoint', 'UTF8', None, ),  # 2
+    (3, TType.I64, 'generation', None, None, ),  # 3
+    (4, TType.STRING, 'freshness', 'UTF8', None, ),  # 4
+    (5, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 5
+    (6, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 6
+    (7, TType.STRING, 'row_filter', 'UTF8', None, ),  # 7
+    (8, TType.I32, 'dynamic_filter_wait_ms', None, None, ),  # 8
+    (9, TType.LIST, 'dynamic_filter_columns', (TType.STRING, 'UTF8', False), None, ),  # 9
+    (10, TType.STRUCT, 'first', [SplitBatch, None], None, ),  # 10
+)
 all_structs.append(SkippableFiles)
 SkippableFiles.thrift_spec = (
     None,  # 0
@@ -2277,6 +2505,13 @@ SkippableFiles.thrift_spec = (
     (7, TType.STRING, 'files', 'BINARY', None, ),  # 7
     (8, TType.LIST, 'dropped', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.LIST, 'notes', (TType.STRING, 'UTF8', False), None, ),  # 9
+)
+all_structs.append(IndexedTables)
+IndexedTables.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'protocol', None, None, ),  # 1
+    (2, TType.MAP, 'locations', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 2
+    (3, TType.MAP, 'input_formats', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 3
 )
 fix_spec(all_structs)
 del all_structs

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.storage.port import FileTable
+from bridge.storage.port import DirectoryListings, FileTable
 from bridge.storage.uri import join
-from bridge.table.directory_lister import SharedListing
 from bridge.table.freshness import Live, max_age
-from bridge.table.model import Partition, PartitionBatch, PartitionFetch, Table
+from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch, Table
+from bridge.table.root_listing import TableTree
+from bridge.table.shared_listings import Listing, ListingStream, gather
 from bridge.table.slices import (
     IndexFiles,
     Int64Array,
@@ -22,7 +25,6 @@ from bridge.table.slices import (
     Mask,
     ReaderSpec,
     SliceBatch,
-    join_files,
 )
 from bridge.table.snapshot import Columns, TableContext
 
@@ -48,14 +50,16 @@ class DirectorySnapshot:
         self._readers = (ReaderSpec(table.format),)
         self._names: list[str] | None = None
         self._partitions: dict[str, Partition] = {}
-        self._listings: dict[str, SharedListing] = {}
+        self._listings: dict[str, Listing | ListingStream] = {}
+        self._arrived = time.monotonic()
+        self._wanted = 0
         self._naming = threading.Lock()
         self._listing = threading.Lock()
 
     @property
     def listed_files(self) -> int:
         listings = list(self._listings.values())
-        held = sum(map(len, listings))
+        held = sum(map(len, set(listings)))
         if self.table.partition_keys:
             held += _FILES_OF_PARTITION * (len(listings) + len(self._partitions))
         return held
@@ -68,9 +72,10 @@ class DirectorySnapshot:
 
     def partitions(self, names: list[str]) -> PartitionFetch:
         """Fetches partitions in batches, unless the query's earlier scans have fetched them all."""
+        self._wanted = len(names)
         known = self._partitions
         if all(name in known for name in names):
-            return _Known(PartitionBatch(tuple(known[name] for name in names)))
+            return OneBatch(PartitionBatch(tuple(known[name] for name in names)))
         fetch = self._context.catalog.partitions(self.table, names, self._age)
         return _Remembered(fetch, known)
 
@@ -85,18 +90,14 @@ class DirectorySnapshot:
 
     def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
         partitions = batch.partitions
-        listed = self._list(partitions)
-        if len(listed) != 1:
-            tables = [listing.whole() for listing in listed]
-            if tables:
-                owner = np.repeat(np.arange(len(tables), dtype=np.int32), list(map(len, tables)))
-                yield self._batch(join_files(tables), owner, partitions)
-            return
-        (listing,) = listed
-        number = 0
-        while (files := listing.chunk(number)) is not None:
-            yield self._matched(listing, number, files, partitions)
-            number += 1
+        listings = self._list(partitions)
+        if len(partitions) == 1:
+            (listing,) = listings.values()
+            if isinstance(listing, ListingStream):
+                yield from self._streamed(listing, partitions)
+                return
+        if partitions:
+            yield self._gathered(partitions, listings)
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         return None
@@ -104,48 +105,92 @@ class DirectorySnapshot:
     def unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
 
-    def _list(self, partitions: tuple[Partition, ...]) -> list[SharedListing]:
+    def _list(self, partitions: tuple[Partition, ...]) -> dict[str, Listing | ListingStream]:
+        """The listings that hold these partitions, by location."""
         pinned = self._listings
-        hints = None
-        if self.index is not None and not self.table.partition_keys:
-            hints = self.index.paths
-        with self._listing:
-            missing = {p.location: p for p in partitions if _absent(pinned.get(p.location))}
-            if missing:
-                found = self._context.lister.each(
-                    list(missing.values()),
-                    self._listed_with,
-                    hints,
-                    absent_is_empty=self._context.absent_is_empty,
-                )
-                pinned.update(zip(missing, found, strict=True))
-            return [pinned[p.location] for p in partitions]
+        absent = {p.location: p for p in partitions if _absent(pinned.get(p.location))}
+        if absent:
+            missing = list(absent.values())
+            hints = None
+            if self.index is not None and not self.table.partition_keys:
+                hints = self.index.paths
+            found = self._context.lister.each(
+                missing, self._listed_with, self._arrived, hints, self._tree(missing)
+            )
+            self._require([p for p in missing if _is_empty(found[p.location], p.location)])
+            with self._listing:
+                pinned.update((d, of) for d, of in found.items() if _absent(pinned.get(d)))
+        return {p.location: pinned[p.location] for p in partitions}
 
-    def _batch(
-        self, files: FileTable, owner: np.ndarray, partitions: tuple[Partition, ...]
+    def _tree(self, missing: Sequence[Partition]) -> TableTree | None:
+        if not self.table.partition_keys:
+            return None
+        return TableTree(
+            self.table.location,
+            max(self._wanted, len(missing)),
+            max(len(self._names or ()), len(missing)),
+            None if self.index is None else self.index.paths,
+        )
+
+    def _require(self, partitions: Sequence[Partition]) -> None:
+        if not self._context.absent_is_empty:
+            self._context.lister.require(partitions)
+
+    def _gathered(
+        self, partitions: tuple[Partition, ...], listings: dict[str, Listing | ListingStream]
     ) -> SliceBatch:
-        index = self.index
-        ordinals = np.full(len(files), -1, np.int64) if index is None else index.match(files)
-        return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
+        """All files of several partitions."""
+        whole: dict[str, Listing] = {}
+        for location, listing in listings.items():
+            if isinstance(listing, ListingStream):
+                whole[location] = _ended(location, listing)
+                if listing.empty:
+                    self._require([p for p in partitions if p.location == location])
+            else:
+                whole[location] = listing
+        files, ordinals, counts = gather([p.location for p in partitions], whole, self.index)
+        owner = np.repeat(np.arange(len(partitions), dtype=np.int32), counts)
+        return SliceBatch(files, ordinals, owner, partitions, self._readers, self.index)
+
+    def _streamed(
+        self, listing: ListingStream, partitions: tuple[Partition, ...]
+    ) -> Iterator[SliceBatch]:
+        number = 0
+        while (files := listing.chunk(number)) is not None:
+            yield listing.slices(
+                number,
+                self.index,
+                partitions,
+                partial(self._matched, listing, number, files, partitions),
+            )
+            number += 1
+        if listing.empty:
+            self._require(partitions)
 
     def _matched(
         self,
-        listing: SharedListing,
+        listing: ListingStream,
         number: int,
         files: FileTable,
         partitions: tuple[Partition, ...],
     ) -> SliceBatch:
-        found = self._batch(files, _zeros(len(files)), partitions)
         index = self.index
-        if index is None or not _consecutive(found.ordinals):
-            return found
+        ordinals = np.full(len(files), -1, np.int64) if index is None else index.match(files)
+        owner = _zeros(len(files))
+        if index is None or not _consecutive(ordinals):
+            return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
         # Storage matches the index: use the index's mapped columns and free the listed ones.
-        begin, end = int(found.ordinals[0]), int(found.ordinals[-1]) + 1
-        same = FileTable(index.paths[begin:end], index.sizes[begin:end], index.modified[begin:end])
+        begin, end = int(ordinals[0]), int(ordinals[-1]) + 1
+        etags = files.etags
+        if etags is not None and not index.etags[begin:end].null_count:
+            etags = index.etags[begin:end]
+        same = FileTable(
+            index.paths[begin:end], index.sizes[begin:end], index.modified[begin:end], etags
+        )
         listing.replace(number, same)
-        whole = end - begin == index.num_files
-        ordinals = index.all_ordinals if whole else found.ordinals
-        return SliceBatch(same, ordinals, found.partition, partitions, self._readers, index)
+        if end - begin == index.num_files:
+            ordinals = index.all_ordinals
+        return SliceBatch(same, ordinals, owner, partitions, self._readers, index)
 
     def _indexed(self, index: IndexFiles, partitions: tuple[Partition, ...]) -> SliceBatch:
         """The index's own file set; paths are materialised only for survivors."""
@@ -177,8 +222,9 @@ class LiveSnapshot(DirectorySnapshot):
         if not self.table.partition_keys:
             with closing(self.partitions(names)) as batches:
                 for batch in batches:
-                    for listing in self._list(batch.partitions):
-                        listing.chunk(0)
+                    for listing in self._list(batch.partitions).values():
+                        if isinstance(listing, ListingStream):
+                            listing.chunk(0)
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         """Only for a table without partitions whose listing has not completed."""
@@ -186,7 +232,7 @@ class LiveSnapshot(DirectorySnapshot):
         if index is None or self.table.partition_keys or index.shared:
             return None
         listing = self._listings.get(partition.location)
-        if listing is not None and listing.ended:
+        if listing is not None and (isinstance(listing, Listing) or listing.ended):
             return None
         return self._indexed(index, (partition,))
 
@@ -248,29 +294,11 @@ class IndexedSnapshot(DirectorySnapshot):
         The files at the indexed location no longer belong to the table.
         """
         index = self._generation
-        ordinals = index.ordinals_of(partition.name)
-        if not len(ordinals):
+        directory = index.directory_of(partition.name)
+        if directory is None:
             return not self.table.partition_keys and index.location != self.table.location
-        # Paths are sorted: a prefix of the first and the last is a prefix of all.
-        inside = join(partition.location, "")
-        ends = (index.paths[int(i)].as_py() for i in (ordinals[0], ordinals[-1]))
-        return not all(path.startswith(inside) for path in ends)
-
-
-class _Known:
-    """Partitions that were already fetched."""
-
-    def __init__(self, batch: PartitionBatch) -> None:
-        self._batches = iter((batch,))
-
-    def __iter__(self) -> _Known:
-        return self
-
-    def __next__(self) -> PartitionBatch:
-        return next(self._batches)
-
-    def close(self) -> None:
-        """Nothing is in flight."""
+        held, place = join(directory, ""), join(partition.location, "")
+        return not held.startswith(place) if self._context.lister.recursive else held != place
 
 
 class _Remembered:
@@ -292,8 +320,20 @@ class _Remembered:
         return PartitionBatch(tuple(found), tuple(n for n in batch.missing if n not in known))
 
 
-def _absent(listing: SharedListing | None) -> bool:
+def _absent(listing: Listing | ListingStream | None) -> bool:
     return listing is None or listing.failed
+
+
+def _ended(location: str, stream: ListingStream) -> Listing:
+    """The listing of one directory, drawn to its end."""
+    files = stream.whole()
+    found = DirectoryListings(files, np.array([0, len(files)], np.int64))
+    return Listing.of([location], found, stream.began or 0.0)
+
+
+def _is_empty(listing: Listing | ListingStream, location: str) -> bool:
+    """Whether a directory that was listed holds no file at all; it may not exist."""
+    return isinstance(listing, Listing) and listing.directories[location] in listing.empty
 
 
 def _zeros(count: int) -> np.ndarray:

@@ -8,6 +8,7 @@ of files differ and lie where literals do.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -188,6 +189,9 @@ class Writer:
         cells += [(name, self._struct(fields, rows)) for name, fields in structs if name != gone]
         if rng.random() < 0.2:
             rng.shuffle(cells)
+        if rows and random.Random(f"{path.name} {self.next_id}").random() < 0.08:
+            # Beyond what the connector reads in one piece, beside small files of the same split.
+            cells.append(("of_no_table", pa.array([os.urandom(5 << 20)] + [None] * (rows - 1))))
         table = pa.table([c for _, c in cells], names=[n for n, _ in cells])
         pq.write_table(table, path, **self._options(rows, layout.int96, table.column_names))
 

@@ -136,14 +136,14 @@ def test_27_whatever_one_file_raises(
 ) -> None:
     lake.write("1", {"x": [1]})
     lake.write("2", {"x": [2]})
-    read = lake.storage.read_ranges
+    read = lake.storage.read_state
 
     def reading(uri: str, ranges: Any) -> Any:
         if uri.endswith("/1"):
             raise error
         return read(uri, ranges)
 
-    monkeypatch.setattr(lake.storage, "read_ranges", reading)
+    monkeypatch.setattr(lake.storage, "read_state", reading)
     report = lake.build()
     ((uri, reason),) = report.failed
     assert uri.endswith("/1") and type(error).__name__ in reason

@@ -29,11 +29,13 @@ CODECS = {
     TRINO / "SystemPage.java": ("SystemPage",),
     TRINO / "TableDescription.java": ("Table",),
     HIVE / "FileRequest.java": ("PlanRequest",),
+    HIVE / "IndexedTables.java": ("IndexedTables",),
     HIVE / "PlannerFailure.java": ("BridgeFailure",),
     HIVE / "SkippableFiles.java": ("SkippableFiles",),
 }
 # What a Java class calls otherwise than bridge.thrift does.
 ALIASES = {
+    "dynamicFilterWaitMs": "dynamicFilterWaitMillis",
     "hint": "remedy",
     "maxWaitMs": "maxWaitMillis",
     "none": "all",
@@ -122,6 +124,7 @@ def test_arguments_that_the_connector_writes() -> None:
     assert {method for method, _ in calls} | {"list_views"} == set(METHODS) - {
         "explain",
         "list_skippable_files",
+        "list_indexed_tables",
     }
     for method, arguments in calls:
         written = re.findall(r"(\w+)Field\((\d+),|field\(WireType\.(STRUCT), (\d+)\)", arguments)

@@ -51,6 +51,13 @@ def select(service: Service, asked: ttypes.PlanRequest) -> ttypes.SkippableFiles
     return service.handler.list_skippable_files(asked)
 
 
+def test_a_query_that_was_compiled_with_other_columns_reads_every_file(service: Service) -> None:
+    asked = request(equals("x", 1))
+    for compiled, skipped in (("x", 8), ("y", 0), ("x,y", 0)):
+        asked.options = {"table_columns": compiled}
+        assert select(service, asked).skipped == skipped
+
+
 def test_files_that_cannot_match_are_named_with_size_and_time(service: Service) -> None:
     found = select(service, request(equals("x", 1)))
     named_files = unpack(found)

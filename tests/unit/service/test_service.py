@@ -27,10 +27,11 @@ from bridge.errors import (
     PlanLost,
     PlannerUnavailable,
     PortInUse,
+    UnsupportedTable,
 )
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
-from bridge.service.codec import PROTOCOL
+from bridge.service.codec import PROTOCOL, decode_batch
 from bridge.service.handler import _semantics
 from bridge.service.server import PlannerServer, check_loopback
 from bridge.types import TRINO
@@ -102,6 +103,51 @@ def test_a_batch_is_repeatable_until_the_next_is_asked_for(client: PlannerClient
             client.next_splits(handle, wrong)
     with pytest.raises(InvalidRequest, match="max_splits"):
         client.next_splits(handle, 2, max_splits=0)
+
+
+def test_a_table_is_estimated_before_the_optimiser_asks(client: PlannerClient) -> None:
+    deadline = time.monotonic() + 30.0
+    described = client.get_table("db", "t", query_id="q1")
+    while described.columns[0].low is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+        described = client.get_table("db", "t", query_id="q2")
+    assert described.columns[0].low == client.statistics("db", "t").columns[0].low
+
+
+def test_a_plan_brings_its_first_batch(client: PlannerClient) -> None:
+    expected = sorted(paths(client, client.plan("db", "t").handle))
+    for most in (1, 2, 1000):
+        plan = client.plan("db", "t", first_splits=most)
+        assert plan.first is not None and plan.first.split_count <= most
+        batch = decode_batch(0, plan.first)
+        if not batch.finished:  # until the next is asked for
+            again = client.next_splits(plan.handle, 0).splits
+            assert again is not None and batch.splits is not None
+            assert again.paths.equals(batch.splits.paths)
+        found: list[str] = []
+        while True:
+            found += [] if batch.splits is None else batch.splits.paths.to_pylist()
+            if batch.finished:
+                break
+            batch = client.next_splits(plan.handle, batch.next_token)
+        assert sorted(found) == expected
+    assert client.plan("db", "t").first is None
+
+
+def test_a_plan_whose_first_batch_is_the_last_is_closed(
+    client: PlannerClient, service: Service
+) -> None:
+    nothing = json.dumps({"version": 1, "none": True})
+    plan = client.plan("db", "t", nothing, first_splits=9)
+    assert plan.first is not None and plan.first.finished and not plan.handle
+    assert json.loads(plan.first.report)["table"] and client.health().open_plans == 0
+
+
+def test_a_plan_that_awaits_a_dynamic_filter_brings_no_batch(client: PlannerClient) -> None:
+    request = ttypes.PlanRequest("db", "t", engine="trino", protocol=PROTOCOL, first_splits=9)
+    request.dynamic_filter_columns = ["p"]
+    plan = client._call("plan", request)
+    assert plan.first is None and plan.handle
 
 
 def test_unknown_tables_engines_options_and_values(client: PlannerClient) -> None:
@@ -297,6 +343,18 @@ def test_sixteen_clients_at_once(service: Service) -> None:
     assert len(service.handler.plans) == 0
 
 
+def test_a_plan_whose_row_filter_the_engine_cannot_apply_is_closed(
+    client: PlannerClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise UnsupportedTable("a row filter that Trino cannot apply", "read another version")
+
+    monkeypatch.setattr("bridge.service.handler.encode_row_filter", refuse)
+    with pytest.raises(UnsupportedTable):
+        client.plan("db", "t")
+    assert len(service.handler.plans) == 0
+
+
 def test_stopping_lets_a_call_under_way_answer(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,3 +459,22 @@ def test_connections_for_which_no_thread_is_to_be_had_are_given_back(
     while (server._slots._value, server._connections) != (before, set()):
         assert time.monotonic() < until, "places are lost"
         time.sleep(0.01)
+
+
+def test_sixty_four_scans_at_once_each_see_their_own_files(service: Service) -> None:
+    def scan(number: int) -> list[str]:
+        with PlannerClient(service.endpoint, timeout=60.0) as client:
+            found = []
+            for round in range(3):
+                where = at_least("x", (number + round) % 4)
+                plan = client.plan("db", "t", where, query_id=f"q{number}-{round}")
+                found.append(sorted(paths(client, plan.handle)))
+                client.close_plan(plan.handle)
+        return found
+
+    alone = [scan(number) for number in range(4)]
+    assert sorted(map(len, alone[0])) == [4, 8, 12]
+    with ThreadPoolExecutor(64) as pool:
+        together = list(pool.map(scan, range(64)))
+    assert together == [alone[number % 4] for number in range(64)]
+    assert len(service.handler.plans) == 0

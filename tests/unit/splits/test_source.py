@@ -52,6 +52,7 @@ class Plan:
     """A plan of given batches; what it raises, and how slow it is, is up to the test."""
 
     plans_without_io = False
+    awaits_key_filters = False
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ COUNT = 1_000_000
 def settled(path: Path) -> float:
     before, share = -1.0, 0.0
     while share != before:
-        time.sleep(0.1)
+        time.sleep(0.3)
         before, share = share, cached_share(path)
     return share
 
@@ -41,7 +41,7 @@ def test_a_range(path: Path) -> None:
 
 def test_all(path: Path) -> None:
     MappedFile(str(path)).will_need(0, 8 * COUNT)
-    assert settled(path) == 1
+    assert settled(path) > 0.99  # advice: the system may leave a page out
 
 
 @pytest.mark.parametrize("count", [1, 20, 500])

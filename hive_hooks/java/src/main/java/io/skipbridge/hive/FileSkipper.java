@@ -41,7 +41,7 @@ final class FileSkipper
             return all;
         }
         PlainListing plain = PlainListing.of(job, skippable);
-        if (plain != null && plain.few()) {
+        if (plain != null && plain.few() && !(plain.kept().length == 0 && needsATask(job))) {
             FileStatus[] kept = plain.kept();
             count(job, skippable, plain.listed(), kept.length);
             return kept;
@@ -56,6 +56,10 @@ final class FileSkipper
             if (file.isDirectory() || !skippable.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
                 kept.add(file);
             }
+        }
+        if (kept.isEmpty() && needsATask(job)) {
+            count(job, skippable, listed.length, listed.length);
+            return listed;
         }
         count(job, skippable, listed.length, kept.size());
         return kept.size() == listed.length ? listed : kept.toArray(new FileStatus[0]);
@@ -77,6 +81,10 @@ final class FileSkipper
                 left.add(path);
             }
         }
+        if (kept.isEmpty() && needsATask(job)) {
+            count(job, skippable, listed.size(), listed.size());
+            return splits;
+        }
         count(job, skippable, listed.size(), left.size());
         return kept.size() == splits.length ? splits : kept.toArray(new InputSplit[0]);
     }
@@ -95,6 +103,12 @@ final class FileSkipper
         }
         FileStatus file = files.get(path);
         return file != null && skippable.skips(CanonicalPath.of(path), file.getLen(), file.getModificationTime());
+    }
+
+    /** With this setting Hive ends some aggregates outside of tasks, and returns no row instead of count 0 if no task ran. */
+    private static boolean needsATask(JobConf job)
+    {
+        return job.getBoolean("hive.fetch.task.aggr", false);
     }
 
     private static void count(JobConf job, SkippableFiles skippable, int listed, int kept)

@@ -20,6 +20,7 @@ final class Hooks
     final LongAdder callsSpared = new LongAdder();
     final LongAdder filesListed = new LongAdder();
     final LongAdder filesSkipped = new LongAdder();
+    final LongAdder plansChanged = new LongAdder();
 
     private static Hooks register(Hooks hooks)
     {
@@ -67,5 +68,11 @@ final class Hooks
     public long getFilesSkipped()
     {
         return filesSkipped.sum();
+    }
+
+    @Override
+    public long getPlansChanged()
+    {
+        return plansChanged.sum();
     }
 }

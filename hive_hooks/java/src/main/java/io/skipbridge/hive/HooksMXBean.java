@@ -18,4 +18,7 @@ public interface HooksMXBean
     long getFilesListed();
 
     long getFilesSkipped();
+
+    /** Queries whose descriptors {@link SkipFilesHook} changed. */
+    long getPlansChanged();
 }

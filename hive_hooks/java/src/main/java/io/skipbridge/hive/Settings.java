@@ -10,9 +10,11 @@ final class Settings
     static final String PLANNER = "skipbridge.planner";
     static final String TIMEOUT = "skipbridge.planner.timeout.ms";
     static final String PRUNING = "skipbridge.pruning_enabled";
+    static final String REFRESH = "skipbridge.hook.refresh.ms";
 
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
     private static final int DEFAULT_TIMEOUT = 2000;
+    private static final int DEFAULT_REFRESH = 10_000;
 
     private Settings() {}
 
@@ -41,9 +43,27 @@ final class Settings
 
     static int timeoutMillis(Configuration configuration)
     {
-        int millis = configuration.getInt(TIMEOUT, DEFAULT_TIMEOUT);
+        return positive(configuration, TIMEOUT, DEFAULT_TIMEOUT);
+    }
+
+    /** How often the hook asks which tables have an index. */
+    static int refreshMillis(Configuration configuration)
+    {
+        return positive(configuration, REFRESH, DEFAULT_REFRESH);
+    }
+
+    private static int positive(Configuration configuration, String name, int otherwise)
+    {
+        String text = configuration.getTrimmed(name, "");
+        int millis = 0;
+        try {
+            millis = text.isEmpty() ? otherwise : Integer.parseInt(text);
+        }
+        catch (NumberFormatException e) {
+            // reported below by name
+        }
         if (millis < 1) {
-            throw new IllegalArgumentException(TIMEOUT + " is " + millis + ", not a positive number of milliseconds");
+            throw new IllegalArgumentException(name + " is '" + text + "', not a positive number of milliseconds");
         }
         return millis;
     }

@@ -34,6 +34,7 @@ final class SkippableFilesCache
     static final SkippableFilesCache SHARED = new SkippableFilesCache(new CircuitBreaker(TimeUnit.SECONDS.toNanos(30), System::nanoTime));
 
     private static final Logger log = LoggerFactory.getLogger(SkippableFilesCache.class);
+    private static final String TABLE_COLUMNS = "schema.evolution.columns";
     private static final int MAX_ANSWERS = 256;
     private static final int MAX_FILES = 2_000_000;
 
@@ -155,7 +156,8 @@ final class SkippableFilesCache
         }
         int dot = table.indexOf('.');
         List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
-        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns);
+        String tableColumns = job.get(TABLE_COLUMNS, "");
+        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, tableColumns);
         Hooks.COUNTERS.calls.increment();
         try {
             SkippableFiles found = new PlannerClient(address, Settings.timeoutMillis(job)).listSkippableFiles(request);

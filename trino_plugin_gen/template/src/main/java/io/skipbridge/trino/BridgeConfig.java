@@ -7,9 +7,9 @@ import org.joda.time.DateTimeZone;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TimeZone;
 import java.util.TreeMap;
-import java.util.TreeSet;
 
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
 
@@ -18,9 +18,9 @@ public record BridgeConfig(
         List<PlannerAddress> planners,
         java.time.Duration plannerTimeout,
         boolean pruningEnabled,
-        Duration dynamicFilterWait,
+        Optional<Duration> dynamicFilterWait,
         String timeZone,
-        Map<String, String> fileSystemProperties)
+        StorageProperties storage)
 {
     public static final String PLANNER = "skipbridge.planner";
     static final String PLANNER_TIMEOUT = "skipbridge.planner.timeout";
@@ -33,10 +33,10 @@ public record BridgeConfig(
 
     static BridgeConfig parse(Map<String, String> properties)
     {
-        Map<String, String> fileSystem = new TreeMap<>();
+        Map<String, String> storage = new TreeMap<>();
         properties.forEach((name, value) -> {
-            if (name.startsWith("s3.")) {
-                fileSystem.put(name, value);
+            if (StorageProperties.covers(name)) {
+                storage.put(name, value);
             }
             else if (!NAMES.contains(name)) {
                 throw invalid("Unknown catalog property '%s'; the nearest known is '%s'".formatted(name, nearest(name)));
@@ -46,17 +46,9 @@ public record BridgeConfig(
                 planners(properties.getOrDefault(PLANNER, DEFAULT_PLANNER)),
                 java.time.Duration.ofMillis(duration(PLANNER_TIMEOUT, properties.getOrDefault(PLANNER_TIMEOUT, "30s")).toMillis()),
                 bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
-                duration(DYNAMIC_FILTER_WAIT, properties.getOrDefault(DYNAMIC_FILTER_WAIT, "1s")),
+                Optional.ofNullable(properties.get(DYNAMIC_FILTER_WAIT)).map(value -> duration(DYNAMIC_FILTER_WAIT, value)),
                 timeZone(properties.get(TIME_ZONE), properties.get(HIVE_TIME_ZONE)),
-                Map.copyOf(fileSystem));
-    }
-
-    /** Omits the values of the file system's properties, because some are secrets. */
-    @Override
-    public String toString()
-    {
-        return "BridgeConfig[planners=%s, plannerTimeout=%s, pruningEnabled=%s, dynamicFilterWait=%s, timeZone=%s, fileSystemProperties=%s]".formatted(
-                planners, plannerTimeout, pruningEnabled, dynamicFilterWait, timeZone, new TreeSet<>(fileSystemProperties.keySet()));
+                StorageProperties.parse(storage));
     }
 
     private static List<PlannerAddress> planners(String value)
@@ -96,7 +88,7 @@ public record BridgeConfig(
         }
     }
 
-    private static boolean bool(String name, String value)
+    static boolean bool(String name, String value)
     {
         return switch (value.strip()) {
             case "true" -> true;

@@ -40,7 +40,7 @@ public class BridgeConnector
         this.timeZone = config.timeZone();
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
-        this.files = FileOpener.create(config.fileSystemProperties(), context);
+        this.files = FileOpener.create(config.storage().s3(), context);
         this.pageSources = new BridgePageSourceProviderFactory(files);
         this.sessionProperties = BridgeSession.properties(config);
     }

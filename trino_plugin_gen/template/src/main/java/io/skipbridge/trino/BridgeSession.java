@@ -5,6 +5,7 @@ import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.session.PropertyMetadata;
 
 import java.util.List;
+import java.util.OptionalLong;
 
 import static io.trino.plugin.base.session.PropertyMetadataUtil.durationProperty;
 import static io.trino.spi.session.PropertyMetadata.booleanProperty;
@@ -26,7 +27,7 @@ public final class BridgeSession
     {
         return List.of(
                 booleanProperty(PRUNING_ENABLED, "Skip files that the planner proves empty for the query", config.pruningEnabled(), false),
-                durationProperty(DYNAMIC_FILTER_WAIT, "Longest wait for join filters before files are planned", config.dynamicFilterWait(), false),
+                durationProperty(DYNAMIC_FILTER_WAIT, "How long a scan waits for all of its dynamic filters; unset, it waits only while the planner expects a gain", config.dynamicFilterWait().orElse(null), false),
                 booleanProperty(LIMIT_PRUNING_ENABLED, "LIMIT reads only files that are known to suffice", true, false),
                 booleanProperty(TOP_N_PRUNING_ENABLED, "ORDER BY with LIMIT reads only files that may hold one of the first rows", true, false),
                 booleanProperty(METADATA_ANSWERS_ENABLED, "Answer count, min and max, and drop filters, where statistics are exact", true, false),
@@ -64,8 +65,9 @@ public final class BridgeSession
         return session.getProperty(STATISTICS_ENABLED, Boolean.class);
     }
 
-    public static long dynamicFilterWaitMillis(ConnectorSession session)
+    public static OptionalLong dynamicFilterWaitMillis(ConnectorSession session)
     {
-        return session.getProperty(DYNAMIC_FILTER_WAIT, Duration.class).toMillis();
+        Duration wait = session.getProperty(DYNAMIC_FILTER_WAIT, Duration.class);
+        return wait == null ? OptionalLong.empty() : OptionalLong.of(wait.toMillis());
     }
 }

@@ -15,7 +15,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** The planner processes of a catalog. One is chosen per query; the calls of a plan go to the process that opened it. */
+/**
+ * The planner processes of a catalog: several addresses, or several processes behind one. One process is chosen per query, which then sees one state
+ * of each table; the calls of a plan go to the process that opened it.
+ */
 public final class Planners
         implements Closeable
 {
@@ -70,7 +73,21 @@ public final class Planners
         Exception problem = null;
         for (PlannerClient client : clients) {
             try {
-                return call.on(client);
+                PlannerClient process = process(client, queryId);
+                if (process != client) {
+                    try {
+                        return call.on(process);
+                    }
+                    catch (IOException e) {
+                        client.forgetProcesses();
+                        PlannerClient restarted = process(client, queryId);
+                        if (restarted == process) {
+                            throw e;
+                        }
+                        process = restarted;
+                    }
+                }
+                return call.on(process);
             }
             catch (BridgeFailure e) {
                 throw failure(e);
@@ -80,6 +97,19 @@ public final class Planners
             }
         }
         throw unreachable(addresses, problem);
+    }
+
+    /** The query's process among those behind an address. */
+    private PlannerClient process(PlannerClient asked, String queryId)
+            throws IOException, BridgeFailure
+    {
+        List<String> processes = asked.processes();
+        // A process that is asked directly tells of all processes, itself among them.
+        if (processes.size() < 2 || processes.contains(asked.address().toString())) {
+            return asked;
+        }
+        int chosen = Math.floorMod(Math.floorDiv(queryId.hashCode(), addresses.size()), processes.size());
+        return client(PlannerAddress.parse(processes.get(chosen)));
     }
 
     public static TrinoException failure(BridgeFailure failure)

@@ -7,6 +7,7 @@ import org.junit.jupiter.api.Test;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
 
@@ -23,7 +24,7 @@ class TestBridgeConfig
         BridgeConfig config = BridgeConfig.parse(Map.of());
         assertEquals(List.of(new PlannerAddress("127.0.0.1", 9527)), config.planners());
         assertTrue(config.pruningEnabled());
-        assertEquals(1_000, config.dynamicFilterWait().toMillis());
+        assertTrue(config.dynamicFilterWait().isEmpty());
         assertEquals(30, config.plannerTimeout().toSeconds());
     }
 
@@ -38,8 +39,8 @@ class TestBridgeConfig
                 "s3.region", "eu-west-1"));
         assertEquals(2, config.planners().size());
         assertFalse(config.pruningEnabled());
-        assertEquals(0, config.dynamicFilterWait().getValue(TimeUnit.SECONDS));
-        assertEquals(Map.of("s3.region", "eu-west-1"), config.fileSystemProperties());
+        assertEquals(0, config.dynamicFilterWait().orElseThrow().getValue(TimeUnit.SECONDS));
+        assertEquals(Optional.of(Map.of("s3.region", "eu-west-1")), config.storage().s3());
     }
 
     @Test
@@ -52,6 +53,36 @@ class TestBridgeConfig
         assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("hive.parquet.time-zone", "UTC", "skipbridge.parquet.time-zone", "Asia/Tokyo")));
         TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("hive.parquet.time-zone", "Mars/Olympus")));
         assertTrue(failure.getMessage().contains("Mars/Olympus"), failure.getMessage());
+    }
+
+    @Test
+    void takesTheNamesThatTrinosConnectorsGiveToStorage()
+    {
+        assertEquals(Optional.empty(), BridgeConfig.parse(Map.of("fs.native-local.enabled", "true", "local.location", "/")).storage().s3());
+        assertEquals(Optional.of(Map.of()), BridgeConfig.parse(Map.of("fs.native-s3.enabled", "true", "fs.hadoop.enabled", "false")).storage().s3());
+        assertEquals(Optional.of(Map.of("s3.region", "x")), BridgeConfig.parse(Map.of("fs.s3.enabled", "true", "s3.region", "x")).storage().s3());
+        assertEquals(Optional.empty(), BridgeConfig.parse(Map.of("fs.native-s3.enabled", "false", "fs.cache.enabled", "false")).storage().s3());
+    }
+
+    @Test
+    void saysWhyItRefusesStorage()
+    {
+        assertTrue(refusal("fs.hadoop.enabled", "true").contains("not HDFS"));
+        assertTrue(refusal("fs.native-gcs.enabled", "true").contains("Google Cloud Storage"));
+        assertTrue(refusal("fs.azure.enabled", "true").contains("Azure"));
+        assertTrue(refusal("fs.cache.enabled", "true").contains("cache"));
+        assertTrue(refusal("gcs.project-id", "x").contains("S3 and local files only"));
+        assertTrue(refusal("fs.native-s3.enabled", "yes").contains("neither true nor false"));
+        assertTrue(refusal("local.location", "/lake").contains("/lake"));
+        TrinoException off = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("fs.native-s3.enabled", "false", "s3.region", "x")));
+        assertTrue(off.getMessage().contains("S3 is off"), off.getMessage());
+    }
+
+    private static String refusal(String name, String value)
+    {
+        String message = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of(name, value))).getMessage();
+        assertTrue(message.contains(name), message);
+        return message;
     }
 
     @Test

@@ -13,12 +13,21 @@ public final class FileRequest
     private final String engineVersion;
     private final String predicate;
     private final List<String> columns;
+    private final String tableColumns;
 
     /**
      * @param predicate JSON, see docs/reference/predicates.md
      * @param columns the columns that the scan reads
+     * @param tableColumns all columns of the table in order, with commas, as the query was compiled; empty if unknown
      */
-    public FileRequest(String schema, String table, String queryId, String engineVersion, String predicate, List<String> columns)
+    public FileRequest(
+            String schema,
+            String table,
+            String queryId,
+            String engineVersion,
+            String predicate,
+            List<String> columns,
+            String tableColumns)
     {
         this.schema = schema;
         this.table = table;
@@ -26,6 +35,7 @@ public final class FileRequest
         this.engineVersion = engineVersion;
         this.predicate = predicate;
         this.columns = columns;
+        this.tableColumns = tableColumns;
     }
 
     public String tableName()
@@ -52,10 +62,10 @@ public final class FileRequest
         writer.stringField(5, engineVersion);
         writer.stringField(6, predicate);
         writer.stringListField(7, columns);
-        writer.stringMapField(9, Collections.emptyMap());
+        writer.stringMapField(9, tableColumns.isEmpty() ? Collections.emptyMap() : Collections.singletonMap("table_columns", tableColumns));
         writer.stringField(12, "");
         writer.stringField(13, "");
-        writer.i32Field(14, SkippableFiles.PROTOCOL);
+        writer.i32Field(14, PlannerClient.PROTOCOL);
         writer.stop();
     }
 

@@ -3,7 +3,9 @@ package io.skipbridge.hive.wire;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /** Reads Thrift's strict binary protocol from one frame. Every length is checked. */
 final class FrameReader
@@ -111,6 +113,21 @@ final class FrameReader
         List<String> values = new ArrayList<>(size);
         for (int i = 0; i < size; i++) {
             values.add(string());
+        }
+        return values;
+    }
+
+    Map<String, String> stringMap()
+    {
+        byte key = i8();
+        byte value = i8();
+        int size = size();
+        if (size > 0 && (key != STRING || value != STRING)) {
+            throw new ProtocolException("a map of types " + key + " and " + value + " where strings were expected");
+        }
+        Map<String, String> values = new HashMap<>();
+        for (int i = 0; i < size; i++) {
+            values.put(string(), string());
         }
         return values;
     }

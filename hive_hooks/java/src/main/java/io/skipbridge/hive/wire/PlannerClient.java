@@ -5,16 +5,21 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.Function;
 
-/** Calls one planner process. Opens a connection per call, because a query makes only one call. */
+/** Calls one planner process. Opens a connection per call, because a query makes few calls. */
 public final class PlannerClient
 {
+    /** The protocol number of bridge.thrift. Other numbers are refused. */
+    static final int PROTOCOL = 2;
+
     private static final int MAX_FRAME = 64 << 20;
     private static final int REPLY = 2;
     private static final int EXCEPTION = 3;
-    private static final String METHOD = "list_skippable_files";
 
     private final InetSocketAddress address;
     private final int timeoutMillis;
@@ -35,12 +40,41 @@ public final class PlannerClient
     public SkippableFiles listSkippableFiles(FileRequest request)
             throws IOException, PlannerFailure
     {
+        return call(
+                "list_skippable_files",
+                writer -> {
+                    writer.structField(1);
+                    request.write(writer);
+                },
+                SkippableFiles::read);
+    }
+
+    /**
+     * @param tables {@code schema.table} each; a table that the planner does not decide soon is left out of the answer
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     * @throws ProtocolException the reply is not from a planner of this version
+     */
+    public IndexedTables listIndexedTables(List<String> tables)
+            throws IOException, PlannerFailure
+    {
+        return call(
+                "list_indexed_tables",
+                writer -> {
+                    writer.stringListField(1, tables);
+                    writer.i32Field(2, PROTOCOL);
+                },
+                IndexedTables::read);
+    }
+
+    private <T> T call(String method, Consumer<FrameWriter> arguments, Function<FrameReader, T> answer)
+            throws IOException, PlannerFailure
+    {
         int number = sequence.incrementAndGet();
-        FrameWriter writer = new FrameWriter(METHOD, number);
-        writer.structField(1);
-        request.write(writer);
+        FrameWriter writer = new FrameWriter(method, number);
+        arguments.accept(writer);
         writer.stop();
-        return read(new FrameReader(exchange(writer.frame())), number);
+        return read(method, new FrameReader(exchange(writer.frame())), number, answer);
     }
 
     private byte[] exchange(byte[] frame)
@@ -82,20 +116,20 @@ public final class PlannerClient
         return (int) millis;
     }
 
-    static SkippableFiles read(FrameReader reader, int number)
+    private static <T> T read(String method, FrameReader reader, int number, Function<FrameReader, T> answer)
             throws PlannerFailure
     {
-        int kind = reader.message(METHOD, number);
+        int kind = reader.message(method, number);
         if (kind == EXCEPTION) {
-            throw new ProtocolException("the planner does not serve " + METHOD + ": it is older than these hooks, which speak protocol " + SkippableFiles.PROTOCOL);
+            throw new ProtocolException("the planner does not serve " + method + ": it is older than these hooks, which speak protocol " + PROTOCOL);
         }
         if (kind != REPLY) {
             throw new ProtocolException("a message of kind " + kind + " where an answer was expected");
         }
-        SkippableFiles found = null;
+        T found = null;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             if (id == 0 && reader.is(FrameReader.STRUCT)) {
-                found = SkippableFiles.read(reader);
+                found = answer.apply(reader);
             }
             else if (id == 1 && reader.is(FrameReader.STRUCT)) {
                 PlannerFailure failure = PlannerFailure.read(reader);
@@ -109,7 +143,7 @@ public final class PlannerClient
             }
         }
         if (found == null) {
-            throw new ProtocolException("an empty answer to " + METHOD);
+            throw new ProtocolException("an empty answer to " + method);
         }
         return found;
     }

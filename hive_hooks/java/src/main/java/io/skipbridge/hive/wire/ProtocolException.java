@@ -10,4 +10,12 @@ public final class ProtocolException
     {
         super(message);
     }
+
+    /** Refuses an answer of another protocol. */
+    static void require(int protocol)
+    {
+        if (protocol != PlannerClient.PROTOCOL) {
+            throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PlannerClient.PROTOCOL);
+        }
+    }
 }

@@ -11,9 +11,6 @@ import java.util.Map;
 /** The files that hold no matching row. A file is skipped only if its path, size and time are those named here. */
 public final class SkippableFiles
 {
-    /** The protocol number of bridge.thrift. Other numbers are refused. */
-    static final int PROTOCOL = 2;
-
     private final long generation;
     private final boolean all;
     private final long known;
@@ -75,9 +72,7 @@ public final class SkippableFiles
                     reader.skip();
             }
         }
-        if (protocol != PROTOCOL) {
-            throw new ProtocolException("the planner speaks protocol " + protocol + ", these hooks speak " + PROTOCOL);
-        }
+        ProtocolException.require(protocol);
         return new SkippableFiles(generation, all, known, unpack(root, files, count), notes);
     }
 

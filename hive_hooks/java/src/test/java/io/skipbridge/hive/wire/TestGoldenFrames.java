@@ -14,7 +14,9 @@ import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.List;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -45,6 +47,20 @@ class TestGoldenFrames
         }
         assertEquals(Collections.singletonList(said.at("/body/success/notes/0").asText()), found.notes());
         assertFalse(found.skips("file:///elsewhere", 10, 0));
+    }
+
+    @Test
+    void indexedTables()
+            throws Exception
+    {
+        JsonNode call = frame("list_indexed_tables.call.bin").at("/body/tables");
+        List<String> asked = Arrays.asList(call.get(0).asText(), call.get(1).asText());
+        IndexedTables found = exchange("list_indexed_tables.call.bin", "list_indexed_tables.reply.bin", planner -> planner.listIndexedTables(asked));
+        JsonNode said = frame("list_indexed_tables.reply.bin").at("/body/success");
+        assertEquals(said.at("/locations/db.t").asText(), found.locations().get("db.t"));
+        assertEquals(1, found.locations().size());
+        String text = "org.apache.hadoop.mapred.TextInputFormat";
+        assertEquals(said.get("input_formats").get(text).asText(), found.inputFormats().get(text));
     }
 
     @Test
@@ -90,8 +106,21 @@ class TestGoldenFrames
                 said.get("query_id").asText(),
                 said.get("engine_version").asText(),
                 said.get("predicate").asText(),
-                Collections.singletonList(said.at("/projected_columns/0").asText()));
-        byte[] expected = Files.readAllBytes(FOLDER.resolve(CALL));
+                Collections.singletonList(said.at("/projected_columns/0").asText()),
+                "");
+        return exchange(CALL, reply, planner -> planner.listSkippableFiles(request));
+    }
+
+    private interface Call<T>
+    {
+        T make(PlannerClient planner)
+                throws Exception;
+    }
+
+    private static <T> T exchange(String call, String reply, Call<T> made)
+            throws Exception
+    {
+        byte[] expected = Files.readAllBytes(FOLDER.resolve(call));
         byte[] received = new byte[expected.length];
         try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             Thread thread = new Thread(() -> {
@@ -105,7 +134,7 @@ class TestGoldenFrames
             });
             thread.start();
             try {
-                return new PlannerClient(new InetSocketAddress("127.0.0.1", server.getLocalPort()), 30_000).listSkippableFiles(request);
+                return made.make(new PlannerClient(new InetSocketAddress("127.0.0.1", server.getLocalPort()), 30_000));
             }
             finally {
                 thread.join();

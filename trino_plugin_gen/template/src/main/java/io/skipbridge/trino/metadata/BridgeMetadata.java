@@ -4,11 +4,13 @@ import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.Planners;
 import io.skipbridge.trino.wire.BridgeFailure;
 import io.skipbridge.trino.wire.PlannerClient;
+import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.AggregateFunction;
 import io.trino.spi.connector.AggregationApplicationResult;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ColumnMetadata;
+import io.trino.spi.connector.ConnectorAnalyzeMetadata;
 import io.trino.spi.connector.ConnectorMetadata;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorTableHandle;
@@ -37,7 +39,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
+
+import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /** The planner's catalog as one transaction sees it. Each table is requested once, however often the engine asks. */
 public class BridgeMetadata
@@ -49,6 +54,7 @@ public class BridgeMetadata
     private final PlannerStatistics statistics;
     private final Pushdown pushdown;
     private final Map<TableVersion, Optional<TableColumns>> tables = new ConcurrentHashMap<>();
+    private final AtomicInteger handles = new AtomicInteger();
 
     /** @param timeZone in which UTC timestamps are read */
     public BridgeMetadata(Planners planners, TypeManager types, String timeZone)
@@ -136,6 +142,7 @@ public class BridgeMetadata
     public ConnectorTableHandle getTableHandle(ConnectorSession session, SchemaTableName name, Optional<ConnectorTableVersion> start, Optional<ConnectorTableVersion> end)
     {
         TableVersion version = TableVersions.of(session, name, start, end);
+        handles.incrementAndGet();
         return table(session, version).map(table -> BridgeTableHandle.all(version, table, timeZone)).orElse(null);
     }
 
@@ -186,9 +193,21 @@ public class BridgeMetadata
         if (!BridgeSession.statisticsEnabled(session)) {
             return TableStatistics.empty();
         }
-        return statistics.estimate(session, table, table.filter().and(table.unenforcedConstraint()))
+        ScanFilter filter = table.filter().and(table.unenforcedConstraint());
+        TableDescription described = table(session, handle).description();
+        Optional<TableDescription> estimates = filter.isAll() && TableStatisticsReader.complete(described)
+                ? Optional.of(described)
+                : statistics.estimate(session, table, filter);
+        return estimates
                 .map(estimate -> TableStatisticsReader.read(estimate, table(session, handle).handles()))
                 .orElseGet(TableStatistics::empty);
+    }
+
+    @Override
+    public ConnectorAnalyzeMetadata getStatisticsCollectionMetadata(ConnectorSession session, ConnectorTableHandle handle, Map<String, Object> properties)
+    {
+        SchemaTableName table = ((BridgeTableHandle) handle).name();
+        throw new TrinoException(NOT_SUPPORTED, "ANALYZE is not supported: the statistics of %s come from its index. Run: skipbridge index build %s".formatted(table, table));
     }
 
     @Override
@@ -202,7 +221,12 @@ public class BridgeMetadata
     @Override
     public Optional<ConstraintApplicationResult<ConnectorTableHandle>> applyFilter(ConnectorSession session, ConnectorTableHandle handle, Constraint constraint)
     {
-        return pushdown.filter(session, (BridgeTableHandle) handle, constraint);
+        Optional<ConstraintApplicationResult<ConnectorTableHandle>> applied = pushdown.filter(session, (BridgeTableHandle) handle, table(session, handle).description(), constraint);
+        // the optimiser asks for estimates only where there is a join
+        if (handles.get() > 1 && BridgeSession.statisticsEnabled(session)) {
+            applied.map(result -> (BridgeTableHandle) result.getHandle()).ifPresent(table -> statistics.requestEstimate(session, table, table.filter().and(table.unenforcedConstraint())));
+        }
+        return applied;
     }
 
     @Override

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -33,7 +34,7 @@ final class PlannerStatistics
     private final Planners planners;
     private final String timeZone;
     private final Map<AggregateKey, AggregateResult> results = new ConcurrentHashMap<>();
-    private final Map<EstimateKey, Optional<TableDescription>> estimates = new ConcurrentHashMap<>();
+    private final Map<EstimateKey, CompletableFuture<Optional<TableDescription>>> estimates = new ConcurrentHashMap<>();
     private final Map<ScanKey, String> endpoints = new ConcurrentHashMap<>();
 
     PlannerStatistics(Planners planners, String timeZone)
@@ -68,15 +69,26 @@ final class PlannerStatistics
 
     Optional<TableDescription> estimate(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
     {
-        return estimates.computeIfAbsent(new EstimateKey(session.getQueryId(), table.version(), filter), _ -> {
-            try {
-                return Optional.of(planners.call(session.getQueryId(), endpoint(session, table), client -> client.getStatistics(request(session, table, filter))));
-            }
-            catch (TrinoException e) {
-                log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table.version());
-                return Optional.empty();
-            }
-        });
+        return requestEstimate(session, table, filter).join();
+    }
+
+    /** Requests an estimate while the engine plans on, because it will ask for it. */
+    CompletableFuture<Optional<TableDescription>> requestEstimate(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
+    {
+        return estimates.computeIfAbsent(
+                new EstimateKey(session.getQueryId(), table.version(), filter),
+                _ -> CompletableFuture.supplyAsync(() -> fetchEstimate(session, table, filter), Thread::startVirtualThread));
+    }
+
+    private Optional<TableDescription> fetchEstimate(ConnectorSession session, BridgeTableHandle table, ScanFilter filter)
+    {
+        try {
+            return Optional.of(planners.call(session.getQueryId(), endpoint(session, table), client -> client.getStatistics(request(session, table, filter))));
+        }
+        catch (TrinoException e) {
+            log.debug(e, "query %s: no statistics of %s", session.getQueryId(), table.version());
+            return Optional.empty();
+        }
     }
 
     private Optional<String> endpoint(ConnectorSession session, BridgeTableHandle table)
@@ -98,6 +110,8 @@ final class PlannerStatistics
                 List.of(),
                 false,
                 table.readVersion(),
-                table.snapshotId());
+                table.snapshotId(),
+                List.of(),
+                0);
     }
 }

@@ -4,7 +4,9 @@ import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.predicate.ValueReader;
 import io.skipbridge.trino.wire.AggregateRequest.Aggregate;
 import io.skipbridge.trino.wire.AggregateResult;
+import io.skipbridge.trino.wire.ColumnDescription;
 import io.skipbridge.trino.wire.SortKey;
+import io.skipbridge.trino.wire.TableDescription;
 import io.trino.spi.connector.AggregateFunction;
 import io.trino.spi.connector.AggregationApplicationResult;
 import io.trino.spi.connector.Assignment;
@@ -19,12 +21,19 @@ import io.trino.spi.connector.TopNApplicationResult;
 import io.trino.spi.expression.ConnectorExpression;
 import io.trino.spi.expression.Constant;
 import io.trino.spi.expression.Variable;
+import io.trino.spi.predicate.Domain;
+import io.trino.spi.predicate.Range;
 import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.predicate.ValueSet;
+import io.trino.spi.type.DecimalType;
+import io.trino.spi.type.RealType;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /**
  * Decides what is pushed down into the scan.
@@ -42,7 +51,7 @@ final class Pushdown
     }
 
     /** Conjoins the constraint. A repeated call changes nothing, which ends the engine's loop. */
-    Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, BridgeTableHandle table, Constraint constraint)
+    Optional<ConstraintApplicationResult<ConnectorTableHandle>> filter(ConnectorSession session, BridgeTableHandle table, TableDescription described, Constraint constraint)
     {
         if (table.reduced()) {
             return Optional.empty();
@@ -51,7 +60,7 @@ final class Pushdown
         if (filter.equals(table.filter())) {
             return Optional.empty();
         }
-        if (BridgeSession.metadataAnswersEnabled(session) && table.unenforcedConstraint().isAll() && !filter.domains().isNone()) {
+        if (BridgeSession.metadataAnswersEnabled(session) && table.unenforcedConstraint().isAll() && mayBeEnforced(filter, described)) {
             AggregateResult result = statistics.enforces(session, table, filter);
             if (result.enforced()) {
                 return Optional.of(new ConstraintApplicationResult<>(
@@ -63,6 +72,33 @@ final class Pushdown
             return unenforced.equals(table.unenforcedConstraint()) ? Optional.empty() : Optional.of(kept(table.withUnenforcedConstraint(unenforced), constraint));
         }
         return Optional.of(kept(table.withFilter(filter, false, Optional.empty()), constraint));
+    }
+
+    /** False if a condition surely leaves a file of which it holds for some rows only. The planner is then not asked. */
+    private static boolean mayBeEnforced(ScanFilter filter, TableDescription described)
+    {
+        if (filter.domains().isNone()) {
+            return false;
+        }
+        Map<String, ColumnDescription> overlapping = described.columns().stream()
+                .filter(ColumnDescription::overlapping)
+                .collect(Collectors.toMap(ColumnDescription::name, Function.identity()));
+        return filter.domains().getDomains().orElseThrow().entrySet().stream()
+                .noneMatch(each -> each.getKey().isData() && overlapping.containsKey(each.getKey().name()) && cuts(each.getValue(), overlapping.get(each.getKey().name())));
+    }
+
+    /** Whether the domain leaves some values of the column and not others, as far as the column's range tells. */
+    private static boolean cuts(Domain domain, ColumnDescription column)
+    {
+        if (domain.getValues().isAll()) {
+            return false;
+        }
+        if (domain.getType().getJavaType() != long.class || domain.getType() instanceof DecimalType || domain.getType() instanceof RealType
+                || column.low().isEmpty() || column.high().isEmpty() || column.low().getAsDouble() > column.high().getAsDouble()) {
+            return true;
+        }
+        ValueSet range = ValueSet.ofRanges(Range.range(domain.getType(), (long) column.low().getAsDouble(), true, (long) column.high().getAsDouble(), true));
+        return domain.getValues().overlaps(range) && !domain.getValues().contains(range);
     }
 
     private static ConstraintApplicationResult<ConnectorTableHandle> kept(BridgeTableHandle table, Constraint constraint)

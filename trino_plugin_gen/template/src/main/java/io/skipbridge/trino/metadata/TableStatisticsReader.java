@@ -17,15 +17,25 @@ final class TableStatisticsReader
 
     static TableStatistics read(TableDescription table, Map<String, BridgeColumnHandle> handles)
     {
-        OptionalDouble rows = table.rowCount();
-        if (rows.isEmpty() || !(rows.getAsDouble() >= 0)) {
+        Estimate rows = estimate(table.rowCount(), Double.MAX_VALUE);
+        if (rows.isUnknown()) {
             return TableStatistics.empty();
         }
-        TableStatistics.Builder statistics = TableStatistics.builder().setRowCount(Estimate.of(rows.getAsDouble()));
+        TableStatistics.Builder statistics = TableStatistics.builder().setRowCount(rows);
         for (ColumnDescription column : table.columns()) {
-            statistics.setColumnStatistics(handles.get(column.name()), column(column));
+            BridgeColumnHandle handle = handles.get(column.name());
+            // a column that was added meanwhile
+            if (handle != null) {
+                statistics.setColumnStatistics(handle, column(column));
+            }
         }
         return statistics.build();
+    }
+
+    /** Whether the description has the estimates of columns, not only that of rows. */
+    static boolean complete(TableDescription table)
+    {
+        return table.rowCount().isPresent() && table.columns().stream().anyMatch(column -> column.nullsFraction().isPresent() || column.distinctCount().isPresent() || column.low().isPresent());
     }
 
     private static ColumnStatistics column(ColumnDescription column)

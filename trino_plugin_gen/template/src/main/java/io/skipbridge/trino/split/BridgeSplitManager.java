@@ -13,7 +13,7 @@ import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.DynamicFilter;
 import io.trino.spi.connector.FixedSplitSource;
 
-import java.time.Duration;
+import java.util.OptionalLong;
 
 /** Opens a plan per scan and starts its loader, without waiting for either. */
 public class BridgeSplitManager
@@ -42,13 +42,12 @@ public class BridgeSplitManager
         if (handle.aggregateRows().isPresent()) {
             return new FixedSplitSource(BridgeSplit.empty());
         }
-        ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilter.getColumnsCovered().isEmpty());
-        Duration wait = Duration.ofMillis(BridgeSession.dynamicFilterWaitMillis(session));
+        ScanRequest request = ScanRequest.of(context, session, handle, constraint, dynamicFilter.getColumnsCovered());
+        OptionalLong wait = BridgeSession.dynamicFilterWaitMillis(session);
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
-        SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, new DynamicFilterTracker(dynamicFilter, wait), queue);
-        Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
-        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread);
-        thread.start();
-        return source;
+        DynamicFilterTracker filters = new DynamicFilterTracker(dynamicFilter, wait);
+        SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, filters, queue);
+        Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).start(loader);
+        return new BridgeSplitSource(queue, loader, filters);
     }
 }

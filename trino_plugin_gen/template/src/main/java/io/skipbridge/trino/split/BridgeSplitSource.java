@@ -11,18 +11,19 @@ final class BridgeSplitSource
 {
     private final SplitQueue queue;
     private final SplitLoader loader;
-    private final Thread thread;
+    private final DynamicFilterTracker dynamicFilter;
 
-    BridgeSplitSource(SplitQueue queue, SplitLoader loader, Thread thread)
+    BridgeSplitSource(SplitQueue queue, SplitLoader loader, DynamicFilterTracker dynamicFilter)
     {
         this.queue = queue;
         this.loader = loader;
-        this.thread = thread;
+        this.dynamicFilter = dynamicFilter;
     }
 
     @Override
     public CompletableFuture<ConnectorSplitBatch> getNextBatch(int maxSize)
     {
+        dynamicFilter.asked();
         return queue.drain(maxSize, drained -> new ConnectorSplitBatch(drained.splits(), drained.last()));
     }
 
@@ -32,12 +33,10 @@ final class BridgeSplitSource
         return queue.finished();
     }
 
-    /** Ends the loader, which closes the plan. */
     @Override
     public void close()
     {
-        queue.close();
-        thread.interrupt();
+        loader.stop();
     }
 
     @Override

@@ -4,6 +4,7 @@ import io.skipbridge.trino.BridgeSession;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
 import io.skipbridge.trino.wire.PlanRequest;
+import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.Constraint;
@@ -13,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 
 /**
  * One scan's request to the planner: the table, the known predicate and the number of workers.
@@ -25,12 +27,14 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
     /**
      * Nothing that the engine puts between a top-N and its scan takes away one of the first rows.
      *
-     * @param joined whether joins may filter the scan. Then no number of its rows suffices
+     * @param dynamicFilterColumns columns by which joins may filter the scan. If there are any, no number of its rows suffices
      */
-    static ScanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint, boolean joined)
+    static ScanRequest of(ConnectorContext context, ConnectorSession session, BridgeTableHandle table, Constraint constraint, Set<ColumnHandle> dynamicFilterColumns)
     {
+        boolean joined = !dynamicFilterColumns.isEmpty();
         boolean ordered = table.whole() && !table.order().isEmpty();
         boolean stops = ordered || (table.whole() && !joined);
+        String unenforced = table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "";
         Map<String, String> options = new HashMap<>(PlanRequest.zoneOption(table.timeZone()));
         options.put("pruning_enabled", Boolean.toString(BridgeSession.pruningEnabled(session)));
         options.put("workers", Integer.toString(context.getNodeManager().getWorkerNodes().size()));
@@ -46,7 +50,10 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
                 stops ? table.order() : List.of(),
                 table.enforced(),
                 table.readVersion(),
-                table.snapshotId());
-        return new ScanRequest(plan, table.enforced() ? table.unenforcedConstraint().and(constraint).written() : "", table.planner(), table.partitionKeys());
+                table.snapshotId(),
+                dynamicFilterColumns.stream().map(column -> ((BridgeColumnHandle) column).name()).sorted().toList(),
+                // else these predicates come before the first batch
+                unenforced.isEmpty() && (!joined || BridgeSession.dynamicFilterWaitMillis(session).isEmpty()) ? SplitLoader.BATCH_SPLITS : 0);
+        return new ScanRequest(plan, unenforced, table.planner(), table.partitionKeys());
     }
 }

@@ -18,6 +18,7 @@ import io.trino.spi.type.TypeManager;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * Loads all batches of one plan into a {@link SplitQueue}, on a thread of its own.
@@ -30,10 +31,12 @@ final class SplitLoader
         implements Runnable
 {
     private static final Logger log = Logger.get(SplitLoader.class);
-    private static final int BATCH_SPLITS = 1_000;
+    static final int BATCH_SPLITS = 1_000;
     private static final int BATCH_WAIT_MILLIS = 1_000;
     private static final int ATTEMPTS = 5;
     private static final int RETRY_MILLIS = 200;
+    /** Values of a filter that can hardly skip a file; more become a range. */
+    private static final int FEW_VALUES = 100;
 
     private final Planners planners;
     private final TypeManager types;
@@ -46,6 +49,7 @@ final class SplitLoader
     private TupleDomain<BridgeColumnHandle> rowFilter = TupleDomain.all();
     private boolean delivered;
     private TupleDomain<BridgeColumnHandle> applied = TupleDomain.all();
+    private Thread interruptible;
     private volatile Optional<String> report = Optional.empty();
 
     SplitLoader(Planners planners, TypeManager types, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue)
@@ -60,6 +64,22 @@ final class SplitLoader
     Optional<String> report()
     {
         return report;
+    }
+
+    /** Ends the loading and closes the plan. The call that opens the plan is let finish, else the planner would keep a plan that nobody closes. */
+    void stop()
+    {
+        boolean loading = queue.close();
+        synchronized (this) {
+            if (loading && interruptible != null) {
+                interruptible.interrupt();
+            }
+        }
+    }
+
+    private synchronized void mayInterrupt(boolean may)
+    {
+        interruptible = may ? Thread.currentThread() : null;
     }
 
     @Override
@@ -79,6 +99,7 @@ final class SplitLoader
             queue.fail(e);
         }
         finally {
+            mayInterrupt(false);
             closePlan();
         }
     }
@@ -87,14 +108,22 @@ final class SplitLoader
             throws IOException, BridgeFailure, InterruptedException
     {
         open();
-        dynamicFilter.await();
+        if (!queue.awaitRoom()) {
+            return;
+        }
+        dynamicFilter.await(plan);
         boolean reopened = false;
         long token = 0;
         while (queue.awaitRoom()) {
             SplitBatch batch;
             try {
-                applyDynamicFilter();
-                batch = next(token);
+                if (token == 0 && plan.first().isPresent()) {
+                    batch = plan.first().get();
+                }
+                else {
+                    applyDynamicFilter();
+                    batch = next(token);
+                }
             }
             catch (BridgeFailure | IOException e) {
                 boolean lost = e instanceof IOException || ((BridgeFailure) e).planLost();
@@ -112,10 +141,12 @@ final class SplitLoader
             }
             SplitColumns columns = new SplitColumns(batch, rowFilter);
             SupportedSlices.check(columns);
-            queue.add(columns);
-            delivered |= batch.splitCount() > 0;
             if (batch.finished()) {
                 report = batch.report();
+            }
+            queue.add(columns, batch.finished());
+            delivered |= batch.splitCount() > 0;
+            if (batch.finished()) {
                 return;
             }
             token = batch.nextToken();
@@ -124,14 +155,16 @@ final class SplitLoader
 
     private void open()
     {
-        plan = planners.call(request.plan().queryId(), request.planner(), asked -> {
-            Plan opened = asked.plan(request.plan());
-            client = planners.endpoint(opened.endpoint(), asked);
+        mayInterrupt(false);
+        planners.call(request.plan().queryId(), request.planner(), asked -> {
+            plan = asked.plan(request.plan());
+            client = planners.endpoint(plan.endpoint(), asked);
             if (!request.unenforcedConstraint().isEmpty()) {
-                client.applyDynamicFilter(opened.handle(), request.unenforcedConstraint());
+                client.applyDynamicFilter(plan.handle(), request.unenforcedConstraint());
             }
-            return opened;
+            return plan;
         });
+        mayInterrupt(true);
         rowFilter = RowFilterReader.read(plan.rowFilter(), request.partitionKeys(), types::fromSqlType);
         log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
     }
@@ -142,7 +175,9 @@ final class SplitLoader
     {
         TupleDomain<BridgeColumnHandle> current = dynamicFilter.current();
         if (!current.isAll() && !current.equals(applied)) {
-            client.applyDynamicFilter(plan.handle(), PredicateWriter.write(current, List.of()));
+            Set<String> skipping = Set.copyOf(plan.dynamicFilterColumns());
+            TupleDomain<BridgeColumnHandle> sent = current.transformDomains((column, domain) -> skipping.contains(column.name()) ? domain : domain.simplify(FEW_VALUES));
+            client.applyDynamicFilter(plan.handle(), PredicateWriter.write(sent, List.of()));
             applied = current;
         }
     }
@@ -173,7 +208,7 @@ final class SplitLoader
 
     private void closePlan()
     {
-        if (plan == null) {
+        if (plan == null || plan.handle().isEmpty()) {
             return;
         }
         // an interrupted virtual thread may not use a socket

@@ -45,13 +45,15 @@ final class SplitQueue
         }
     }
 
-    void add(SplitColumns columns)
+    /** @param last whether no splits follow: the engine learns it together with these splits, not a call later */
+    void add(SplitColumns columns, boolean last)
     {
         synchronized (this) {
             if (columns.splits() > 0 && !closed) {
                 batches.add(columns);
                 buffered += columns.splits();
             }
+            ended |= last;
         }
         signal();
     }
@@ -74,14 +76,18 @@ final class SplitQueue
         signal();
     }
 
-    void close()
+    /** Returns whether the loader was still loading. */
+    boolean close()
     {
+        boolean loading;
         synchronized (this) {
+            loading = !ended && failure == null;
             closed = true;
             batches.clear();
             buffered = 0;
         }
         signal();
+        return loading;
     }
 
     /**

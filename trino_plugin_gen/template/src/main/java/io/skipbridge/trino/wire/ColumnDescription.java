@@ -4,7 +4,11 @@ import java.util.Arrays;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
-/** One column as the planner describes it; statistics are absent when unknown. */
+/**
+ * One column as the planner describes it; statistics are absent when unknown.
+ *
+ * @param overlapping whether the values of each file overlap those of another, so that hardly a condition on it holds for a whole file
+ */
 public record ColumnDescription(
         String name,
         String engineType,
@@ -14,13 +18,15 @@ public record ColumnDescription(
         OptionalDouble distinctCount,
         OptionalDouble low,
         OptionalDouble high,
-        OptionalDouble dataBytes)
+        OptionalDouble dataBytes,
+        boolean overlapping)
 {
     static ColumnDescription read(BinaryReader reader)
     {
         String name = "";
         String engineType = "";
         boolean partitionKey = false;
+        boolean overlapping = false;
         Optional<String> comment = Optional.empty();
         OptionalDouble[] numbers = new OptionalDouble[5];
         Arrays.fill(numbers, OptionalDouble.empty());
@@ -35,6 +41,11 @@ public record ColumnDescription(
                     partitionKey = reader.bool();
                 }
             }
+            else if (id == 11) {
+                if (reader.is(WireType.BOOL)) {
+                    overlapping = reader.bool();
+                }
+            }
             else if (reader.is(WireType.STRING)) {
                 String text = reader.string();
                 switch (id) {
@@ -45,6 +56,6 @@ public record ColumnDescription(
                 }
             }
         }
-        return new ColumnDescription(name, engineType, partitionKey, comment, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        return new ColumnDescription(name, engineType, partitionKey, comment, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], overlapping);
     }
 }

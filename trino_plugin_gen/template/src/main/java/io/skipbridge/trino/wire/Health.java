@@ -1,7 +1,9 @@
 package io.skipbridge.trino.wire;
 
-/** The planner's reply to {@code health}: its release and the number of its protocol. */
-record Health(String version, int protocol)
+import java.util.List;
+
+/** The planner's reply to {@code health}: its release, the number of its protocol, and the processes behind its address. */
+record Health(String version, int protocol, List<String> processes)
 {
     /** The protocol of this connector, as in bridge.thrift. */
     static final int PROTOCOL = 2;
@@ -10,14 +12,16 @@ record Health(String version, int protocol)
     {
         String version = "";
         int protocol = -1;
+        List<String> processes = List.of();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1 -> version = reader.is(WireType.STRING) ? reader.string() : version;
                 case 2 -> protocol = reader.is(WireType.I32) ? reader.i32() : protocol;
+                case 6 -> processes = reader.is(WireType.LIST) ? reader.strings() : processes;
                 default -> reader.skip();
             }
         }
-        return new Health(version, protocol);
+        return new Health(version, protocol, List.copyOf(processes));
     }
 
     /** Fails unless the planner speaks this connector's protocol. */

@@ -11,6 +11,8 @@ import java.util.OptionalLong;
  * @param enforced whether the engine dropped its own filter, because the planner said that it enforces the predicate
  * @param readVersion empty for the newest; docs/reference/wire.md lists the others
  * @param snapshotId from an earlier reply about this table and version; empty leaves the choice to the planner
+ * @param dynamicFilterColumns columns for which dynamic filters may follow
+ * @param firstSplits the reply may bring a first batch of at most so many splits; 0 for none
  */
 public record PlanRequest(
         String schemaName,
@@ -24,7 +26,9 @@ public record PlanRequest(
         List<SortKey> order,
         boolean enforced,
         String readVersion,
-        String snapshotId)
+        String snapshotId,
+        List<String> dynamicFilterColumns,
+        int firstSplits)
 {
     private static final String TIME_ZONE = "timestamp_zone";
 
@@ -38,7 +42,7 @@ public record PlanRequest(
             OptionalLong limit,
             Map<String, String> options)
     {
-        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, "", "");
+        this(schemaName, tableName, queryId, engineVersion, predicate, projectedColumns, limit, options, List.of(), false, "", "", List.of(), 0);
     }
 
     /** Options of a scan that reads UTC timestamps in this zone. For UTC there are none. */
@@ -65,6 +69,8 @@ public record PlanRequest(
         writer.stringField(12, readVersion);
         writer.stringField(13, snapshotId);
         writer.i32Field(14, Health.PROTOCOL);
+        writer.stringListField(15, dynamicFilterColumns);
+        writer.i32Field(16, firstSplits);
         writer.stop();
     }
 }

@@ -19,11 +19,12 @@ import java.util.function.Function;
 public final class PlannerClient
         implements Closeable
 {
-    private static final int MAX_IDLE = 16;
+    private static final int MAX_IDLE = 128;
 
     private final PlannerAddress address;
     private final Duration timeout;
     private final ConcurrentLinkedDeque<Connection> idle = new ConcurrentLinkedDeque<>();
+    private volatile List<String> processes = List.of();
 
     public PlannerClient(PlannerAddress address, Duration timeout)
     {
@@ -34,6 +35,24 @@ public final class PlannerClient
     public PlannerAddress address()
     {
         return address;
+    }
+
+    /** The addresses of the planner processes behind this one, as it told when it was connected to last. */
+    public List<String> processes()
+            throws IOException, BridgeFailure
+    {
+        List<String> known = processes;
+        while (known.isEmpty()) {
+            keep(connect());
+            known = processes;
+        }
+        return known;
+    }
+
+    /** Makes {@link #processes} ask again: one of them did not reply, so they may have been restarted. */
+    public void forgetProcesses()
+    {
+        processes = List.of();
     }
 
     public List<String> listSchemas()
@@ -166,6 +185,10 @@ public final class PlannerClient
                 throw e;
             }
             catch (IOException e) {
+                // an interrupt broke this connection alone
+                if (Thread.currentThread().isInterrupted()) {
+                    throw e;
+                }
                 drop();
             }
         }
@@ -179,7 +202,9 @@ public final class PlannerClient
         Connection connection = new Connection(new InetSocketAddress(address.host(), address.port()), timeout);
         boolean checked = false;
         try {
-            exchange(connection, "health", writer -> {}, WireType.STRUCT, Health::read).check();
+            Health health = exchange(connection, "health", writer -> {}, WireType.STRUCT, Health::read);
+            health.check();
+            processes = health.processes().isEmpty() ? List.of(address.toString()) : health.processes();
             checked = true;
             return connection;
         }
@@ -204,12 +229,22 @@ public final class PlannerClient
             throw e;
         }
         finally {
-            if (inStep && idle.size() < MAX_IDLE) {
-                idle.addFirst(connection);
+            if (inStep) {
+                keep(connection);
             }
             else {
                 connection.close();
             }
+        }
+    }
+
+    private void keep(Connection connection)
+    {
+        if (idle.size() < MAX_IDLE) {
+            idle.addFirst(connection);
+        }
+        else {
+            connection.close();
         }
     }
 

@@ -26,7 +26,7 @@ class TestSplitQueue
         Thread loader = Thread.ofVirtual().start(() -> {
             try {
                 for (int i = 0; i < 100 && queue.awaitRoom(); i++) {
-                    queue.add(batch(2 * i));
+                    queue.add(batch(2 * i), false);
                 }
             }
             catch (InterruptedException e) {
@@ -52,7 +52,7 @@ class TestSplitQueue
     {
         SplitQueue queue = new SplitQueue(10);
         CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10, drained -> drained);
-        queue.add(batch(0));
+        queue.add(batch(0), false);
         queue.fail(new IllegalStateException("broken"));
         queue.end();
         assertFalse(queue.finished());
@@ -66,7 +66,7 @@ class TestSplitQueue
             throws Exception
     {
         SplitQueue full = new SplitQueue(1);
-        full.add(batch(0));
+        full.add(batch(0), false);
         Thread loader = Thread.ofVirtual().start(() -> {
             try {
                 assertFalse(full.awaitRoom());
@@ -77,11 +77,24 @@ class TestSplitQueue
         });
         SplitQueue empty = new SplitQueue(1);
         CompletableFuture<SplitQueue.Drained> waiting = empty.drain(1, drained -> drained);
-        full.close();
-        empty.close();
+        assertTrue(full.close());
+        assertTrue(empty.close());
         loader.join();
         assertTrue(waiting.get().last());
         assertTrue(full.finished());
+    }
+
+    @Test
+    void announcesTheEndWithTheLastSplits()
+            throws Exception
+    {
+        SplitQueue queue = new SplitQueue(10);
+        CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10, drained -> drained);
+        queue.add(batch(0), true);
+        assertEquals(2, waiting.get().splits().size());
+        assertTrue(waiting.get().last());
+        assertTrue(queue.finished());
+        assertFalse(queue.close());
     }
 
     private static SplitColumns batch(int first)

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Optional;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -55,7 +56,7 @@ class TestBinaryProtocol
                 .field(15, 5).u8(11).i32(2).text("a").text("b")
                 .u8(0).u8(0);
         Plan plan = Reply.read(bytes.reader(), "plan", 3, WireType.STRUCT, Plan::read);
-        assertEquals(new Plan("h-1", "127.0.0.1:9527", 41, "", List.of("a", "b"), "", ""), plan);
+        assertEquals(new Plan("h-1", "127.0.0.1:9527", 41, "", List.of("a", "b"), "", "", 0, List.of(), Optional.empty()), plan);
     }
 
     @Test

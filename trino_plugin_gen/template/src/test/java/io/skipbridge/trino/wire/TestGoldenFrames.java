@@ -158,7 +158,7 @@ class TestGoldenFrames
                 () -> replay(List.of("health.call.bin"), List.of("protocol1_health.reply.bin"), PlannerClient::listSchemas));
         assertEquals("the planner, release 0.1.0, speaks protocol 1, and the connector speaks 2", refused.getMessage());
         assertTrue(refused.remedy().startsWith("Upgrade the planner"), refused.remedy());
-        ProtocolException newer = assertThrows(ProtocolException.class, () -> new Health("9.0", 3).check());
+        ProtocolException newer = assertThrows(ProtocolException.class, () -> new Health("9.0", 3, List.of()).check());
         assertTrue(newer.remedy().startsWith("Build the connector of the planner's release"), newer.remedy());
     }
 
@@ -238,7 +238,9 @@ class TestGoldenFrames
                 list(said.get("order"), key -> new SortKey(key.get("column").asText(), key.get("descending").asBoolean(), key.get("nulls_first").asBoolean())),
                 said.get("enforced").asBoolean(),
                 said.get("read_version").asText(),
-                said.get("snapshot_id").asText());
+                said.get("snapshot_id").asText(),
+                texts(said.get("dynamic_filter_columns")),
+                said.get("first_splits").asInt());
     }
 
     private static Plan plan(String name)
@@ -251,7 +253,20 @@ class TestGoldenFrames
                 said.get("freshness").asText(),
                 texts(said.get("dropped")),
                 said.get("snapshot_id").asText(),
-                said.get("row_filter").asText());
+                said.get("row_filter").asText(),
+                said.get("dynamic_filter_wait_ms").asInt(),
+                texts(said.get("dynamic_filter_columns")),
+                Optional.ofNullable(said.get("first")).map(TestGoldenFrames::emptyBatch));
+    }
+
+    private static SplitBatch emptyBatch(JsonNode said)
+    {
+        try {
+            return new SplitBatch(said.get("next_token").asLong(), said.get("finished").asBoolean(), 0, 0, List.of(), ByteBuffer.wrap(said.get("payload").binaryValue()), Optional.empty(), List.of(), 0);
+        }
+        catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     private static TableDescription table(String name)
@@ -282,7 +297,8 @@ class TestGoldenFrames
                 number(said, "distinct_count"),
                 number(said, "low"),
                 number(said, "high"),
-                number(said, "data_bytes"));
+                number(said, "data_bytes"),
+                said.path("overlapping").asBoolean());
     }
 
     private static ReaderSpec reader(JsonNode said)

@@ -13,6 +13,7 @@ import io.trino.spi.connector.ConnectorTransactionHandle;
 import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.FixedSplitSource;
 
+import java.util.OptionalLong;
 import java.util.Set;
 
 /** Opens a plan per scan and starts its loader, without waiting for either. */
@@ -42,14 +43,12 @@ public class BridgeSplitManager
         if (handle.aggregateRows().isPresent()) {
             return new FixedSplitSource(BridgeSplit.empty());
         }
-        ScanRequest request = ScanRequest.of(context, session, handle, constraint, !dynamicFilterColumns.isEmpty());
-        long waitMillis = dynamicFilterColumns.isEmpty() ? 0 : BridgeSession.dynamicFilterWaitMillis(session);
-        DynamicFilterTracker dynamicFilter = new DynamicFilterTracker();
+        ScanRequest request = ScanRequest.of(context, session, handle, constraint, dynamicFilterColumns);
+        OptionalLong wait = dynamicFilterColumns.isEmpty() ? OptionalLong.of(0) : BridgeSession.dynamicFilterWaitMillis(session);
+        DynamicFilterTracker dynamicFilter = new DynamicFilterTracker(wait);
         SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
         SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, dynamicFilter, queue);
-        Thread thread = Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).unstarted(loader);
-        BridgeSplitSource source = new BridgeSplitSource(queue, loader, thread, dynamicFilter, waitMillis);
-        thread.start();
-        return source;
+        Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).start(loader);
+        return new BridgeSplitSource(queue, loader, dynamicFilter);
     }
 }

@@ -14,17 +14,13 @@ final class BridgeSplitSource
 {
     private final SplitQueue queue;
     private final SplitLoader loader;
-    private final Thread thread;
     private final DynamicFilterTracker dynamicFilter;
-    private final long waitMillis;
 
-    BridgeSplitSource(SplitQueue queue, SplitLoader loader, Thread thread, DynamicFilterTracker dynamicFilter, long waitMillis)
+    BridgeSplitSource(SplitQueue queue, SplitLoader loader, DynamicFilterTracker dynamicFilter)
     {
         this.queue = queue;
         this.loader = loader;
-        this.thread = thread;
         this.dynamicFilter = dynamicFilter;
-        this.waitMillis = waitMillis;
     }
 
     @Override
@@ -38,7 +34,7 @@ final class BridgeSplitSource
     @Override
     public long getRequestedDynamicFilterWaitTimeoutMillis()
     {
-        return waitMillis;
+        return dynamicFilter.waitMillis();
     }
 
     @Override
@@ -47,12 +43,10 @@ final class BridgeSplitSource
         return queue.finished();
     }
 
-    /** Ends the loader, which closes the plan. */
     @Override
     public void close()
     {
-        queue.close();
-        thread.interrupt();
+        loader.stop();
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.skipbridge.trino.read.footer;
 
-import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.parquet.ParquetCorruptionException;
 import io.trino.parquet.ParquetDataSourceId;
 
@@ -14,7 +13,8 @@ public record FooterBytes(byte[] bytes, int start, int end)
 {
     /** Length of the footer and the magic. */
     static final int POSTSCRIPT = 8;
-    private static final int TAIL = 48 << 10;
+    /** What is read of a large file's end. */
+    public static final int TAIL = 48 << 10;
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final int MAGIC = 'P' | 'A' << 8 | 'R' << 16 | '1' << 24;
     private static final int ENCRYPTED_MAGIC = 'P' | 'A' << 8 | 'R' << 16 | 'E' << 24;
@@ -24,32 +24,19 @@ public record FooterBytes(byte[] bytes, int start, int end)
         return new CompactReader(bytes, start, end);
     }
 
-    /** Finds the footer of a file in memory. */
-    public static FooterBytes whole(byte[] file, ParquetDataSourceId id)
+    /** How many bytes the footer and what follows it take, as the end of the file says. */
+    public static int lengthWithPostscript(byte[] tail, long fileSize, ParquetDataSourceId id)
             throws IOException
     {
-        int length = footerLength(file, file.length, id);
-        return new FooterBytes(file, file.length - POSTSCRIPT - length, file.length - POSTSCRIPT);
+        return footerLength(tail, fileSize, id) + POSTSCRIPT;
     }
 
-    /** Reads the footer from the end of a file, in one read unless it is unusually large. */
-    public static FooterBytes read(ReadableFile file, ParquetDataSourceId id)
+    /** Finds the footer in the end of a file, which must hold it whole. */
+    public static FooterBytes in(byte[] tail, long fileSize, ParquetDataSourceId id)
             throws IOException
     {
-        byte[] tail = readTail(file, Math.min(file.size(), TAIL));
-        int length = footerLength(tail, file.size(), id);
-        if (length + POSTSCRIPT > tail.length) {
-            tail = readTail(file, length + POSTSCRIPT);
-        }
+        int length = footerLength(tail, fileSize, id);
         return new FooterBytes(tail, tail.length - POSTSCRIPT - length, tail.length - POSTSCRIPT);
-    }
-
-    private static byte[] readTail(ReadableFile file, long length)
-            throws IOException
-    {
-        byte[] tail = new byte[(int) length];
-        file.readFully(file.size() - length, tail, 0, tail.length);
-        return tail;
     }
 
     private static int footerLength(byte[] tail, long fileSize, ParquetDataSourceId id)

@@ -34,7 +34,6 @@ final class BridgePageSource
     private ParquetReader reader;
     private String current;
     private long positions;
-    private long nanos;
     private boolean finished;
 
     BridgePageSource(ScanContext scan, List<PlannedFile> files)
@@ -49,7 +48,6 @@ final class BridgePageSource
     @Override
     public SourcePage getNextSourcePage()
     {
-        long start = System.nanoTime();
         try {
             SourcePage page = nextPage();
             if (page != null) {
@@ -60,18 +58,22 @@ final class BridgePageSource
         catch (IOException | RuntimeException e) {
             throw ReadFailure.of(e, current);
         }
-        finally {
-            nanos += System.nanoTime() - start;
-        }
     }
 
     private SourcePage nextPage()
             throws IOException
     {
         while (true) {
+            if (reader == null && !joiner.isEmpty() && loader.wouldWait()) {
+                // the engine may need no more rows than these
+                return SourcePage.create(joiner.join());
+            }
             if (reader == null && !openFiles()) {
                 finished = true;
                 return joiner.isEmpty() ? null : SourcePage.create(joiner.join());
+            }
+            if (positions > 0) {
+                combined.readOn();
             }
             SourcePage page = reader.nextPage();
             if (page == null) {
@@ -159,7 +161,7 @@ final class BridgePageSource
     @Override
     public long getReadTimeNanos()
     {
-        return nanos;
+        return counters.nanos;
     }
 
     @Override
@@ -171,7 +173,7 @@ final class BridgePageSource
     @Override
     public long getMemoryUsage()
     {
-        return memory.getBytes() + joiner.bytes() + (combined == null ? 0 : combined.heldBytes());
+        return memory.getBytes() + joiner.bytes() + loader.bytesAhead() + (combined == null ? 0 : combined.heldBytes());
     }
 
     @Override
@@ -185,6 +187,7 @@ final class BridgePageSource
             throws IOException
     {
         finished = true;
+        loader.close();
         if (reader != null) {
             closeFiles();
         }

@@ -64,10 +64,18 @@ final class CombinedFiles
         return bytes;
     }
 
-    /** The memory of the files' bytes. */
+    /** The memory of the files' bytes, and of those that were rewritten. */
     long heldBytes()
     {
-        return source instanceof ConcatenatedDataSource ? bytes : 0;
+        return source instanceof ConcatenatedDataSource ? source.getEstimatedSize() : 0;
+    }
+
+    /** Rows were handed out, and the engine wants more. */
+    void readOn()
+    {
+        if (source instanceof AheadDataSource ahead) {
+            ahead.readOn();
+        }
     }
 
     int fileOfRow(long row)

@@ -11,14 +11,16 @@ import io.trino.parquet.ParquetDataSourceId;
 import io.trino.parquet.reader.RowGroupInfo;
 import io.trino.spi.predicate.TupleDomain;
 
+import java.io.Closeable;
 import java.io.IOException;
-import java.util.Iterator;
 import java.util.List;
 
 /**
- * Combines a split's files. Small files are read whole and combined up to a limit; each large file is on its own.
+ * Combines a split's files. Small files are read whole and combined up to a limit; each large file is on its own. Combined files end early where the
+ * next file's bytes are still on their way.
  */
 final class CombinedFilesLoader
+        implements Closeable
 {
     private static final long SMALL_FILE = 4 << 20;
     private static final int MAX_FILES = 64;
@@ -27,9 +29,10 @@ final class CombinedFilesLoader
     private final ScanContext scan;
     private final ConstantColumns constants;
     private final ReadCounters counters;
-    private final Iterator<PlannedFile> files;
+    private final FilesAhead files;
     private final ChunkInflater inflater = new ChunkInflater();
     private LoadedFile ahead;
+    private PlannedFile largeAhead;
     private String current = "split without files";
 
     /** A small file in memory that did not fit the previous combined files. */
@@ -40,7 +43,7 @@ final class CombinedFilesLoader
         this.scan = scan;
         this.constants = constants;
         this.counters = counters;
-        this.files = files.iterator();
+        this.files = new FilesAhead(scan, constants, counters, files, SMALL_FILE);
     }
 
     /** The path of the file in work. */
@@ -51,7 +54,19 @@ final class CombinedFilesLoader
 
     boolean hasNext()
     {
-        return ahead != null || files.hasNext();
+        return ahead != null || largeAhead != null || files.hasNext();
+    }
+
+    /** Whether {@link #next} waits for bytes that are on their way. */
+    boolean wouldWait()
+    {
+        return ahead == null && largeAhead == null && files.wouldWait();
+    }
+
+    /** Bytes that were read ahead. */
+    long bytesAhead()
+    {
+        return files.bytes() + (ahead == null ? 0 : ahead.bytes().length);
     }
 
     /** The next files with row groups to read, or null if there are none. */
@@ -61,16 +76,24 @@ final class CombinedFilesLoader
         CombinedFiles combined = null;
         ConcatenatedDataSource source = null;
         while (hasNext()) {
+            if (combined != null && !combined.rowGroups().isEmpty() && wouldWait()) {
+                return combined;
+            }
             LoadedFile loaded = ahead;
             ahead = null;
             if (loaded == null) {
-                PlannedFile file = files.next();
-                current = file.path();
-                if (!constants.mayMatch(file, scan.predicate().get())) {
-                    counters.skipped++;
+                PlannedFile file = largeAhead == null ? files.next() : largeAhead;
+                largeAhead = null;
+                if (file == null) {
                     continue;
                 }
+                current = file.path();
                 if (file.size() > SMALL_FILE) {
+                    if (combined != null && !combined.rowGroups().isEmpty()) {
+                        largeAhead = file;
+                        return combined;
+                    }
+                    combined = null;
                     CombinedFiles large = large(file);
                     if (large != null) {
                         return large;
@@ -105,14 +128,10 @@ final class CombinedFilesLoader
     private LoadedFile load(PlannedFile file)
             throws IOException
     {
-        byte[] bytes = new byte[(int) file.size()];
-        try (ReadableFile opened = scan.files().open(scan.session(), file)) {
-            opened.readFully(0, bytes, 0, bytes.length);
-        }
+        byte[] bytes = files.end(file);
         ParquetDataSourceId id = new ParquetDataSourceId(file.path());
-        FooterBytes footerBytes = FooterBytes.whole(bytes, id);
+        FooterBytes footerBytes = FooterBytes.in(bytes, bytes.length, id);
         ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
-        counters.opened(bytes.length);
         return new LoadedFile(file, bytes, schema, Footer.read(footerBytes, schema, id));
     }
 
@@ -130,16 +149,21 @@ final class CombinedFilesLoader
             throws IOException
     {
         ParquetDataSourceId id = new ParquetDataSourceId(file.path());
-        ReadableFile opened = scan.files().open(scan.session(), file);
+        FooterBytes footerBytes = files.footer(file, id);
+        ReadableFile opened = counters.counted(scan.files().open(scan.session(), file));
         boolean kept = false;
         try {
-            FooterBytes footerBytes = FooterBytes.read(opened, id);
             TupleDomain<BridgeColumnHandle> predicate = scan.predicate().get();
             ReadSchema schema = scan.schemas().get(footerBytes, predicate, id);
             Footer footer = Footer.read(footerBytes, schema, id);
-            counters.opened(footerBytes.bytes().length);
-            CombinedFiles combined = new CombinedFiles(schema, footer.createdBy(), new RangeDataSource(id, opened, scan.options()));
-            List<RowGroupInfo> selected = RowGroupSelection.select(file, footer, schema, combined.source(), scan.options(), 0, 0);
+            RangeDataSource source = scan.files().remote(file)
+                    ? new AheadDataSource(id, opened, scan, file, counters, files.window())
+                    : new RangeDataSource(id, opened, scan.options());
+            CombinedFiles combined = new CombinedFiles(schema, footer.createdBy(), source);
+            List<RowGroupInfo> selected = RowGroupSelection.select(file, footer, schema, source, scan.options(), 0, 0);
+            if (source instanceof AheadDataSource ahead) {
+                ahead.expect(footer, schema);
+            }
             counters.rowGroups(footer, selected);
             combined.add(file, constants.blocks(file), footer, selected);
             kept = !selected.isEmpty();
@@ -150,5 +174,12 @@ final class CombinedFilesLoader
                 opened.close();
             }
         }
+    }
+    @Override
+    public void close()
+    {
+        files.close();
+        ahead = null;
+        largeAhead = null;
     }
 }

@@ -4,7 +4,6 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.read.footer.Footer;
 import io.skipbridge.trino.read.footer.FooterBytes;
 import io.skipbridge.trino.read.footer.ReadSchema;
-import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.parquet.ParquetDataSourceId;
 import io.trino.spi.Page;
@@ -15,8 +14,8 @@ import io.trino.spi.connector.SourcePage;
 import io.trino.spi.metrics.Metrics;
 
 import java.io.IOException;
-import java.util.Iterator;
 import java.util.List;
+import java.util.OptionalLong;
 
 /** Reads a scan without data columns. Counts rows from footers, and repeats each file's constants for its rows. */
 final class CountPageSource
@@ -28,33 +27,31 @@ final class CountPageSource
     private final ScanContext scan;
     private final ConstantColumns constants;
     private final ReadCounters counters = new ReadCounters();
-    private final Iterator<PlannedFile> files;
+    private final FilesAhead files;
     private final PageJoiner joiner;
     private PlannedFile file;
     private long rowsLeft;
-    private long nanos;
+    private long positions;
     private boolean finished;
 
     CountPageSource(ScanContext scan, List<PlannedFile> files)
     {
         this.scan = scan;
         this.constants = new ConstantColumns(scan.channels());
-        this.files = files.iterator();
+        this.files = new FilesAhead(scan, constants, counters, files, 0);
         this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
     }
 
     @Override
     public SourcePage getNextSourcePage()
     {
-        long start = System.nanoTime();
         try {
-            return scan.channels().isEmpty() ? nextCount() : nextConstants();
+            SourcePage page = scan.channels().isEmpty() ? nextCount() : nextConstants();
+            positions += page == null ? 0 : page.getPositionCount();
+            return page;
         }
         catch (IOException | RuntimeException e) {
             throw ReadFailure.of(e, file == null ? "split" : file.path());
-        }
-        finally {
-            nanos += System.nanoTime() - start;
         }
     }
 
@@ -99,20 +96,17 @@ final class CountPageSource
             throws IOException
     {
         while (files.hasNext()) {
-            file = files.next();
-            if (!constants.mayMatch(file, scan.predicate().get())) {
-                counters.skipped++;
+            PlannedFile next = files.next();
+            if (next == null) {
                 continue;
             }
+            file = next;
             ParquetDataSourceId id = new ParquetDataSourceId(file.path());
-            try (ReadableFile opened = scan.files().open(scan.session(), file)) {
-                FooterBytes footerBytes = FooterBytes.read(opened, id);
-                ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
-                Footer footer = Footer.read(footerBytes, schema, id);
-                counters.opened(footerBytes.bytes().length);
-                counters.rowGroups(footer, List.of());
-                rowsLeft = RowGroupSelection.rows(file, footer);
-            }
+            FooterBytes footerBytes = files.footer(file, id);
+            ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
+            Footer footer = Footer.read(footerBytes, schema, id);
+            counters.rowGroups(footer, List.of());
+            rowsLeft = RowGroupSelection.rows(file, footer);
             return true;
         }
         return false;
@@ -125,9 +119,15 @@ final class CountPageSource
     }
 
     @Override
+    public OptionalLong getCompletedPositions()
+    {
+        return OptionalLong.of(positions);
+    }
+
+    @Override
     public long getReadTimeNanos()
     {
-        return nanos;
+        return counters.nanos;
     }
 
     @Override
@@ -139,7 +139,7 @@ final class CountPageSource
     @Override
     public long getMemoryUsage()
     {
-        return joiner.bytes();
+        return joiner.bytes() + files.bytes();
     }
 
     @Override
@@ -152,5 +152,6 @@ final class CountPageSource
     public void close()
     {
         finished = true;
+        files.close();
     }
 }

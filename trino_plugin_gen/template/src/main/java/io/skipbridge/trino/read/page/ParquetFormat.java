@@ -12,7 +12,9 @@ import org.joda.time.DateTimeZone;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
 /** Parquet, by Trino's own reader. The page sources of a scan share a schema cache. */
@@ -21,6 +23,8 @@ final class ParquetFormat
 {
     private final FileOpener files;
     private final ParquetReaderOptions options = ParquetReaderOptions.defaultOptions();
+    private final AtomicInteger reached = new AtomicInteger();
+    private final Set<String> loaded = ConcurrentHashMap.newKeySet();
     private final Map<List<BridgeColumnHandle>, SchemaCache> schemas = new ConcurrentHashMap<>();
 
     ParquetFormat(FileOpener files)
@@ -37,7 +41,7 @@ final class ParquetFormat
             List<PlannedFile> planned)
     {
         SchemaCache schema = schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone));
-        ScanContext scan = new ScanContext(session, files, schema, channels, predicate, options);
+        ScanContext scan = new ScanContext(session, files, schema, channels, predicate, options, reached, loaded);
         return channels.stream().anyMatch(BridgeColumnHandle::isData)
                 ? new BridgePageSource(scan, planned)
                 : new CountPageSource(scan, planned);

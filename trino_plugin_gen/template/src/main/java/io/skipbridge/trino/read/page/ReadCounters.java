@@ -1,28 +1,38 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.read.footer.Footer;
+import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.parquet.reader.RowGroupInfo;
 import io.trino.plugin.base.metrics.LongCount;
 import io.trino.spi.metrics.Metrics;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 
-/** Counters of a page source, which EXPLAIN ANALYZE VERBOSE shows per operator. */
+/** Counters of a page source: what it read of its files, and what EXPLAIN ANALYZE VERBOSE shows per operator. */
 final class ReadCounters
 {
     long opened;
     long skipped;
     long bytes;
+    long nanos;
     long rowGroups;
     long rowGroupsRead;
     long rowsSkipped;
 
-    void opened(long bytesRead)
+    /** The file, with each of its reads counted. */
+    ReadableFile counted(ReadableFile file)
     {
-        opened++;
-        bytes += bytesRead;
+        return new CountedFile(file);
+    }
+
+    /** Counts bytes that were read for the page source, and how long it waited for them. */
+    void read(long length, long waitedNanos)
+    {
+        bytes += length;
+        nanos += waitedNanos;
     }
 
     void rowGroups(Footer footer, List<RowGroupInfo> selected)
@@ -47,5 +57,43 @@ final class ReadCounters
                 "skipbridge row groups in footers", new LongCount(rowGroups),
                 "skipbridge row groups read", new LongCount(rowGroupsRead),
                 "skipbridge rows skipped by page index", new LongCount(rowsSkipped)));
+    }
+
+    private final class CountedFile
+            implements ReadableFile
+    {
+        private final ReadableFile file;
+
+        CountedFile(ReadableFile file)
+        {
+            this.file = file;
+        }
+
+        @Override
+        public long size()
+        {
+            return file.size();
+        }
+
+        @Override
+        public void readFully(long position, byte[] buffer, int offset, int length)
+                throws IOException
+        {
+            long start = System.nanoTime();
+            try {
+                file.readFully(position, buffer, offset, length);
+                bytes += length;
+            }
+            finally {
+                nanos += System.nanoTime() - start;
+            }
+        }
+
+        @Override
+        public void close()
+                throws IOException
+        {
+            file.close();
+        }
     }
 }

@@ -25,15 +25,29 @@ public final class FileOpener
 
     private final Optional<S3Files> s3;
 
+    private final ReadBudget budget = new ReadBudget();
+
     private FileOpener(Optional<S3Files> s3)
     {
         this.s3 = s3;
     }
 
     /** Without S3 properties no class of the S3 client is loaded. */
-    public static FileOpener create(Map<String, String> properties, ConnectorContext context)
+    public static FileOpener create(Optional<Map<String, String>> s3Properties, ConnectorContext context)
     {
-        return new FileOpener(properties.isEmpty() ? Optional.empty() : Optional.of(S3Files.of(properties, context.getOpenTelemetry())));
+        return new FileOpener(s3Properties.map(properties -> S3Files.of(properties, context.getOpenTelemetry())));
+    }
+
+    /** Whether a read of the file is a request to another machine. */
+    public boolean remote(PlannedFile planned)
+    {
+        return !planned.path().startsWith(LOCAL);
+    }
+
+    /** What scans may read ahead. */
+    public ReadBudget budget()
+    {
+        return budget;
     }
 
     /** Opens the planned file. Another file under its name is FILE_CHANGED, at once or when it is read. */
@@ -49,7 +63,7 @@ public final class FileOpener
         }
         S3Files files = s3.orElseThrow(() -> new TrinoException(
                 BridgeErrorCode.INVALID_CONFIGURATION,
-                "%s: this catalog has no S3 properties. Set s3.region, and s3.endpoint if the store is not AWS, in its file".formatted(uri)));
+                "%s: this catalog has no S3 properties. Set fs.native-s3.enabled=true, s3.region, and s3.endpoint if the store is not AWS, in its file".formatted(uri)));
         return new RemoteFile(planned, files.file(session.getIdentity(), uri));
     }
 

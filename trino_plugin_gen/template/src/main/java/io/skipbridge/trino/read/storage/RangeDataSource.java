@@ -7,7 +7,7 @@ import io.trino.parquet.ParquetReaderOptions;
 import java.io.IOException;
 
 /** A data source over a large file, of which only the needed ranges are read. */
-public final class RangeDataSource
+public class RangeDataSource
         extends AbstractParquetDataSource
 {
     private final ReadableFile file;

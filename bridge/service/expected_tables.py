@@ -1,0 +1,53 @@
+"""The tables that a query will ask for next, so that all of them are fetched side by side.
+
+An engine asks for a query's tables one after another, and each may cost a call of the metastore.
+The last query that began with the same table tells which tables follow: dashboards repeat their
+queries. A wrong guess costs calls, never an answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from bridge.table.model import TableName
+
+_MOST = 1000
+_MOST_TABLES = 32
+
+
+class ExpectedTables:
+    """Fetches the tables that are expected to follow the first table of a query.
+
+    Args:
+        fetch: called in the pool for each of them; it raises nothing.
+    """
+
+    def __init__(self, pool: Executor, fetch: Callable[[TableName], None]) -> None:
+        self._pool = pool
+        self._fetch = fetch
+        self._queries: OrderedDict[str, list[TableName]] = OrderedDict()
+        self._last: OrderedDict[TableName, list[TableName]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def asked(self, query_id: str, name: TableName) -> None:
+        """The query asks for this table. Without a query id nothing is expected."""
+        if not query_id:
+            return
+        expected: list[TableName] = []
+        with self._lock:
+            tables = self._queries.get(query_id)
+            if tables is None:
+                tables = self._queries[query_id] = [name]
+                expected = self._last.get(name, [])[1:]
+            elif name not in tables and len(tables) < _MOST_TABLES:
+                tables.append(name)
+                self._last[tables[0]] = tables
+                self._last.move_to_end(tables[0])
+            for held in (self._queries, self._last):
+                while len(held) > _MOST:
+                    held.popitem(last=False)
+        for each in expected:
+            self._pool.submit(self._fetch, each)

@@ -1,0 +1,52 @@
+"""Repeats requests to object stores whose answers broke off.
+
+obstore repeats requests that fail before an answer begins (refused, reset, timed out, 429, 5xx),
+and reads of objects with an ETag that break off. It does not repeat listings that break off, nor
+reads of objects without an ETag.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from obstore.exceptions import BaseError, GenericError
+
+T = TypeVar("T")
+_ATTEMPTS = 6
+_FIRST = 0.1
+_BROKEN = "response body error"
+
+
+class Patience:
+    """Counts the failures in a row, and waits after each, twice as long every time."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def progressed(self) -> None:
+        self._failures = 0
+
+    def bear(self, error: BaseError) -> None:
+        """Waits before the next attempt. Errors: the given one: there is no use in another."""
+        self._failures += 1
+        if self._failures >= _ATTEMPTS or not broke_off(error):
+            raise error
+        time.sleep(_FIRST * 2 ** (self._failures - 1) * random.uniform(0.5, 1.0))
+
+
+def broke_off(error: BaseError) -> bool:
+    """Whether the answer began and did not end."""
+    return isinstance(error, GenericError) and _BROKEN in str(error)
+
+
+def again(ask: Callable[[], T]) -> T:
+    """The answer to a request that may be made more than once. Errors: of the last attempt."""
+    patience = Patience()
+    while True:
+        try:
+            return ask()
+        except BaseError as error:
+            patience.bear(error)

@@ -1,0 +1,99 @@
+"""Errors of object stores as sentences with a remedy, in the store's own words."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from obstore.exceptions import NotFoundError, PermissionDeniedError, UnauthenticatedError
+
+from bridge.errors import FileUnreadable, StorageFailure
+from bridge.storage.uri import parse
+
+_METADATA = ("169.254.169.254", "169.254.170.", "metadata.google.internal")
+"""Metadata endpoints of cloud machines, the last resort of clients without credentials."""
+_CREDENTIALS = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SKIP_SIGNATURE=true)",
+    "gs": "set GOOGLE_SERVICE_ACCOUNT to the key file of a service account",
+    "abfss": "set AZURE_STORAGE_ACCOUNT_KEY, or client id, secret and tenant",
+}
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_REGION = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect"})
+_REFUSED = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "ExpiredToken",
+     "InvalidToken", "AuthenticationFailed"}
+)  # fmt: skip
+_DENIED = frozenset({"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch"})
+_POLICY = "check the credentials and their policy"
+
+
+def failure(error: Exception, uri: str) -> StorageFailure:
+    """The error for a request that failed. Never for a file that does not exist."""
+    return StorageFailure(*(_known(error, uri, "") or _words(error, uri)))
+
+
+def unreadable(error: Exception, uri: str) -> FileUnreadable:
+    """The error for a file that could not be read."""
+    known = _known(error, uri, "to read ")
+    if known is None and isinstance(error, (NotFoundError, FileNotFoundError)):
+        known = f"{uri} does not exist", "refresh the index"
+    if known is None:
+        known = f"{uri} cannot be read: {_said(error)}", "check the file and the network"
+    return FileUnreadable(*known)
+
+
+def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
+    """Message and remedy for mistakes in settings and policies; None for other failures."""
+    text, (code, said) = str(error), _code(error)
+    place = parse(uri)
+    if any(address in text for address in _METADATA):
+        return (
+            f"no credentials for {uri}: the environment holds none, "
+            "and this machine has no role in a cloud that would give some",
+            _CREDENTIALS[place.scheme],
+        )
+    if code in _NO_BUCKET:
+        return (
+            f"there is no bucket {place.authority}: {said}",
+            "check the bucket's name, storage.endpoint and storage.region",
+        )
+    if code in _REGION or "incorrectly configured region" in text:
+        region = re.search(r"<Region>([^<]+)</Region>", text)
+        return (
+            f"{place.authority} is in another region: {said or _first(text)}",
+            f"set storage.region to {region[1] if region else 'the region of the bucket'}",
+        )
+    if code in _REFUSED:
+        return f"the store refuses the credentials for {uri}: {said}", _CREDENTIALS[place.scheme]
+    if code in _DENIED or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+        what = what or ("to list " if "list request" in text else "for ")
+        return f"no permission {what}{uri}{': ' if said else ''}{said}", _POLICY
+    if "status code: 403" in text:
+        return f"no permission to list {uri}: {_said(error)}", _POLICY
+    return None
+
+
+def _words(error: Exception, uri: str) -> tuple[str, str]:
+    if "error sending request" in str(error):
+        return (
+            f"{uri}: the store cannot be reached: {_first(str(error))}",
+            "check storage.endpoint and the network",
+        )
+    return f"{uri}: {_said(error)}", "check endpoint, region, bucket and network"
+
+
+def _said(error: Exception) -> str:
+    code, said = _code(error)
+    return f"{code}: {said}" if code else _first(str(error))
+
+
+def _code(error: Exception) -> tuple[str, str]:
+    """The code and the message in the store's answer; empty if it has none."""
+    text = str(error)
+    code = re.search(r"<Code>([^<]+)</Code>", text)
+    said = re.search(r"<Message>([^<]*)</Message>", text)
+    return code[1] if code else "", html.unescape(said[1]).strip() if said else ""
+
+
+def _first(text: str) -> str:
+    return text.strip().partition("\n")[0]

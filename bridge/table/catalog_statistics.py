@@ -1,0 +1,76 @@
+"""Statistics that a catalogue holds of a table, as ANALYZE left them.
+
+They may be stale or wrong, so they serve estimates alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from bridge.table.model import Table
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogColumn:
+    """Statistics of one column; None where the catalogue says nothing, or nonsense.
+
+    Attributes:
+        distinct: distinct values; NULL does not count.
+        nulls: rows where it is NULL.
+        length: average length of a value in bytes, for text and binary columns.
+        low, high: the least and the greatest value: days for a date, microseconds for a timestamp.
+    """
+
+    distinct: float | None = None
+    nulls: float | None = None
+    length: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStatistics:
+    """Statistics of a table.
+
+    Attributes:
+        rows: None if unknown.
+        columns: by name in lower case.
+        whole: whether the columns' statistics cover the whole table. Otherwise they come from some
+            partitions, and there may be more distinct values.
+    """
+
+    rows: float | None = None
+    columns: Mapping[str, CatalogColumn] = field(default_factory=dict, hash=False)
+    whole: bool = True
+
+
+@runtime_checkable
+class StatisticsCatalog(Protocol):
+    """A catalogue that holds statistics."""
+
+    def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
+        """What it holds, fetched in at most one call.
+
+        Args:
+            partitions: names of the table's partitions, some or all.
+
+        Errors:
+            MetastoreUnavailable, MetastoreFailure.
+        """
+        ...
+
+
+def plausible(value: float | int | str | None, most: float = math.inf) -> float | None:
+    """The number, or None unless it is between 0 and ``most``.
+
+    >>> plausible("7"), plausible(-1), plausible("x"), plausible(float("nan")), plausible(9, 8)
+    (7.0, None, None, None, None)
+    """
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return number if 0 <= number <= most and math.isfinite(number) else None

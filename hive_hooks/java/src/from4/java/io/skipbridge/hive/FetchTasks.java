@@ -1,0 +1,17 @@
+package io.skipbridge.hive;
+
+import org.apache.hadoop.hive.ql.exec.FetchTask;
+import org.apache.hadoop.hive.ql.hooks.HookContext;
+import org.apache.hadoop.hive.ql.hooks.PrivateHookContext;
+
+/** What differs between Hive's versions. */
+final class FetchTasks
+{
+    private FetchTasks() {}
+
+    /** Initialises a fetch as Hive's compiler did. */
+    static void initialize(FetchTask task, HookContext context)
+    {
+        task.initialize(context.getQueryState(), context.getQueryPlan(), null, ((PrivateHookContext) context).getContext());
+    }
+}

@@ -1,0 +1,53 @@
+package io.skipbridge.hive.wire;
+
+import java.util.Collections;
+import java.util.Map;
+
+/** Which of the tables asked about have an index, and which class of these hooks extends which input format. */
+public final class IndexedTables
+{
+    private final Map<String, String> locations;
+    private final Map<String, String> inputFormats;
+
+    public IndexedTables(Map<String, String> locations, Map<String, String> inputFormats)
+    {
+        this.locations = locations;
+        this.inputFormats = inputFormats;
+    }
+
+    static IndexedTables read(FrameReader reader)
+    {
+        int protocol = -1;
+        Map<String, String> locations = Collections.emptyMap();
+        Map<String, String> inputFormats = Collections.emptyMap();
+        for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
+            switch (id) {
+                case 1:
+                    protocol = reader.is(FrameReader.I32) ? reader.i32() : protocol;
+                    break;
+                case 2:
+                    locations = reader.is(FrameReader.MAP) ? reader.stringMap() : locations;
+                    break;
+                case 3:
+                    inputFormats = reader.is(FrameReader.MAP) ? reader.stringMap() : inputFormats;
+                    break;
+                default:
+                    reader.skip();
+            }
+        }
+        ProtocolException.require(protocol);
+        return new IndexedTables(locations, inputFormats);
+    }
+
+    /** Canonical URIs by table, {@code schema.table}. */
+    public Map<String, String> locations()
+    {
+        return locations;
+    }
+
+    /** Classes of these hooks by the name of the input format that they extend. */
+    public Map<String, String> inputFormats()
+    {
+        return inputFormats;
+    }
+}

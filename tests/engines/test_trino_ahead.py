@@ -1,0 +1,250 @@
+"""What Trino asks of a store with latency: versitygw behind a proxy that counts and delays.
+
+Trino's own hive connector with its native S3 reads the same tables: rows are compared with its.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.config import Config, Setting
+from bridge.jobs.create_table import create_table
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.planner import start_planner
+from bridge.servers.process import LOOPBACK
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from tests.engines.stack import ask
+from tests.support.slow_store import Behaviour, Seen, SlowStore
+from tests.support.versitygw import BUCKET, versitygw_or_skip
+
+SMALL_FILES, SMALL_ROWS = 600, 20
+TABLES = ("small", "large", "mixed", "changing")
+NO_ANSWERS = {"metadata_answers_enabled": "false"}
+SLOW = Behaviour(latency=0.03)
+DRIVERS = 4
+"""Threads of Trino that read splits on two cores: the requests in flight without read-ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Trino over the tables of a store; the proxy before it counts only what Trino asks for."""
+
+    trino_port: int
+    proxy: SlowStore
+    storage: Storage
+
+    def query(self, sql: str, catalog: str = "bridge") -> list[list[object]]:
+        session = NO_ANSWERS if catalog == "bridge" else {}
+        return ask(self.trino_port, sql, catalog, session)
+
+    def seen(self, sql: str, catalog: str = "bridge") -> tuple[list[list[object]], Seen]:
+        """The rows of a query and the requests that it made."""
+        self.proxy.take()
+        rows = self.query(sql, catalog)
+        return rows, self.proxy.take()
+
+
+def _content(first: int, rows: int) -> pa.Table:
+    noise = np.random.default_rng(first)
+    columns = {f"c{i}": noise.integers(0, 2**62, rows) for i in range(6)}
+    group = pa.array(np.arange(rows) % 5).cast(pa.string())
+    return pa.table({"id": np.arange(rows) + first, "kind": group, **columns})
+
+
+def _put(storage: Storage, name: str, table: pa.Table, row_group_size: int = 50_000) -> None:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, row_group_size=row_group_size, use_dictionary=False)
+    storage.put(f"s3://{BUCKET}/{name}", buffer.getvalue())
+
+
+def _fill(storage: Storage) -> None:
+    for i in range(SMALL_FILES):
+        _put(storage, f"small/{i:04d}.parquet", _content(i * 1_000, SMALL_ROWS))
+    for i in range(2):
+        _put(storage, f"large/{i}.parquet", _content(i * 1_000_000, 300_000))
+    # with the planner's parallelism of 4, a split takes a small file and the large one after it
+    for i in range(8):
+        _put(storage, f"mixed/{i}.parquet", _content(i * 1_000_000, 90_000 if i % 2 else 50_000))
+    for i in range(40):
+        _put(storage, f"changing/{i:02d}.parquet", _content(i * 1_000, SMALL_ROWS))
+
+
+@pytest.fixture(scope="module")
+def stores(plugin_476: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    directory = tmp_path_factory.mktemp("stores")
+    gateway = versitygw_or_skip(directory / "s3")
+    storage = open_storage(options=gateway.options)
+    with gateway.server, SlowStore(gateway.server.port) as proxy, pytest.MonkeyPatch.context() as m:
+        for name, value in gateway.environment.items():
+            m.setenv(name, value)
+        _fill(storage)
+        time.sleep(1.1)  # an index takes a file for settled a second after it was written
+        with start_embedded_metastore(_metastore(directory / "metastore")) as server:
+            uri = f"thrift://{LOOPBACK}:{server.port}"
+            endpoint = gateway.options["endpoint"]
+            _register(uri, endpoint)
+            environment = {
+                "SKIPBRIDGE_CACHE": str(directory / "cache"),
+                "SKIPBRIDGE_STORAGE_ENDPOINT": endpoint,
+                "SKIPBRIDGE_STORAGE_REGION": "us-east-1",
+                "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true",
+                **gateway.environment,
+            }
+            with start_planner(directory / "planner", uri, environment=environment) as planner:
+                s3 = {
+                    "s3.endpoint": f"http://{LOOPBACK}:{proxy.port}",
+                    "s3.region": "us-east-1",
+                    "s3.path-style-access": "true",
+                    "s3.aws-access-key": gateway.options["access_key_id"],
+                    "s3.aws-secret-key": gateway.options["secret_access_key"],
+                }
+                ours = {
+                    "connector.name": "skipbridge",
+                    "skipbridge.planner": f"{LOOPBACK}:{planner.port}",
+                    "fs.native-s3.enabled": "true",
+                    **s3,
+                }
+                stock = {
+                    "connector.name": "hive",
+                    "hive.metastore.uri": uri,
+                    "fs.native-s3.enabled": "true",
+                    **s3,
+                }
+                spec = TrinoSpec(
+                    directory=directory / "trino",
+                    catalogs={"bridge": ours, "hive": stock},
+                    plugins={"skipbridge": plugin_476, **stock_plugins("hive")},
+                    port=0,
+                    heap="1200m",
+                    properties={"task.max-worker-threads": str(DRIVERS)},
+                )
+                with start_trino(spec) as trino:
+                    proxy.behave(SLOW)
+                    yield Stores(trino.port, proxy, storage)
+
+
+def _metastore(directory: Path) -> MetastoreSpec:
+    """PySpark carries no file system for S3; the metastore only asks whether locations exist."""
+    scheme = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+    properties = {"fs.s3.impl": scheme, "fs.viewfs.overload.scheme.target.s3.impl": scheme}
+    for table in TABLES:
+        place = directory / "bucket" / table
+        place.mkdir(parents=True)
+        properties[f"fs.viewfs.mounttable.{BUCKET}.link./{table}"] = place.as_uri()
+    return MetastoreSpec(directory, port=0, in_memory=True, properties=properties)
+
+
+def _register(uri: str, endpoint: str) -> None:
+    config = Config(
+        {
+            "metastore.uri": Setting(uri, "test"),
+            "storage.endpoint": Setting(endpoint, "test"),
+            "storage.region": Setting("us-east-1", "test"),
+            "storage.allow_http": Setting("true", "test"),
+        }
+    )
+    for table in TABLES:
+        create_table(
+            config,
+            f"lake.{table}",
+            f"s3://{BUCKET}/{table}",
+            dry_run=False,
+            progress=lambda done, total: None,
+        )
+        index_table(
+            config,
+            f"lake.{table}",
+            local=True,
+            progress=lambda done, total: None,
+            say=lambda text: None,
+        )
+    with MetastoreClient(uri) as client:
+        frozen = client.get_table("lake", "changing")
+        frozen.parameters["skipbridge.freshness"] = "snapshot"
+        client.alter_table("lake", "changing", frozen)
+
+
+GROUPED = "SELECT kind, count(*), sum(id), max(c1), min(c5) FROM lake.{} GROUP BY kind ORDER BY 1"
+
+
+def test_small_files_are_read_ahead_in_one_request_each(stores: Stores) -> None:
+    sql = GROUPED.format("small")
+    expected = stores.query(sql, "hive")
+    rows, seen = stores.seen(sql)
+    assert rows == expected
+    assert seen.count("GET", part="small/") == SMALL_FILES
+    assert seen.count("HEAD") == 0
+    assert seen.most > DRIVERS
+
+
+def test_footers_are_read_ahead(stores: Stores) -> None:
+    rows, seen = stores.seen("SELECT count(*) FROM lake.small")
+    assert rows == [[SMALL_FILES * SMALL_ROWS]]
+    assert seen.count("GET", part="small/") == SMALL_FILES
+    assert seen.most > DRIVERS
+
+
+def test_nothing_is_asked_for_once_a_query_has_ended(stores: Stores) -> None:
+    stores.query("SELECT id FROM lake.small WHERE id % 2 < 5 LIMIT 10")
+    time.sleep(0.3)
+    stores.proxy.take()
+    time.sleep(0.3)
+    seen = stores.proxy.take()
+    assert (seen.count(), seen.most) == (0, 0)
+
+
+def test_ranges_of_a_large_file_are_read_side_by_side(stores: Stores) -> None:
+    sql = GROUPED.format("large WHERE id < 300000")
+    expected, stock = stores.seen(sql, "hive")
+    rows, seen = stores.seen(sql)
+    assert rows == expected
+    assert seen.count("GET", part="large/1") == 0
+    assert seen.count("GET", part="large/") <= stock.count("GET", part="large/")
+    # the file is one split, whose thread could ask for one range after the other
+    assert seen.most >= 2
+
+
+def test_limit_of_a_large_file_reads_no_second_row_group(stores: Stores) -> None:
+    """The engine ends the scan after the first page."""
+    _, whole = stores.seen(GROUPED.format("large"))
+    rows, seen = stores.seen("SELECT id, c1 FROM lake.large WHERE id % 2 < 5 LIMIT 10")
+    assert len(rows) == 10
+    assert seen.count("GET", part="large/") < whole.count("GET", part="large/")
+
+
+def test_27_a_split_of_small_and_large_files_loses_no_row(stores: Stores) -> None:
+    """A large file's place in the split once ended the group of small ones before it, unread."""
+    sql = GROUPED.format("mixed")
+    assert stores.query(sql) == stores.query(sql, "hive")
+
+
+def test_problem_of_one_file_names_it(stores: Stores) -> None:
+    sql = GROUPED.format("changing")
+    assert stores.query(sql) == stores.query(sql, "hive")
+    uri = f"s3://{BUCKET}/changing/23.parquet"
+    good = stores.storage.read(uri)
+    try:
+        stores.storage.put(uri, good[:-1] + b"X" * 9)
+        with pytest.raises(Exception, match=f"FILE_CHANGED.*{uri}"):
+            stores.query(sql)
+        stores.storage.delete(uri)
+        for asked in (sql, "SELECT count(*) FROM lake.changing"):
+            with pytest.raises(Exception, match=f"FILE_CHANGED.*{uri} is gone"):
+                stores.query(asked)
+        # the other files are read as ever
+        assert stores.query("SELECT count(*) FROM lake.changing WHERE id < 20000") == [[400]]
+    finally:
+        stores.storage.put(uri, good)

@@ -1,0 +1,85 @@
+"""The requests that a plan makes: listed side by side, counted in its report and in a metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.expression.text import parse_where
+from bridge.index.store import IndexStore
+from bridge.planner.index_view import IndexViews
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest
+from bridge.planner.scan_plan import ScanPlan
+from bridge.report.document import report_document
+from bridge.report.text import funnel
+from bridge.storage.port import Storage
+from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory_lister import DirectoryLister
+from bridge.telemetry import STORAGE_REQUESTS
+from tests.storage.test_requests_in_flight import content, put_all
+from tests.support.lake import drained
+from tests.support.slow_store import Behaviour, SlowStore
+from tests.support.versitygw import BUCKET
+
+
+def listed() -> float:
+    return float(STORAGE_REQUESTS.labels("list")._value.get())  # type: ignore[attr-defined]
+
+
+def planned(storage: Storage, proxy: SlowStore, root: str, where: str, cache: Path) -> ScanPlan:
+    catalog = DirectoryCatalog(storage, root)
+    catalog.table(catalog.name)
+    views = IndexViews(lambda _: IndexStore(storage, f"{root}/.skipbridge"), cache, 0.0)
+    planner = Planner(catalog, views, DirectoryLister(storage, 16))
+    request = ScanRequest(catalog.name, parse_where(where)[0], freshness="live")
+    plan = planner.plan(request)
+    proxy.take()
+    return plan
+
+
+def test_partitions_are_listed_side_by_side_and_counted(
+    direct: Storage, slow: Storage, proxy: SlowStore, tmp_path: Path
+) -> None:
+    root = f"s3://{BUCKET}/side-by-side"
+    put_all(direct, root, {f"p={p}/f": content(p) for p in range(100, 124)})
+    plan = planned(slow, proxy, root, "p >= 104", tmp_path)
+    proxy.behave(Behaviour(latency=0.5))
+    before = listed()
+    assert len(drained(plan)) == 20
+    seen = proxy.take()
+    assert seen.count() == seen.count("LIST") == 20
+    assert seen.most >= 2
+    stage = next(s for s in plan.report().stages if s.index == "listing")
+    assert stage.requests == 20 == listed() - before
+    assert "20 requests" in funnel(plan.report())
+    document = report_document(plan.report())
+    assert [s["requests"] for s in document["stages"] if s["index"] == "listing"] == [20]
+
+
+def test_the_pages_of_a_large_directory_are_counted(
+    direct: Storage, slow: Storage, proxy: SlowStore, tmp_path: Path
+) -> None:
+    root = f"s3://{BUCKET}/one-directory"
+    put_all(direct, root, {f"f{i:04d}": b"x" for i in range(2_500)} | {"a": content(1)})
+    plan = planned(slow, proxy, root, "x >= 0", tmp_path)
+    assert len(drained(plan)) == 2_501
+    stage = next(s for s in plan.report().stages if s.index == "listing")
+    assert stage.requests == proxy.take().count("LIST") == 3
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_a_listing_in_ranges_hands_on_each_page(
+    direct: Storage, slow: Storage, recursive: bool
+) -> None:
+    root = f"s3://{BUCKET}/in-ranges-{recursive}"
+    put_all(direct, root, {f"f{i:04d}": b"x" for i in range(5_000)})
+    whole = direct.list_all(root)
+    pages = list(slow.pages(root, recursive=recursive, hints=whole.paths))
+    assert sum(map(len, pages)) == len(whole)
+    assert max(map(len, pages)) <= 1_000
+    paths = [path for page in pages for path in page.paths.to_pylist()]
+    assert paths == whole.paths.to_pylist()
+    first = next(iter(slow.pages(root, recursive=recursive, hints=whole.paths)))
+    assert first.paths[0].as_py() == f"{root}/f0000"  # the others are given up

@@ -1,0 +1,69 @@
+"""Tables that a query will ask for are fetched beside its first; estimates at hand come along."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from bridge.service._gen import ttypes
+from bridge.service.codec import PROTOCOL
+from bridge.service.expected_tables import ExpectedTables
+from bridge.table.model import TableName
+from tests.support.service import Service
+
+A, B, C = (TableName("db", name) for name in "abc")
+
+
+def test_the_followers_of_a_first_table_are_fetched_once_a_query() -> None:
+    fetched: list[TableName] = []
+    with ThreadPoolExecutor(1) as pool:
+        expected = ExpectedTables(pool, fetched.append)
+        for query in ("one", "two"):
+            for table in (A, B, A, C, B):
+                expected.asked(query, table)
+    assert fetched == [B, C]
+
+
+def test_the_last_query_tells_and_other_first_tables_expect_nothing() -> None:
+    fetched: list[TableName] = []
+    with ThreadPoolExecutor(1) as pool:
+        expected = ExpectedTables(pool, fetched.append)
+        for query, tables in (("1", (A, B)), ("2", (A, C)), ("3", (B,)), ("4", (A,)), ("", (A,))):
+            for table in tables:
+                expected.asked(query, table)
+    assert fetched == [B, C]
+
+
+def _described(service: Service, query: str) -> ttypes.Table:
+    table = service.handler.get_table("db", "t", "trino", query, "", PROTOCOL)
+    assert isinstance(table, ttypes.Table)
+    return table
+
+
+def test_a_description_brings_the_estimates_that_are_at_hand(service: Service) -> None:
+    first = _described(service, "q1")
+    assert first.row_count == 12
+    assert first.columns[0].high is None
+    asked = ttypes.PlanRequest(
+        schema_name="db", table_name="t", query_id="q1", engine="trino", protocol=PROTOCOL
+    )
+    estimated = service.handler.get_statistics(asked)
+    assert estimated.columns[0].high == 2
+    second = _described(service, "q2")
+    assert second.columns == estimated.columns
+    assert second.row_count == estimated.row_count
+
+
+def test_a_new_index_generation_has_no_estimates_at_hand(service: Service) -> None:
+    asked = ttypes.PlanRequest(
+        schema_name="db", table_name="t", query_id="q1", engine="trino", protocol=PROTOCOL
+    )
+    service.handler.get_statistics(asked)
+    more = pa.table({"x": pa.array([7], pa.int32())})
+    service.lake.write("more.parquet", more, service.lake.partition_values[0])
+    service.lake.build()
+    views = service.handler._planner.views  # a test must not wait for the check's interval
+    for entry in views._entries.values():
+        entry.checked = float("-inf")
+    assert _described(service, "q3").columns[0].high is None

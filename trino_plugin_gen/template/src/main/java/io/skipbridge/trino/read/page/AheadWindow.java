@@ -1,0 +1,37 @@
+package io.skipbridge.trino.read.page;
+
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * How many reads one page source keeps ahead. It starts with one and doubles whenever a whole window was read and the page source still had to wait.
+ * So a scan that ends early has read little in vain. Later page sources of the scan start with half of what earlier ones reached.
+ */
+final class AheadWindow
+{
+    private static final int MAX = 64;
+
+    private final AtomicInteger reached;
+    private int size;
+    private int sinceGrown;
+
+    AheadWindow(AtomicInteger reached)
+    {
+        this.reached = reached;
+        this.size = Math.max(1, reached.get() / 2);
+    }
+
+    int size()
+    {
+        return size;
+    }
+
+    void took(boolean waited)
+    {
+        sinceGrown++;
+        if (waited && sinceGrown >= size && size < MAX) {
+            size *= 2;
+            sinceGrown = 0;
+            reached.accumulateAndGet(size, Math::max);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.read.footer.FooterBytes;
+import io.skipbridge.trino.read.storage.AheadRead;
+import io.skipbridge.trino.read.storage.ReadableFile;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.parquet.ParquetDataSourceId;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * The files of a split, one after the other. While one is in work, the ends of the next ones are read: all of a small file, the footer of a large one.
+ * Files of the local file system are read when they are needed, since a change of threads would take longer than the read.
+ */
+final class FilesAhead
+        implements Closeable
+{
+    private static final long MAX_BYTES = 32 << 20;
+
+    private final ScanContext scan;
+    private final ConstantColumns constants;
+    private final ReadCounters counters;
+    private final List<PlannedFile> files;
+    private final long wholeUpTo;
+    private final AheadWindow window;
+    private final ArrayDeque<Started> started = new ArrayDeque<>();
+    private int position;
+    private int nextToStart;
+    private long startedBytes;
+
+    private record Started(int ordinal, AheadRead read) {}
+
+    /** @param wholeUpTo the largest size of a file that is read whole */
+    FilesAhead(ScanContext scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, long wholeUpTo)
+    {
+        this.scan = scan;
+        this.constants = constants;
+        this.counters = counters;
+        this.files = files;
+        this.wholeUpTo = wholeUpTo;
+        this.window = scan.newWindow();
+    }
+
+    /** The window of the page source, for reads inside of files too. */
+    AheadWindow window()
+    {
+        return window;
+    }
+
+    boolean hasNext()
+    {
+        return position < files.size();
+    }
+
+    /** The next file if the predicate may match its constants; null if it was skipped. */
+    PlannedFile next()
+    {
+        PlannedFile file = files.get(position++);
+        if (mayMatch(file)) {
+            return file;
+        }
+        counters.skipped++;
+        takeStarted().ifPresent(AheadRead::close);
+        return null;
+    }
+
+    /** Whether the next file's bytes are still on their way. */
+    boolean wouldWait()
+    {
+        if (!hasNext() || !scan.files().remote(files.get(position))) {
+            return false;
+        }
+        Started first = started.peek();
+        return first == null || first.ordinal() != position || !first.read().isDone();
+    }
+
+    /** The end of the file that {@link #next} returned: its whole content if it is small. */
+    byte[] end(PlannedFile file)
+            throws IOException
+    {
+        counters.opened++;
+        if (!scan.files().remote(file)) {
+            return readCounted(file, length(file));
+        }
+        Optional<AheadRead> ahead = takeStarted();
+        startMore();
+        long start = System.nanoTime();
+        byte[] end;
+        if (ahead.isPresent()) {
+            window.took(!ahead.get().isDone());
+            end = ahead.get().take();
+        }
+        else {
+            window.took(true);
+            end = readEnd(file, length(file));
+        }
+        counters.read(end.length, System.nanoTime() - start);
+        return end;
+    }
+
+    /** The footer of the file that {@link #next} returned. */
+    FooterBytes footer(PlannedFile file, ParquetDataSourceId id)
+            throws IOException
+    {
+        byte[] end = end(file);
+        int needed = FooterBytes.lengthWithPostscript(end, file.size(), id);
+        return FooterBytes.in(needed <= end.length ? end : readCounted(file, needed), file.size(), id);
+    }
+
+    /** Bytes of reads that were started and not taken. */
+    long bytes()
+    {
+        return startedBytes;
+    }
+
+    private boolean mayMatch(PlannedFile file)
+    {
+        return constants.mayMatch(file, scan.predicate().get());
+    }
+
+    private int length(PlannedFile file)
+    {
+        return (int) (file.size() <= wholeUpTo ? file.size() : Math.min(file.size(), FooterBytes.TAIL));
+    }
+
+    /** The read of the current file, if it was started. */
+    private Optional<AheadRead> takeStarted()
+    {
+        int current = position - 1;
+        while (!started.isEmpty() && started.peek().ordinal() <= current) {
+            Started first = started.poll();
+            startedBytes -= first.read().length();
+            if (first.ordinal() == current) {
+                return Optional.of(first.read());
+            }
+            first.read().close();
+        }
+        return Optional.empty();
+    }
+
+    private void startMore()
+    {
+        nextToStart = Math.max(nextToStart, position);
+        while (nextToStart < files.size() && started.size() < window.size()) {
+            PlannedFile file = files.get(nextToStart);
+            if (scan.files().remote(file) && mayMatch(file)) {
+                int length = length(file);
+                if (startedBytes > 0 && startedBytes + length > MAX_BYTES) {
+                    return;
+                }
+                Optional<AheadRead> read = AheadRead.start(scan.files().budget(), length, () -> readEnd(file, length));
+                if (read.isEmpty()) {
+                    return;
+                }
+                started.add(new Started(nextToStart, read.get()));
+                startedBytes += length;
+            }
+            nextToStart++;
+        }
+    }
+
+    private byte[] readCounted(PlannedFile file, int length)
+            throws IOException
+    {
+        try (ReadableFile opened = counters.counted(scan.files().open(scan.session(), file))) {
+            return readEnd(opened, length);
+        }
+    }
+
+    private byte[] readEnd(PlannedFile file, int length)
+            throws IOException
+    {
+        try (ReadableFile opened = scan.files().open(scan.session(), file)) {
+            return readEnd(opened, length);
+        }
+    }
+
+    private static byte[] readEnd(ReadableFile opened, int length)
+            throws IOException
+    {
+        byte[] bytes = new byte[length];
+        opened.readFully(opened.size() - length, bytes, 0, length);
+        return bytes;
+    }
+
+    @Override
+    public void close()
+    {
+        started.forEach(each -> each.read().close());
+        started.clear();
+        startedBytes = 0;
+        position = files.size();
+    }
+}
