@@ -15,6 +15,7 @@ from tests.benchmark import (
     kinds,
     metadata,
     metastore,
+    partitions,
     planning,
     rfc27,
     service,
@@ -47,7 +48,8 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "large": ("Trino 476, 8 large files", trino.large),
     "tpch": ("Trino 476, TPC-H SF1, beside the better stock configuration", tpc.tpch),
     "tpcds": ("Trino 476, TPC-DS SF1, beside the better stock configuration", tpc.tpcds),
-    "dpp": ("Trino 476, 1,824 and 20,000 partitions, many clients", dpp.run),
+    "dpp": ("Trino 476, 1,824 partitions, many clients", dpp.run),
+    "partitions": ("`explain` over 2,000 and 20,000 partitions of a file each", partitions.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
 }
 # On less data, to see that it works.

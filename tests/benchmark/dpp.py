@@ -1,4 +1,4 @@
-"""Queries of a table in 1,824 partitions, many clients at once, `explain` over 20,000 partitions.
+"""Queries of a table in 1,824 partitions, many clients at once.
 
 TPC-DS SF1 partitioned by date beside the stock hive connector, as in `tests.benchmark.tpc`; a flat
 directory of 39,000 files for clients that each read one day. `tests.benchmark.concurrency` does the
@@ -10,21 +10,15 @@ from __future__ import annotations
 import datetime
 import os
 import random
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import trino
 
-from bridge.api.session import Session
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import register_table
 from bridge.jobs.index_table import index_table
@@ -32,16 +26,12 @@ from bridge.metastore.client import MetastoreClient
 from bridge.storage.routed import open_storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import TableName
-from tests.benchmark.data import root, small_files
-from tests.benchmark.figures import Figure, median
+from tests.benchmark.data import small_files
+from tests.benchmark.figures import Figure
 from tests.benchmark.tpc import CATALOGS, Engines, compare, engines, measure, print_times
 from tests.benchmark.tpc_data import (
     PARTITIONED,
     SCHEMA,
-    age,
-    alone,
-    copied_metastore,
-    new_metastore,
 )
 from tests.support.tpc import texts
 
@@ -56,8 +46,6 @@ _DAY = (
 )
 _COUNT = "SELECT count(*) FROM ${database}.${schema}.store_sales"
 _LINEITEM = TableName(SCHEMA, "lineitem")
-_WIDE = TableName(SCHEMA, "wide")
-_WIDE_PARTITIONS = 20_000
 _CLIENTS = (1, 16, 64)
 
 
@@ -71,11 +59,9 @@ def quick() -> list[Figure]:
 
 
 def _run(runs: int, seconds: float, clients: tuple[int, ...]) -> list[Figure]:
-    figures = _explain()
     with engines(PARTITIONED, _with_flat_files) as running:
-        figures += _queries(running, runs)
-        figures += _at_once(running, seconds, clients)
-    return figures
+        figures = _queries(running, runs)
+        return figures + _at_once(running, seconds, clients)
 
 
 def _queries(running: Engines, runs: int) -> list[Figure]:
@@ -172,47 +158,3 @@ def _with_flat_files(uri: str, index_root: Path) -> None:
     settings = {"metastore.uri": uri, "index.root": index_root.as_uri()}
     config = Config({key: Setting(text, "benchmark") for key, text in settings.items()})
     index_table(config, str(_LINEITEM), local=True, progress=lambda done, total: None, say=print)
-
-
-def _explain() -> list[Figure]:
-    """`skipbridge explain TABLE` in process, without an index: 20,000 partitions, a file each."""
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        uri = stack.enter_context(copied_metastore(_wide(), scratch))
-        config = Config({"metastore.uri": Setting(uri, "benchmark")})
-
-        def explain() -> None:
-            with Session(config) as session:
-                report = session.table(str(_WIDE)).scan(None).explain()
-                assert report.paths is not None and len(report.paths) == _WIDE_PARTITIONS
-
-        taken = median(explain, 3)
-    return [Figure(f"explain, {_WIDE_PARTITIONS:,} partitions", taken, "s", "≤ 1.5")]
-
-
-def _wide() -> Path:
-    """The metastore of a table in 20,000 partitions of one small file each, made once."""
-    directory = root() / "tpc" / "wide"
-    directory.mkdir(parents=True, exist_ok=True)
-    metastore = directory / "metastore"
-    with alone(directory):
-        if (directory / "_DONE").exists():
-            return metastore
-        shutil.rmtree(directory)
-        data = directory / "data"
-        data.mkdir(parents=True)
-        pq.write_table(pa.table({"id": pa.array([1, 2, 3])}), directory / "part.parquet")
-        content = (directory / "part.parquet").read_bytes()
-        for day in range(_WIDE_PARTITIONS):
-            (data / f"day={day}").mkdir()
-            (data / f"day={day}" / "part-0.parquet").write_bytes(content)
-        age(data)
-        with new_metastore(metastore) as uri, MetastoreClient(uri) as client:
-            client.create_database(SCHEMA)
-            catalog = DirectoryCatalog(open_storage(), f"file://{data}")
-            table = catalog.table(catalog.name)
-            names = catalog.partition_names(table)
-            partitions = [p for b in catalog.partitions(table, names) for p in b.partitions]
-            register_table(client, _WIDE, table, partitions)
-        (directory / "_DONE").touch()
-    return metastore
