@@ -71,7 +71,7 @@ OPTIONS: tuple[Option, ...] = (
         "bool",
         "the latency of earlier calls may raise the first size and the cap",
     ),
-    Option("metastore.batch_largest", "1000", "int", "how far the cap may be raised"),
+    Option("metastore.batch_largest", "1000", "int", "how far the cap may be raised or outgrown"),
     Option(
         "metastore.batch_target", "100ms", "time", "duration of a call that a raised cap aims at"
     ),

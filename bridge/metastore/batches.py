@@ -3,7 +3,8 @@
 A call to the metastore has a high fixed cost, so batches should be large. But the planner starts
 on the first partitions while the rest is fetched, so the first batch should be small. Batch sizes
 therefore double from a small start up to a cap. Earlier calls to the same metastore may raise the
-first size and the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double.
+first size and the cap (`bridge.metastore.adaptive_batch_size`); the sizes still double. A scan of
+thousands of partitions outgrows the cap: there a batch may hold a fifth of what came before it.
 
 A few threads fetch batches ahead of the reader, and batches arrive in order. At most
 ``parallelism`` batches are in flight or waiting, so a reader that stops early wastes little work.
@@ -26,6 +27,8 @@ from bridge.metastore.connection import Cancellation
 
 T = TypeVar("T")
 Fetch = Callable[[Sequence[str], Cancellation], T]
+_LATER_SHARE = 5
+"""A reader that stops early thus wastes no more than it used, with four such batches in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,8 @@ class BatchSettings:
         cap: maximum size of a batch.
         parallelism: maximum number of calls in flight.
         adapt: lets the latency of earlier calls raise the first size, at most to the cap, and
-            raise the cap.
-        largest: limit for a raised cap.
+            raise the cap; lets the batches of a long scan outgrow the cap.
+        largest: limit for a raised cap, and for the batches of a long scan.
         target: maximum seconds that a call should take, once the cap is raised.
     """
 
@@ -64,16 +67,23 @@ class BatchSettings:
             )
 
 
-def batch_sizes(start: int = 10, growth: float = 2.0, cap: int = 100) -> Iterator[int]:
+def batch_sizes(
+    start: int = 10, growth: float = 2.0, cap: int = 100, largest: int = 0
+) -> Iterator[int]:
     """An endless sequence of batch sizes.
+
+    Args:
+        largest: limit for batches above the cap, each at most a fifth of those before it.
 
     >>> from itertools import islice
     >>> list(islice(batch_sizes(), 6))
     [10, 20, 40, 80, 100, 100]
     """
-    size = float(start)
+    size, asked = float(start), 0
     while True:
-        yield min(int(size), cap)
+        batch = max(min(int(size), cap), min(asked // _LATER_SHARE, largest))
+        yield batch
+        asked += batch
         size = min(size * growth, float(cap))
 
 
@@ -106,7 +116,8 @@ class BatchStream(Generic[T]):
             first, cap = self._adaptive.first_and_cap(
                 len(names), self._parallelism, first, cap, max(cap, settings.largest)
             )
-        self._sizes = batch_sizes(first, settings.growth, cap)
+        later = settings.largest if settings.adapt else 0
+        self._sizes = batch_sizes(first, settings.growth, cap, later)
         self._cancellation = Cancellation()
         self._threads: ThreadPoolExecutor | None = None
         self._ahead: deque[Future[T]] = deque()

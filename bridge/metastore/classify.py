@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.registry import file_formats, spelled
@@ -71,12 +71,18 @@ def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
     if descriptor is None:
         return "none"
     serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
-    if descriptor.inputFormat is None:  # the storage handler supplies it
+    return _format_of(descriptor.inputFormat, serde)
+
+
+@lru_cache(256)
+def _format_of(input_format: str | None, serde: str | None) -> str:
+    """Cached: the partitions of a table repeat one pair of names."""
+    if input_format is None:  # the storage handler supplies it
         return _hooked_formats().get(_short(serde or ""), "none")
-    short = (_short(descriptor.inputFormat), _short(serde or ""))
-    if descriptor.inputFormat.startswith(_OUR_PACKAGE) and short[1] in _hooked_formats():
+    short = (_short(input_format), _short(serde or ""))
+    if input_format.startswith(_OUR_PACKAGE) and short[1] in _hooked_formats():
         return _hooked_formats()[short[1]]
-    return _formats().get(short, f"{descriptor.inputFormat} with {serde}")
+    return _formats().get(short, f"{input_format} with {serde}")
 
 
 @cache

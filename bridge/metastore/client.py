@@ -23,7 +23,7 @@ from bridge.errors import (
 from bridge.metastore._gen import ttypes
 from bridge.metastore.calls import Caller, MethodUnknown
 from bridge.metastore.connection import Cancellation
-from bridge.table.partition import NULL_MARKER, parse_partition_name
+from bridge.table.partition import NULL_MARKER, unescape
 
 _LOCATION_FIELDS = [
     "values",
@@ -495,7 +495,7 @@ def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> No
 
 def _stored_values(name: str) -> tuple[str, ...]:
     """The values of a partition with this name, as the metastore stores them."""
-    return tuple(value or NULL_MARKER for _, value in parse_partition_name(name))
+    return tuple([unescape(level.partition("=")[2]) or NULL_MARKER for level in name.split("/")])
 
 
 def _nearest(name: str, known: Sequence[str], prefix: str = "") -> str:

@@ -254,7 +254,7 @@ class SharedFetch:
             first, self.largest = adaptive.first_and_cap(
                 len(self._names), s.parallelism, first, s.cap, max(s.cap, s.largest)
             )
-        self._sizes = batch_sizes(first, s.growth, self.largest)
+        self._sizes = batch_sizes(first, s.growth, self.largest, s.largest if s.adapt else 0)
         self._size = next(self._sizes)
         self._wanted = set(self._names)
         if not self._ended and not self._calls.join(self):
@@ -282,7 +282,9 @@ class SharedFetch:
         self._queued -= 1
         taken: list[str] = []
         already = set(known)
-        most = self.largest if self._calls.crowded(self.key) else self._size
+        most = self._size
+        if self._calls.crowded(self.key):
+            most = max(most, self.largest)
         while self._asked < len(self._names) and len(taken) < most and not self._ended:
             name = self._names[self._asked]
             self._asked += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -22,10 +21,9 @@ from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage import local_listing
 from bridge.storage.local_errors import failure, unreadable
 from bridge.storage.port import DirectoryListings, FileStat, FileTable, Range
-from bridge.storage.uri import parse
+from bridge.storage.uri import is_unusual, parse
 
 _ROOT = "file://"
-_UNUSUAL = re.compile(r"/[./]|\0")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -149,8 +147,10 @@ class LocalStorage:
 
 
 def _path(uri: str) -> str:
-    if uri.startswith(_ROOT + "/") and not uri.endswith("/") and not _UNUSUAL.search(uri, 7):
-        return uri[len(_ROOT) :]
+    if uri.startswith("file:///"):
+        path = uri[len(_ROOT) :]
+        if not is_unusual(path):
+            return path
     place = parse(uri)
     if place.scheme != "file":
         raise InvalidUri(f"not a local file: {uri}", "open the storage of its scheme")

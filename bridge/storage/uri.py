@@ -40,6 +40,9 @@ _SCHEMES = {
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _HIERARCHICAL = frozenset({"file", "hdfs"})
+_BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "gcs"})
+_UNUSUAL = re.compile(r"/\.{0,2}(?:/|\Z)|\0")
+"""A segment that is empty, '.' or '..', or a slash at the end; not a name like '.cache'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,21 @@ def canonical(text: str) -> str:
     >>> canonical("/warehouse//t/a%20b/"), canonical("s3a://bucket/t/f.parquet")
     ('file:///warehouse/t/a%20b', 's3://bucket/t/f.parquet')
     """
+    scheme, _, rest = text.partition(":")
+    if scheme == "file" and rest.startswith("/"):
+        path = rest[2:] if rest.startswith("///") else rest
+        if not is_unusual(path):
+            return f"file://{path}"
+    elif scheme in _BUCKETS and rest.startswith("//"):
+        begin = rest.find("/", 2)
+        if begin > 2 and not is_unusual(rest[begin:]):
+            return f"{_SCHEMES[scheme]}:{rest}"
     return str(parse(text))
+
+
+def is_unusual(path: str) -> bool:
+    """Whether a path that begins with a slash may have another canonical spelling, or none."""
+    return _UNUSUAL.search(path) is not None
 
 
 def parse(text: str) -> Location:
@@ -119,7 +136,7 @@ def _path(path: str, text: str, scheme: str) -> str:
     path = path.strip("/") if scheme in _HIERARCHICAL else path[1:].removesuffix("/")
     if not path:
         return ""
-    if "/." not in path and "//" not in path and not path.startswith((".", "/")):
+    if not is_unusual(f"/{path}"):
         return path
     segments = path.split("/")
     if ".." in segments:

@@ -40,6 +40,24 @@ def test_the_ladder() -> None:
     assert list(itertools.islice(batch_sizes(10, 1.5, 30), 5)) == [10, 15, 22, 30, 30]
 
 
+@given(st.integers(1, 50), st.floats(1, 4), st.integers(0, 100), st.integers(0, 5_000))
+def test_batches_above_the_cap_hold_at_most_a_fifth_of_those_before_them(
+    start: int, growth: float, more: int, largest: int
+) -> None:
+    cap = start + more
+    sizes = list(itertools.islice(batch_sizes(start, growth, cap, largest), 100))
+    plain = itertools.islice(batch_sizes(start, growth, cap), 100)
+    asked = 0
+    for size, least in zip(sizes, plain, strict=True):
+        assert size == max(least, min(asked // 5, largest))
+        asked += size
+
+
+def test_a_long_scan_makes_few_calls_even_if_it_is_the_first() -> None:
+    sizes = itertools.accumulate(batch_sizes(largest=1000))
+    assert len(list(itertools.takewhile(lambda asked: asked < 20_000, sizes))) < 40
+
+
 class Recorder:
     """A client that notes the batches asked for, one call at a time."""
 
@@ -76,7 +94,7 @@ def test_earlier_calls_only_raise_the_first_size_and_the_cap() -> None:
 
     one_at_a_time = BatchSettings(parallelism=1)
     cold = [10, 20, 40, 80] + [100] * 18 + [50]
-    assert sizes(one_at_a_time, adaptive) == cold
+    assert sizes(replace(one_at_a_time, largest=100), adaptive) == cold
     # That stream has taught it. From here on its calls cost 20 ms and 0.1 ms for each partition.
     for n in [10, 20, 40, 80, 160] * 10:
         adaptive.took(n, 0.020 + 0.0001 * n)

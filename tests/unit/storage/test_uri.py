@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridge.errors import InvalidUri
-from bridge.storage.uri import canonical, join, parent, relative
+from bridge.storage.uri import canonical, is_unusual, join, parent, parse, relative
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,27 @@ def test_refused_with_the_value(text: str) -> None:
         canonical(text)
     assert repr(text) in caught.value.message
     assert caught.value.hint
+
+
+@given(
+    st.sampled_from(["", "file:", "file://", "FILE:", "s3:", "s3a://", "gs://b", "hdfs://H", "x:"]),
+    st.text(st.sampled_from("//..ab%:\0\n"), max_size=12),
+)
+def test_plain_spellings_are_those_that_the_parts_make(start: str, rest: str) -> None:
+    text = start + rest
+    try:
+        parsed = str(parse(text))
+    except InvalidUri:
+        with pytest.raises(InvalidUri):
+            canonical(text)
+    else:
+        assert canonical(text) == parsed == canonical(parsed)
+
+
+@given(st.text(st.sampled_from("//..ab\n"), max_size=12))
+def test_a_path_that_is_not_unusual_is_its_own_spelling(path: str) -> None:
+    if not is_unusual(f"/{path}"):
+        assert canonical(f"/{path}") == f"file:///{path}"
 
 
 def test_parts() -> None:
