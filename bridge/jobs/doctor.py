@@ -21,7 +21,7 @@ from bridge.jobs.compose import (
     storage_of,
 )
 from bridge.jobs.diagnostic import Diagnostic, guarded
-from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks, plans_are_hooked
+from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.explain import explain
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
@@ -65,12 +65,10 @@ def examine(
     yield guarded("planner", lambda: _planner(config))
     if trino is not None:
         yield guarded("Trino", lambda: _trino(trino), "error")
-    if hive is not None:
-        yield from examine_hive(hive)
+    hooked_plans = None if hive is None else (yield from examine_hive(hive))
     if table is not None:
         yield guarded(f"index of {table}", lambda: _index(config, table), "error")
         if not is_location(table):
-            hooked_plans = plans_are_hooked(hive) if hive is not None else None
             yield from examine_hooks(config, table, hive is not None, hooked_plans)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from bridge.clients.hive import HiveSession
@@ -41,41 +41,39 @@ class HiveAddress:
     authentication: str
 
 
-def examine_hive(hive: HiveAddress) -> Iterator[Diagnostic]:
-    """Checks the jar on a HiveServer2's class path, and whether it passes filters on."""
+def examine_hive(hive: HiveAddress) -> Generator[Diagnostic, None, bool | None]:
+    """Checks the jar on a HiveServer2's class path, and whether it passes filters on.
+
+    Returns:
+        Whether it hooks plans; None if it cannot be asked.
+    """
     try:
         session = HiveSession(hive.address, hive.authentication)
     except Exception as error:
         if PLAN_HOOK in str(error):
             yield _MISSING_CLASS
-            return
+            return None
         raised = error
         yield guarded("Hive", lambda: _raise(raised), "error")
-        return
-    with session:
-        hooked = _plan_hook(session)
-        yield guarded("Hive", lambda: _jar(session, hive.address), "error")
-        yield Diagnostic(
-            "Hive plans",
-            "ok",
-            f"{_HOOKS} has the hook: indexed tables are read through it, none is altered"
-            if hooked
-            else f"{_HOOKS} has no hook: only tables of `skipbridge hive hook` skip files",
-        )
-        yield guarded("Hive filters", lambda: examine_filters(session))
-
-
-def plans_are_hooked(hive: HiveAddress) -> bool | None:
-    """Whether a HiveServer2 hooks plans; None if it cannot be asked."""
-    try:
-        with HiveSession(hive.address, hive.authentication) as session:
-            return _plan_hook(session)
-    except Exception:  # any exception of PyHive: `examine_hive` told it
         return None
+    with session:
+        hooked: bool | None = None
 
+        def plans() -> Diagnostic:
+            nonlocal hooked
+            hooked = PLAN_HOOK in re.split(r"[\s,]+", _setting(session, _HOOKS) or "")
+            return Diagnostic(
+                "Hive plans",
+                "ok",
+                f"{_HOOKS} has the hook: indexed tables are read through it, none is altered"
+                if hooked
+                else f"{_HOOKS} has no hook: only tables of `skipbridge hive hook` skip files",
+            )
 
-def _plan_hook(session: HiveSession) -> bool:
-    return PLAN_HOOK in re.split(r"[\s,]+", _setting(session, _HOOKS) or "")
+        yield guarded("Hive", lambda: _jar(session, hive.address), "error")
+        yield guarded("Hive plans", plans)
+        yield guarded("Hive filters", lambda: examine_filters(session))
+    return hooked
 
 
 def examine_hooks(
