@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from .generate import DEFAULT_NAME, DEFAULT_PACKAGE, generate, write
-from .versions import NEEDED, NEEDED_S3, PROVIDED, Target, target
+from .versions import NEEDED, NEEDED_FILE_SYSTEMS, PROVIDED, STORES, Target, target
 
 Progress = Callable[[str], None]
 
@@ -29,6 +29,7 @@ def build(
     connector_name: str = DEFAULT_NAME,
     package: str = DEFAULT_PACKAGE,
     progress: Progress = lambda _: None,
+    stores: Collection[str] = (),
 ) -> Path:
     """Builds the connector.
 
@@ -42,6 +43,7 @@ def build(
         connector_name: what `connector.name` of a catalog will say; also the directory's name.
         package: Java package of the connector.
         progress: called with a line for each step.
+        stores: of `versions.STORES`, to read besides S3 and local files.
 
     Returns:
         The plugin directory: copy or link it into the server's `plugin/`.
@@ -52,6 +54,8 @@ def build(
             of the compiler.
     """
     chosen = target(version)
+    if unknown := sorted(set(stores) - set(STORES)):
+        raise BuildFailed(f"no store {unknown[0]}: known are {', '.join(STORES)}")
     _require_java(java_home, chosen.java_release)
     progress(f"generating the connector for Trino {version}")
     files = generate(version, package, connector_name)
@@ -60,11 +64,11 @@ def build(
         project = Path(temporary)
         write(files, project)
         if from_server is None:
-            built = _maven(project, java_home, progress)
+            built = _maven(project, java_home, stores, progress)
         else:
-            built = _javac(project, chosen, java_home, from_server, progress)
+            built = _javac(project, chosen, java_home, from_server, stores, progress)
         _replace(plugin, built)
-    progress(f"built {plugin}: {len(list(plugin.iterdir()))} jars")
+    progress(f"built {plugin}: {len(list(plugin.rglob('*.jar')))} jars")
     return plugin
 
 
@@ -79,19 +83,30 @@ def _require_java(java_home: Path, release: int) -> None:
         raise BuildFailed(f"{java_home} is JDK {version}: this Trino needs JDK {release} or later")
 
 
-def _maven(project: Path, java_home: Path, progress: Progress) -> Path:
+def _maven(project: Path, java_home: Path, stores: Collection[str], progress: Progress) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildFailed("Maven (mvn) is not installed; install it, or build from a server")
     progress("building with Maven: the first build downloads about 100 MB")
-    _run([maven, "-q", "-B", "-DskipTests", "package"], project, {"JAVA_HOME": str(java_home)})
+    environment = {"JAVA_HOME": str(java_home)}
+    profiles = sorted(set(stores) - {"hdfs"})
+    command: list[str | Path] = [maven, "-q", "-B", *(f"-P{name}" for name in profiles)]
+    _run([*command, "-DskipTests", "package"], project, environment)
+    if "hdfs" in stores:
+        progress("fetching Hadoop's client with Maven: about 100 MB")
+        _run([maven, "-q", "-B", "-f", "hdfs/pom.xml", "package"], project, environment)
     return project / "target" / "plugin"
 
 
 def _javac(
-    project: Path, chosen: Target, java_home: Path, server: Path, progress: Progress
+    project: Path,
+    chosen: Target,
+    java_home: Path,
+    server: Path,
+    stores: Collection[str],
+    progress: Progress,
 ) -> Path:
-    shared, needed = _server_jars(server, chosen)
+    shared, needed = _server_jars(server, chosen, stores)
     progress("compiling against the server's own jars")
     classes = project / "target" / "classes"
     classes.mkdir(parents=True)
@@ -108,18 +123,39 @@ def _javac(
     plugin.mkdir()
     _jar(classes, plugin / "connector.jar")
     for jar in needed:
-        shutil.copy2(jar, plugin / jar.name)
+        _link(jar, plugin / jar.name)
+    if "hdfs" in stores:
+        (plugin / "hdfs").mkdir()
+        for jar in (server / "plugin" / "hive" / "hdfs").glob("*.jar"):
+            _link(jar, plugin / "hdfs" / jar.name)
     return plugin
 
 
-def _server_jars(server: Path, chosen: Target) -> tuple[list[Path], list[Path]]:
+def _link(jar: Path, copy: Path) -> None:
+    """The same file under another name, which costs no space; a copy on another file system."""
+    source = jar.resolve()
+    try:
+        os.link(source, copy)
+    except OSError:
+        shutil.copy2(source, copy)
+
+
+def _server_jars(
+    server: Path, chosen: Target, stores: Collection[str]
+) -> tuple[list[Path], list[Path]]:
     """The jars the server shares with plugins, and those the connector takes from plugin/hive."""
     if not chosen.from_server:
         raise BuildFailed(f"the connector for Trino {chosen.version} is built by Maven only")
     spi = f"io.trino_trino-spi-{chosen.version}.jar"
     if not (server / "lib" / spi).is_file():
         raise BuildFailed(f"{server} is not a Trino {chosen.version} server: it has no lib/{spi}")
-    needed = _find(server / "plugin" / "hive", (*NEEDED, *NEEDED_S3))
+    hive = server / "plugin" / "hive"
+    if "hdfs" in stores and not (hive / "hdfs").is_dir():
+        raise BuildFailed(f"{hive} has no hdfs: the server's hive plugin is needed whole")
+    needed = _find(hive, (*NEEDED, *NEEDED_FILE_SYSTEMS))
+    if set(stores) - {"hdfs"}:
+        # The clients of other clouds reach most of the plugin.
+        needed = [jar for jar in sorted(hive.glob("*.jar")) if "trino-hive" not in jar.name]
     return _find(server / "lib", PROVIDED), needed
 
 

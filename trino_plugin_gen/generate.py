@@ -82,10 +82,10 @@ def _rename(
             new = _replace(new, DEFAULT_PACKAGE, package)
             if path.endswith("/ConnectorName.java"):
                 new = _replace(new, f'"{DEFAULT_NAME}"', f'"{connector_name}"')
-            if path == "pom.xml":
+            if Path(path).name == "pom.xml":
                 group = package.rpartition(".")[0]
                 new = _replace(new, "<groupId>io.skipbridge<", f"<groupId>{group}<")
-                new = _replace(new, f"trino-{DEFAULT_NAME}<", f"trino-{connector_name}<")
+                new = _replace(new, f">trino-{DEFAULT_NAME}", f">trino-{connector_name}")
         renamed = path.replace(old_folder + "/", new_folder + "/")
         yield renamed.replace(DEFAULT_PACKAGE, package), new
 
@@ -95,7 +95,7 @@ def _replace(data: bytes, old: str, new: str) -> bytes:
 
 
 def _pin(path: str, data: bytes, version: int) -> bytes:
-    if path != "pom.xml":
+    if Path(path).name != "pom.xml":
         return data
     return re.sub(
         rb"<trino\.version>\d+</trino\.version>",

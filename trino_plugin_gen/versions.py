@@ -34,6 +34,9 @@ class Target:
     from_server: bool
 
 
+# What a plugin can be built to read besides S3 and local files.
+STORES = ("hdfs", "gcs", "azure")
+
 # Jars of a server's lib/ that it shares with its plugins: compiled against, never copied.
 PROVIDED = (
     "io.trino_trino-spi",
@@ -78,29 +81,58 @@ NEEDED = (
     "org.slf4j_slf4j-jdk14",
 )
 
-# And those that reading from S3 takes besides, found in the same way and through the names in their
-# strings: the AWS client looks up some of its classes by name.
-NEEDED_S3 = (
+# And those that Trino's file systems and its S3 client take besides, as Maven resolves them: some
+# of their classes are looked up by name.
+NEEDED_FILE_SYSTEMS = (
     "aopalliance_aopalliance",
+    "ch.qos.logback_logback-core",
     "com.fasterxml_classmate",
+    "com.github.ishugaliy_allgood-consistent-hash",
     "commons-codec_commons-codec",
+    "info.debatty_java-string-similarity",
+    "io.airlift_bootstrap",
     "io.airlift_concurrent",
     "io.airlift_configuration",
+    "io.airlift_http-client",
+    "io.airlift_jetty-memory",
+    "io.airlift_log-manager",
+    "io.airlift_node",
+    "io.airlift_secrets-spi",
+    "io.airlift_security",
     "io.airlift_stats",
     "io.op...ntrib_opentelemetry-aws-xray-propagator",
+    "io.ope...mconv_opentelemetry-semconv-incubating",
     "io.opent...entation_opentelemetry-instrumentation-api",
     "io.opente...mentation_opentelemetry-aws-sdk",
     "io.opentelemetry.instrumentation_opentelemetry-instrumentation-api-incubator",
     "io.opentelemetry.semconv_opentelemetry-semconv",
+    "io.trino_trino-cache",
+    "io.trino_trino-filesystem-manager",
     "io.trino_trino-filesystem-s3",
     "jakarta.validation_jakarta.validation-api",
+    "net.openhft_zero-allocation-hashing",
+    "org.antlr_antlr4-runtime",
     "org.apache.httpcomponents_httpclient",
     "org.apache.httpcomponents_httpcore",
+    "org.eclipse.jetty.http2_jetty-http2-client",
+    "org.eclipse.jetty.http2_jetty-http2-client-transport",
+    "org.eclipse.jetty.http2_jetty-http2-common",
+    "org.eclipse.jetty.http2_jetty-http2-hpack",
+    "org.eclipse.jetty_jetty-alpn-client",
+    "org.eclipse.jetty_jetty-alpn-java-client",
+    "org.eclipse.jetty_jetty-client",
+    "org.eclipse.jetty_jetty-http",
+    "org.eclipse.jetty_jetty-io",
+    "org.eclipse.jetty_jetty-util",
+    "org.hdrhistogram_HdrHistogram",
     "org.hibernate.validator_hibernate-validator",
     "org.jboss.logging_jboss-logging",
     "org.reactivestreams_reactive-streams",
     "org.slf4j_jcl-over-slf4j",
+    "org.slf4j_log4j-over-slf4j",
+    "org.tomlj_tomlj",
     "org.weakref_jmxutils",
+    "software.amazon.awssdk_annotations",
     "software.amazon.awssdk_apache-client",
     "software.amazon.awssdk_arns",
     "software.amazon.awssdk_auth",
@@ -113,6 +145,7 @@ NEEDED_S3 = (
     "software.amazon.awssdk_endpoints-spi",
     "software.amazon.awssdk_http-auth",
     "software.amazon.awssdk_http-auth-aws",
+    "software.amazon.awssdk_http-auth-aws-eventstream",
     "software.amazon.awssdk_http-auth-spi",
     "software.amazon.awssdk_http-client-spi",
     "software.amazon.awssdk_identity-spi",

@@ -30,8 +30,17 @@ def plugin() -> None:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="An installed Trino with its hive plugin: compile against its jars, without Maven.",
 )
+@click.option(
+    "--storage",
+    "stores",
+    multiple=True,
+    type=click.Choice(["hdfs", "gcs", "azure"]),
+    help="Also read this store; may be repeated. S3 and local files are always read.",
+)
 @click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
-def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> None:
+def build(
+    trino_version: str, to: Path, from_server: Path | None, stores: tuple[str, ...], name: str
+) -> None:
     """Generate, compile and assemble the connector for one Trino version.
 
     \b
@@ -46,7 +55,7 @@ def build(trino_version: str, to: Path, from_server: Path | None, name: str) -> 
 
     Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
-    made = build_plugin(trino_version, to.absolute(), from_server, name, say)
+    made = build_plugin(trino_version, to.absolute(), from_server, name, say, stores)
     say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")
     emit(str(made))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -59,8 +59,18 @@ def _target(version: str) -> Any:
         ) from e
 
 
-def build_plugin(version: str, to: Path, from_server: Path | None, name: str, say: Say) -> Path:
+def build_plugin(
+    version: str,
+    to: Path,
+    from_server: Path | None,
+    name: str,
+    say: Say,
+    stores: Sequence[str] = (),
+) -> Path:
     """Builds a plugin directory.
+
+    Args:
+        stores: of ``hdfs``, ``gcs`` and ``azure``, to read besides S3 and local files.
 
     Errors:
         PluginBuildFailed: the version or name is unknown, or the compiler failed.
@@ -77,6 +87,7 @@ def build_plugin(version: str, to: Path, from_server: Path | None, name: str, sa
             from_server=from_server,
             connector_name=name,
             progress=say,
+            stores=stores,
         )
     except (generate.InvalidName, build.BuildFailed) as e:
         raise PluginBuildFailed(str(e), _remedy(e, from_server)) from e

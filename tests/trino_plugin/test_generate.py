@@ -10,7 +10,7 @@ import pytest
 
 from trino_plugin_gen.build import BuildFailed, build
 from trino_plugin_gen.generate import InvalidName, generate, write
-from trino_plugin_gen.versions import DEFAULT, UnsupportedVersion, supported
+from trino_plugin_gen.versions import DEFAULT, STORES, UnsupportedVersion, supported
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "trino_plugin_gen" / "template"
@@ -80,3 +80,21 @@ def test_the_shared_vectors_are_documents_of_the_wire_form() -> None:
         assert set(document) <= {"version", "none", "domains", "expression", "dropped"}
         for domain in document["domains"]:
             assert len({"ranges", "values", "all", "none"} & set(domain)) == 1
+
+
+def test_an_unknown_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="no store ftp: known are hdfs, gcs, azure"):
+        build(DEFAULT, tmp_path, java_home=tmp_path, stores=["hdfs", "ftp"])
+
+
+@pytest.mark.parametrize("version", supported())
+def test_every_store_has_a_way_into_the_plugin(version: int) -> None:
+    files = generate(version)
+    pom = files["pom.xml"].decode()
+    for store in STORES:
+        if store == "hdfs":
+            hadoop = files["hdfs/pom.xml"].decode()
+            assert "<artifactId>trino-hdfs<" in hadoop
+            assert f"<trino.version>{version}<" in hadoop
+        else:
+            assert f"<id>{store}</id>" in pom

@@ -34,13 +34,13 @@ public class BridgeConnector
     private final List<PropertyMetadata<?>> sessionProperties;
     private final Map<ConnectorTransactionHandle, BridgeMetadata> transactions = new ConcurrentHashMap<>();
 
-    BridgeConnector(BridgeConfig config, ConnectorContext context)
+    BridgeConnector(String catalog, BridgeConfig config, ConnectorContext context)
     {
         this.context = context;
         this.timeZone = config.timeZone();
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
-        this.files = FileOpener.create(config.storage().s3(), context);
+        this.files = FileOpener.create(config.storage().stores(), config.storage().properties(), catalog, context);
         this.pageSources = new BridgePageSourceProviderFactory(files);
         this.sessionProperties = BridgeSession.properties(config);
     }

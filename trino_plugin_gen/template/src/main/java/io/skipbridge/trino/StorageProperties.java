@@ -1,10 +1,14 @@
 package io.skipbridge.trino;
 
+import io.skipbridge.trino.read.storage.Store;
 import io.trino.spi.TrinoException;
 
+import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 
 import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
@@ -13,39 +17,40 @@ import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
  * The catalog's properties of storage, under the names that Trino's own connectors give them in any release. What this connector does not read is
  * refused by name and with the reason.
  *
- * @param s3 properties of the S3 file system; empty if the catalog does not read S3
+ * @param stores those that are on, beside local files
+ * @param properties of Trino's file systems, without those that switch stores on
  */
-record StorageProperties(Optional<Map<String, String>> s3)
+record StorageProperties(Set<Store> stores, Map<String, String> properties)
 {
-    private static final List<String> S3_ENABLED = List.of("fs.native-s3.enabled", "fs.s3.enabled");
     private static final List<String> LOCAL_ENABLED = List.of("fs.native-local.enabled", "fs.local.enabled");
-    private static final Map<String, String> NOT_READ = Map.of(
-            "fs.hadoop.enabled", "HDFS",
-            "fs.native-gcs.enabled", "Google Cloud Storage",
-            "fs.gcs.enabled", "Google Cloud Storage",
-            "fs.native-azure.enabled", "Azure",
-            "fs.azure.enabled", "Azure",
-            "fs.alluxio.enabled", "Alluxio");
-    private static final List<String> OF_NOT_READ = List.of("gcs.", "azure.", "hive.hdfs.", "hive.config.resources");
+    private static final List<String> PREFIXES = List.of("fs.", "local.", "jmx.base-name");
+
+    StorageProperties
+    {
+        stores = Set.copyOf(stores);
+        properties = Map.copyOf(properties);
+    }
 
     /** Whether the property is one of storage. */
     static boolean covers(String name)
     {
-        return name.startsWith("fs.") || name.startsWith("s3.") || name.startsWith("local.") || OF_NOT_READ.stream().anyMatch(name::startsWith);
+        return PREFIXES.stream().anyMatch(name::startsWith) || Store.ofProperty(name).isPresent();
     }
 
-    static StorageProperties parse(Map<String, String> properties)
+    static StorageProperties parse(Map<String, String> all)
     {
-        Map<String, String> s3 = new TreeMap<>();
-        Optional<Boolean> s3Enabled = Optional.empty();
-        for (Map.Entry<String, String> property : properties.entrySet()) {
+        Map<Store, Boolean> switches = new EnumMap<>(Store.class);
+        Map<String, String> properties = new TreeMap<>();
+        for (Map.Entry<String, String> property : all.entrySet()) {
             String name = property.getKey();
             String value = property.getValue();
-            if (name.startsWith("s3.")) {
-                s3.put(name, value);
-            }
-            else if (S3_ENABLED.contains(name)) {
-                s3Enabled = Optional.of(BridgeConfig.bool(name, value));
+            Optional<Store> switched = Set.of(Store.values()).stream().filter(store -> store.switches().contains(name)).findFirst();
+            if (switched.isPresent()) {
+                boolean on = BridgeConfig.bool(name, value);
+                Boolean other = switches.put(switched.get(), on);
+                if (other != null && other != on) {
+                    throw invalid("%s are true and false: they mean the same, set one".formatted(String.join(" and ", switched.get().switches())));
+                }
             }
             else if (LOCAL_ENABLED.contains(name)) {
                 if (!BridgeConfig.bool(name, value)) {
@@ -57,9 +62,9 @@ record StorageProperties(Optional<Map<String, String>> s3)
                     throw invalid("local.location is '%s', but the connector reads file:// locations as they are. Remove the property, or set it to /".formatted(value));
                 }
             }
-            else if (NOT_READ.containsKey(name)) {
+            else if (name.equals("fs.alluxio.enabled")) {
                 if (BridgeConfig.bool(name, value)) {
-                    throw invalid("%s: the connector reads S3 and local files, not %s. Remove the property; Trino's hive connector reads such tables".formatted(name, NOT_READ.get(name)));
+                    throw invalid("fs.alluxio.enabled: the planner cannot list Alluxio. Remove the property; Trino's hive connector reads such tables");
                 }
             }
             else if (name.equals("fs.cache.enabled")) {
@@ -68,13 +73,33 @@ record StorageProperties(Optional<Map<String, String>> s3)
                 }
             }
             else {
-                throw invalid("%s: the connector reads S3 and local files only, without Trino's file system cache. Remove the property".formatted(name));
+                properties.put(name, value);
             }
         }
-        if (s3Enabled.isPresent() && !s3Enabled.get() && !s3.isEmpty()) {
-            throw invalid("%s is set, but S3 is off. Remove it, or set fs.native-s3.enabled to true".formatted(s3.keySet().iterator().next()));
+        // earlier releases of this connector needed no switch for S3
+        if (properties.keySet().stream().anyMatch(name -> Store.ofProperty(name).equals(Optional.of(Store.S3)))) {
+            switches.putIfAbsent(Store.S3, true);
         }
-        return new StorageProperties(s3.isEmpty() && !s3Enabled.orElse(false) ? Optional.empty() : Optional.of(Map.copyOf(s3)));
+        Set<Store> stores = EnumSet.noneOf(Store.class);
+        switches.forEach((store, on) -> {
+            if (on) {
+                stores.add(store);
+            }
+        });
+        properties.keySet().forEach(name -> refuseUnused(name, stores));
+        return new StorageProperties(stores, properties);
+    }
+
+    private static void refuseUnused(String name, Set<Store> stores)
+    {
+        Optional<Store> store = Store.ofProperty(name);
+        if (store.isPresent() && !stores.contains(store.get())) {
+            throw invalid("%s is set, but %s is off. Remove it, or set %s to true".formatted(name, store.get().title(), store.get().switches().getFirst()));
+        }
+        if (stores.isEmpty()) {
+            throw invalid("%s is set, but the catalog reads local files only. Remove it, or set one of %s to true".formatted(
+                    name, String.join(", ", Set.of(Store.values()).stream().map(each -> each.switches().getFirst()).sorted().toList())));
+        }
     }
 
     private static TrinoException invalid(String message)
@@ -86,6 +111,6 @@ record StorageProperties(Optional<Map<String, String>> s3)
     @Override
     public String toString()
     {
-        return s3.map(properties -> "StorageProperties" + properties.keySet().stream().sorted().toList()).orElse("StorageProperties[]");
+        return "StorageProperties" + stores.stream().sorted().toList() + properties.keySet().stream().sorted().toList();
     }
 }

@@ -1,13 +1,15 @@
 package io.skipbridge.trino;
 
+import io.skipbridge.trino.read.storage.Store;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
 import org.joda.time.DateTimeZone;
 import org.junit.jupiter.api.Test;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
+import java.util.Set;
 import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
 
@@ -40,7 +42,7 @@ class TestBridgeConfig
         assertEquals(2, config.planners().size());
         assertFalse(config.pruningEnabled());
         assertEquals(0, config.dynamicFilterWait().orElseThrow().getValue(TimeUnit.SECONDS));
-        assertEquals(Optional.of(Map.of("s3.region", "eu-west-1")), config.storage().s3());
+        assertEquals(Map.of("s3.region", "eu-west-1"), config.storage().properties());
     }
 
     @Test
@@ -58,24 +60,42 @@ class TestBridgeConfig
     @Test
     void takesTheNamesThatTrinosConnectorsGiveToStorage()
     {
-        assertEquals(Optional.empty(), BridgeConfig.parse(Map.of("fs.native-local.enabled", "true", "local.location", "/")).storage().s3());
-        assertEquals(Optional.of(Map.of()), BridgeConfig.parse(Map.of("fs.native-s3.enabled", "true", "fs.hadoop.enabled", "false")).storage().s3());
-        assertEquals(Optional.of(Map.of("s3.region", "x")), BridgeConfig.parse(Map.of("fs.s3.enabled", "true", "s3.region", "x")).storage().s3());
-        assertEquals(Optional.empty(), BridgeConfig.parse(Map.of("fs.native-s3.enabled", "false", "fs.cache.enabled", "false")).storage().s3());
+        assertEquals(Set.of(), stores("fs.native-local.enabled", "true", "local.location", "/"));
+        assertEquals(Set.of(Store.S3), stores("fs.native-s3.enabled", "true", "fs.hadoop.enabled", "false"));
+        assertEquals(Set.of(Store.S3), stores("fs.s3.enabled", "true", "s3.region", "x"));
+        assertEquals(Set.of(Store.S3), stores("s3.security-mapping.enabled", "true"));
+        assertEquals(Set.of(), stores("fs.native-s3.enabled", "false", "fs.cache.enabled", "false"));
+        assertEquals(Set.of(Store.GCS), stores("fs.native-gcs.enabled", "true", "gcs.project-id", "x"));
+        assertEquals(Set.of(Store.GCS), stores("fs.gcs.enabled", "true", "fs.native-gcs.enabled", "true"));
+        assertEquals(Set.of(Store.AZURE), stores("fs.azure.enabled", "true", "azure.auth-type", "OAUTH"));
+        assertEquals(Set.of(Store.HDFS, Store.S3), stores("fs.hadoop.enabled", "true", "hive.config.resources", "/core-site.xml", "fs.s3.enabled", "true"));
+        Map<String, String> hdfs = Map.of("fs.hadoop.enabled", "true", "hive.hdfs.authentication.type", "KERBEROS", "hive.dfs-timeout", "60s", "hive.parquet.time-zone", "UTC");
+        assertEquals(Set.of("hive.hdfs.authentication.type", "hive.dfs-timeout"), BridgeConfig.parse(hdfs).storage().properties().keySet());
     }
 
     @Test
     void saysWhyItRefusesStorage()
     {
-        assertTrue(refusal("fs.hadoop.enabled", "true").contains("not HDFS"));
-        assertTrue(refusal("fs.native-gcs.enabled", "true").contains("Google Cloud Storage"));
-        assertTrue(refusal("fs.azure.enabled", "true").contains("Azure"));
+        assertTrue(refusal("fs.alluxio.enabled", "true").contains("Alluxio"));
         assertTrue(refusal("fs.cache.enabled", "true").contains("cache"));
-        assertTrue(refusal("gcs.project-id", "x").contains("S3 and local files only"));
+        assertTrue(refusal("gcs.project-id", "x").contains("set fs.native-gcs.enabled to true"));
+        assertTrue(refusal("hive.hdfs.impersonation.enabled", "true").contains("HDFS is off"));
+        assertTrue(refusal("fs.tracking.enabled", "true").contains("local files only"));
         assertTrue(refusal("fs.native-s3.enabled", "yes").contains("neither true nor false"));
         assertTrue(refusal("local.location", "/lake").contains("/lake"));
         TrinoException off = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("fs.native-s3.enabled", "false", "s3.region", "x")));
         assertTrue(off.getMessage().contains("S3 is off"), off.getMessage());
+        TrinoException both = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("fs.native-s3.enabled", "false", "fs.s3.enabled", "true")));
+        assertTrue(both.getMessage().contains("fs.native-s3.enabled and fs.s3.enabled"), both.getMessage());
+    }
+
+    private static Set<Store> stores(String... properties)
+    {
+        Map<String, String> map = new HashMap<>();
+        for (int i = 0; i < properties.length; i += 2) {
+            map.put(properties[i], properties[i + 1]);
+        }
+        return BridgeConfig.parse(map).storage().stores();
     }
 
     private static String refusal(String name, String value)

@@ -10,32 +10,34 @@ import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
-/** Opens planned files, and refuses a file that changed since it was planned. */
+/**
+ * Opens planned files, and refuses a file that changed since it was planned. Local files are read without Trino's file systems, which need another
+ * look at each file for its time.
+ */
 public final class FileOpener
         implements Closeable
 {
     private static final String LOCAL = "file://";
-    private static final List<String> S3 = List.of("s3://", "s3a://", "s3n://");
 
-    private final Optional<S3Files> s3;
+    private final Optional<TrinoFiles> stores;
 
     private final ReadBudget budget = new ReadBudget();
 
-    private FileOpener(Optional<S3Files> s3)
+    private FileOpener(Optional<TrinoFiles> stores)
     {
-        this.s3 = s3;
+        this.stores = stores;
     }
 
-    /** Without S3 properties no class of the S3 client is loaded. */
-    public static FileOpener create(Optional<Map<String, String>> s3Properties, ConnectorContext context)
+    /** Without stores no class of Trino's file systems is loaded. */
+    public static FileOpener create(Set<Store> stores, Map<String, String> properties, String catalog, ConnectorContext context)
     {
-        return new FileOpener(s3Properties.map(properties -> S3Files.of(properties, context.getOpenTelemetry())));
+        return new FileOpener(stores.isEmpty() ? Optional.empty() : Optional.of(TrinoFiles.of(stores, properties, catalog, context)));
     }
 
     /** Whether a read of the file is a request to another machine. */
@@ -58,13 +60,13 @@ public final class FileOpener
         if (uri.startsWith(LOCAL)) {
             return openLocal(planned);
         }
-        if (S3.stream().noneMatch(uri::startsWith)) {
-            throw new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file:// and s3:// only".formatted(uri));
-        }
-        S3Files files = s3.orElseThrow(() -> new TrinoException(
+        Store store = Store.of(uri).orElseThrow(() ->
+                new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file://, s3://, gs://, abfs:// and hdfs:// only".formatted(uri)));
+        TrinoFiles files = stores.filter(each -> each.reads(store)).orElseThrow(() -> new TrinoException(
                 BridgeErrorCode.INVALID_CONFIGURATION,
-                "%s: this catalog has no S3 properties. Set fs.native-s3.enabled=true, s3.region, and s3.endpoint if the store is not AWS, in its file".formatted(uri)));
-        return new RemoteFile(planned, files.file(session.getIdentity(), uri));
+                "%s: this catalog does not read %s. Set %s=true in its file, and the store's properties as for Trino's hive connector".formatted(
+                        uri, store.title(), StorageModules.enabled(store))));
+        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri));
     }
 
     private static ReadableFile openLocal(PlannedFile planned)
@@ -90,6 +92,6 @@ public final class FileOpener
     @Override
     public void close()
     {
-        s3.ifPresent(S3Files::close);
+        stores.ifPresent(TrinoFiles::close);
     }
 }

@@ -7,24 +7,30 @@ import io.trino.filesystem.TrinoInputFile;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.Optional;
+import java.util.function.Supplier;
 
-/** A file of an object store, read with Trino's file system. Each reply is checked to be of the planned file; opening sends no request. */
+/**
+ * A file of a store, read with Trino's file system. Opening sends no request. After each read the file is checked to be the planned one still, so that
+ * the bytes are of the planned file: it was there when the planner looked, and is there after the read. Only then the bytes are given. S3 tells size
+ * and time in the headers of the reply; other stores are asked for them with a request of its own.
+ */
 final class RemoteFile
         implements ReadableFile
 {
     /** HTTP headers have whole seconds; listings of some stores have milliseconds. */
-    private static final long TIME_GRAIN = 1_000;
+    private static final long HTTP_GRAIN = 1_000;
 
     private final PlannedFile planned;
-    private final TrinoInputFile file;
-    private final TrinoInput input;
+    private final Supplier<TrinoInputFile> files;
+    private final long timeGrain;
+    private TrinoInput input;
 
-    RemoteFile(PlannedFile planned, TrinoInputFile file)
-            throws IOException
+    /** @param files gives another object at each call: one remembers the size and the time that it saw first */
+    RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files)
     {
         this.planned = planned;
-        this.file = file;
-        this.input = file.newInput();
+        this.files = files;
+        this.timeGrain = store == Store.HDFS ? 1 : HTTP_GRAIN;
     }
 
     @Override
@@ -39,6 +45,9 @@ final class RemoteFile
     {
         ObjectHeaders.forget();
         try {
+            if (input == null) {
+                input = files.get().newInput();
+            }
             input.readFully(position, buffer, offset, length);
         }
         catch (FileNotFoundException e) {
@@ -62,9 +71,13 @@ final class RemoteFile
     {
         Optional<ObjectHeaders.Version> version = ObjectHeaders.last();
         try {
-            long size = version.isPresent() ? version.get().size() : file.length();
-            long modifiedMillis = version.isPresent() ? version.get().modifiedMillis() : file.lastModified().toEpochMilli();
-            FileVersions.check(planned, size, modifiedMillis, TIME_GRAIN);
+            if (version.isPresent()) {
+                FileVersions.check(planned, version.get().size(), version.get().modifiedMillis(), timeGrain);
+            }
+            else {
+                TrinoInputFile now = files.get();
+                FileVersions.check(planned, now.length(), now.lastModified().toEpochMilli(), timeGrain);
+            }
         }
         catch (FileNotFoundException e) {
             throw FileVersions.gone(planned, e);
@@ -75,6 +88,8 @@ final class RemoteFile
     public void close()
             throws IOException
     {
-        input.close();
+        if (input != null) {
+            input.close();
+        }
     }
 }

@@ -1,0 +1,247 @@
+package io.skipbridge.trino.read.storage;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.filesystem.Location;
+import io.trino.filesystem.TrinoInput;
+import io.trino.filesystem.TrinoInputFile;
+import io.trino.filesystem.TrinoInputStream;
+import io.trino.spi.TrinoException;
+import org.junit.jupiter.api.Test;
+
+import java.io.EOFException;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.time.Instant;
+import java.util.List;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+class TestRemoteFile
+{
+    private static final byte[] OLD = {1, 2, 3, 4};
+    private static final byte[] NEW = {5, 6, 7, 8};
+    private static final long TIME = 1_700_000_000_123L;
+
+    @Test
+    void givesThePlannedFilesBytes()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        try (RemoteFile file = open(store, Store.HDFS, TIME)) {
+            assertEquals(0, store.looks, "opening asks nothing");
+            assertArrayEquals(new byte[] {2, 3}, read(file, 1, 2));
+            assertArrayEquals(OLD, read(file, 0, 4));
+        }
+        assertEquals(2, store.looks, "each read is checked, also the second one of an open file");
+    }
+
+    @Test
+    void refusesAFileReplacedBeforeTheRead()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        store.replace(NEW, TIME + 1);
+        assertChanged(file);
+    }
+
+    @Test
+    void refusesAFileReplacedWhileItWasRead()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        read(file, 0, 1);
+        store.afterRead = () -> store.replace(NEW, TIME + 1);
+        assertChanged(file);
+    }
+
+    @Test
+    void refusesAFileReplacedBetweenTwoReads()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        read(file, 0, 2);
+        store.replace(NEW, TIME + 1);
+        assertChanged(file);
+    }
+
+    @Test
+    void refusesAFileThatBecameShorterOrIsGone()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile shorter = open(store, Store.AZURE, TIME);
+        store.replace(new byte[] {1}, TIME);
+        assertChanged(shorter);
+        RemoteFile gone = open(store, Store.GCS, TIME);
+        store.replace(null, TIME);
+        assertChanged(gone);
+    }
+
+    @Test
+    void refusesAFileDeletedAfterTheRead()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        store.afterRead = () -> store.replace(null, TIME);
+        assertChanged(file);
+    }
+
+    @Test
+    void comparesTimesAsExactlyAsTheStoreTellsThem()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        store.replace(OLD, TIME / 1_000 * 1_000);
+        read(open(store, Store.AZURE, TIME), 0, 4);
+        assertChanged(open(store, Store.HDFS, TIME));
+        read(open(store, Store.HDFS, -1), 0, 4);
+    }
+
+    @Test
+    void keepsTheErrorOfAReadOfAnUnchangedFile()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        store.afterRead = () -> {
+            throw new IllegalStateException("the data node is away");
+        };
+        assertThrows(IllegalStateException.class, () -> read(file, 0, 4));
+        store.afterRead = () -> {};
+        assertThrows(EOFException.class, () -> read(file, 2, 4));
+    }
+
+    private static void assertChanged(RemoteFile file)
+    {
+        TrinoException problem = assertThrows(TrinoException.class, () -> read(file, 0, 4));
+        assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), problem.getErrorCode());
+    }
+
+    private static byte[] read(RemoteFile file, long position, int length)
+            throws IOException
+    {
+        byte[] bytes = new byte[length];
+        file.readFully(position, bytes, 0, length);
+        return bytes;
+    }
+
+    private static RemoteFile open(FakeStore store, Store kind, long plannedMillis)
+    {
+        PlannedFile planned = new PlannedFile("hdfs://name/f", 0, 4, 4, plannedMillis, null, null, List.of());
+        return new RemoteFile(planned, kind, store::file);
+    }
+
+    /** One file that may be replaced at any time; objects of it remember what they saw first, as Trino's do. */
+    private static final class FakeStore
+    {
+        private byte[] content = OLD;
+        private long millis = TIME;
+        private int looks;
+        private Runnable afterRead = () -> {};
+
+        void replace(byte[] content, long millis)
+        {
+            this.content = content;
+            this.millis = millis;
+        }
+
+        private byte[] present()
+                throws IOException
+        {
+            if (content == null) {
+                throw new FileNotFoundException("hdfs://name/f");
+            }
+            return content;
+        }
+
+        TrinoInputFile file()
+        {
+            return new TrinoInputFile()
+            {
+                private long length = -1;
+                private long time;
+
+                private void look()
+                        throws IOException
+                {
+                    if (length < 0) {
+                        length = present().length;
+                        time = millis;
+                        looks++;
+                    }
+                }
+
+                @Override
+                public TrinoInput newInput()
+                        throws IOException
+                {
+                    present();
+                    return new TrinoInput()
+                    {
+                        @Override
+                        public void readFully(long position, byte[] buffer, int offset, int length)
+                                throws IOException
+                        {
+                            byte[] bytes = present();
+                            if (position + length > bytes.length) {
+                                throw new EOFException("too short");
+                            }
+                            System.arraycopy(bytes, (int) position, buffer, offset, length);
+                            afterRead.run();
+                        }
+
+                        @Override
+                        public int readTail(byte[] buffer, int offset, int length)
+                        {
+                            throw new UnsupportedOperationException();
+                        }
+
+                        @Override
+                        public void close() {}
+                    };
+                }
+
+                @Override
+                public TrinoInputStream newStream()
+                {
+                    throw new UnsupportedOperationException();
+                }
+
+                @Override
+                public long length()
+                        throws IOException
+                {
+                    look();
+                    return length;
+                }
+
+                @Override
+                public Instant lastModified()
+                        throws IOException
+                {
+                    look();
+                    return Instant.ofEpochMilli(time);
+                }
+
+                @Override
+                public boolean exists()
+                {
+                    return content != null;
+                }
+
+                @Override
+                public Location location()
+                {
+                    return Location.of("hdfs://name/f");
+                }
+            };
+        }
+    }
+}
