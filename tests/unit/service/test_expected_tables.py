@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 
+from bridge.metastore.cache import CachedCatalog
+from bridge.planner.table_cache import TableCache
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.service.expected_tables import ExpectedTables
@@ -33,6 +38,30 @@ def test_the_last_query_tells_and_other_first_tables_expect_nothing() -> None:
             for table in tables:
                 expected.asked(query, table)
     assert fetched == [B, C]
+
+
+def test_the_metastore_is_asked_for_all_of_them_side_by_side() -> None:
+    together = threading.Barrier(3)
+
+    class Metastore:
+        """Answers no call before all three are under way."""
+
+        client = SimpleNamespace(get_current_notification_id=lambda: 1, connections_opened=0)
+
+        def table(self, name: TableName) -> Any:
+            together.wait(60)
+            return name
+
+    source: Any = Metastore()
+    known = TableCache(CachedCatalog(source, 1000, vouched=True), 60.0)
+    with ThreadPoolExecutor(16) as pool:
+        expected = ExpectedTables(pool, known.table)
+        for table in (A, B, C):
+            expected.asked("before", table)
+        expected.asked("query", A)
+        assert known.table(A) == A
+    assert [known.table(name) for name in (B, C)] == [B, C]
+    assert not together.broken
 
 
 def _described(service: Service, query: str) -> ttypes.Table:
