@@ -43,7 +43,7 @@ def build(
         connector_name: what `connector.name` of a catalog will say; also the directory's name.
         package: Java package of the connector.
         progress: called with a line for each step.
-        stores: of `versions.STORES`, to read besides S3 and local files.
+        stores: of `versions.STORES`, besides S3 and local files.
 
     Returns:
         The plugin directory: copy or link it into the server's `plugin/`.

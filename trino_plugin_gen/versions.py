@@ -34,8 +34,8 @@ class Target:
     from_server: bool
 
 
-# What a plugin can be built to read besides S3 and local files.
-STORES = ("hdfs", "gcs", "azure")
+# What a plugin can be built with: stores besides S3 and local files, and Trino's file system cache.
+STORES = ("hdfs", "gcs", "azure", "cache")
 
 # Jars of a server's lib/ that it shares with its plugins: compiled against, never copied.
 PROVIDED = (

@@ -34,8 +34,9 @@ def plugin() -> None:
     "--storage",
     "stores",
     multiple=True,
-    type=click.Choice(["hdfs", "gcs", "azure"]),
-    help="Also read this store; may be repeated. S3 and local files are always read.",
+    type=click.Choice(["hdfs", "gcs", "azure", "cache"]),
+    help="Add a store's client, or Trino's file system cache; may be repeated. S3 and local files"
+    " are always read.",
 )
 @click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
 def build(

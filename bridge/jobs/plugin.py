@@ -70,7 +70,8 @@ def build_plugin(
     """Builds a plugin directory.
 
     Args:
-        stores: of ``hdfs``, ``gcs`` and ``azure``, to read besides S3 and local files.
+        stores: of ``hdfs``, ``gcs`` and ``azure``, to read besides S3 and local files;
+            ``cache`` is Trino's file system cache.
 
     Errors:
         PluginBuildFailed: the version or name is unknown, or the compiler failed.

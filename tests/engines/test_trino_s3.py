@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import logging
 import re
@@ -9,23 +10,25 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
+from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
-from bridge.servers.trino_server import TrinoSpec, start_trino
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.engines.everything import Everything
@@ -59,6 +62,18 @@ class Endpoint:
     endpoint: str
     storage: Storage
     requests: _Requests = field(repr=False)
+
+    def age(self) -> None:
+        """Makes all objects a day old: the cache keeps none that were written moments ago."""
+        past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+        for key in s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET].keys.values():
+            key.last_modified = past.replace(tzinfo=None, microsecond=0)
+
+    def read_objects(self) -> list[str]:
+        """The objects that were read since the last call."""
+        found = [path for verb, path in self.requests.seen if verb == "GET" and "parquet" in path]
+        self.requests.seen.clear()
+        return found
 
     def put(self, name: str, table: pa.Table, **options: object) -> None:
         buffer = io.BytesIO()
@@ -150,6 +165,7 @@ def table(lake: Endpoint, config: Config) -> None:
         ids = np.arange(rows) + n * 1_000
         content = pa.table({"id": ids, "noise": noise.integers(0, 2**62, rows)})
         lake.put(f"t/{name}.parquet", content, row_group_size=50_000, use_dictionary=False)
+    lake.age()
     _register(config, "t")
 
 
@@ -158,7 +174,6 @@ def s3_stack(
     lake: Endpoint,
     config: Config,
     table: None,
-    plugin_476: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
     """Planner and Trino 476; the catalogues differ in where they have credentials from."""
@@ -181,10 +196,36 @@ def s3_stack(
         "s3.path-style-access": "true",
     }
     keys = {**chain, "s3.aws-access-key": KEY, "s3.aws-secret-key": SECRET}
+    cached = {
+        **keys,
+        "fs.cache.enabled": "true",
+        "fs.cache.directories": str(directory / "cached"),
+        "fs.cache.max-sizes": "200MB",
+    }
+    (directory / "cached").mkdir()
+    every = {
+        **keys,
+        "fs.hadoop.enabled": "true",
+        "fs.native-gcs.enabled": "true",
+        "gcs.json-key": '{"type":"authorized_user","client_id":"a","client_secret":"b",'
+        '"refresh_token":"c"}',
+        "fs.native-azure.enabled": "true",
+        "azure.auth-type": "ACCESS_KEY",
+        "azure.access-key": "aGlkZGVu",
+    }
+    home = stock_plugins("hive")["hive"].parent.parent
+    parts = ("hdfs", "gcs", "azure", "cache")
+    plugin = build_plugin("476", directory / "plugin", home, "skipbridge", print, parts)
     spec = TrinoSpec(
         directory=directory / "trino",
-        catalogs={"bridge": keys, "chain": chain, "bare": bare},
-        plugins={"skipbridge": plugin_476},
+        catalogs={
+            "bridge": keys,
+            "chain": chain,
+            "bare": bare,
+            "cached": cached,
+            "every": every,
+        },
+        plugins={"skipbridge": plugin},
         port=0,
         heap="1200m",
         # the first link of the default chain
@@ -195,7 +236,7 @@ def s3_stack(
         yield Stack(directory, metastore, port, server.port, cast(Everything, None))
 
 
-@pytest.mark.parametrize("catalog", ["bridge", "chain"])
+@pytest.mark.parametrize("catalog", ["bridge", "chain", "cached", "every"])
 def test_full_scan(s3_stack: Stack, catalog: str) -> None:
     sql = f"SELECT count(noise), count(DISTINCT day), max(id) FROM {catalog}.lake.t"
     assert s3_stack.query(sql) == [[ROWS, 2, 5_000 + LARGE_ROWS - 1]]
@@ -268,3 +309,27 @@ def test_secrets_are_in_no_log(s3_stack: Stack) -> None:
     for log in logs:
         text = log.read_text("utf-8", errors="replace")
         assert SECRET not in text and KEY not in text, log
+
+
+def test_the_cache_answers_a_repeated_scan(s3_stack: Stack, lake: Endpoint) -> None:
+    sql = "SELECT sum(noise % 1000), count(*) FROM {}.lake.t"
+    expected = s3_stack.query(sql.format("bridge"))
+    assert s3_stack.query(sql.format("cached")) == expected
+    lake.read_objects()
+    assert s3_stack.query(sql.format("cached")) == expected
+    assert lake.read_objects() == []
+
+
+def test_the_cache_gives_no_old_rows_as_new_ones(s3_stack: Stack, lake: Endpoint) -> None:
+    sql = "SELECT sum(noise % 1000), count(*) FROM {}.lake.t WHERE id < 1000"
+    before = s3_stack.query(sql.format("cached"))
+    for noise in (1, 2, 3):
+        rows = pa.table({"id": np.arange(SMALL_ROWS), "noise": np.full(SMALL_ROWS, noise)})
+        lake.put("t/day=1/a.parquet", rows, use_dictionary=False, compression="none")
+        found = s3_stack.query(sql.format("cached"))
+        assert found == s3_stack.query(sql.format("bridge")) != before
+        before = found
+        # one of a minute or less is not kept, since it may be written again in the same second
+        lake.read_objects()
+        assert s3_stack.query(sql.format("cached")) == found
+        assert lake.read_objects() != []

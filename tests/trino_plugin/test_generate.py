@@ -83,7 +83,7 @@ def test_the_shared_vectors_are_documents_of_the_wire_form() -> None:
 
 
 def test_an_unknown_store_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BuildFailed, match="no store ftp: known are hdfs, gcs, azure"):
+    with pytest.raises(BuildFailed, match="no store ftp: known are hdfs, gcs, azure, cache"):
         build(DEFAULT, tmp_path, java_home=tmp_path, stores=["hdfs", "ftp"])
 
 

@@ -40,9 +40,14 @@ public class BridgeConnector
         this.timeZone = config.timeZone();
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
-        this.files = FileOpener.create(config.storage().stores(), config.storage().properties(), catalog, context);
+        this.files = openFiles(config.storage(), catalog, context);
         this.pageSources = new BridgePageSourceProviderFactory(files);
         this.sessionProperties = BridgeSession.properties(config);
+    }
+
+    private static FileOpener openFiles(StorageProperties storage, String catalog, ConnectorContext context)
+    {
+        return FileOpener.create(storage.stores(), storage.properties(), storage.cache(), catalog, context);
     }
 
     @Override

@@ -19,8 +19,9 @@ import static io.skipbridge.trino.BridgeErrorCode.INVALID_CONFIGURATION;
  *
  * @param stores those that are on, beside local files
  * @param properties of Trino's file systems, without those that switch stores on
+ * @param cache properties of Trino's file system cache, if it is on
  */
-record StorageProperties(Set<Store> stores, Map<String, String> properties)
+record StorageProperties(Set<Store> stores, Map<String, String> properties, Optional<Map<String, String>> cache)
 {
     private static final List<String> LOCAL_ENABLED = List.of("fs.native-local.enabled", "fs.local.enabled");
     private static final List<String> PREFIXES = List.of("fs.", "local.", "jmx.base-name");
@@ -29,6 +30,7 @@ record StorageProperties(Set<Store> stores, Map<String, String> properties)
     {
         stores = Set.copyOf(stores);
         properties = Map.copyOf(properties);
+        cache = cache.map(Map::copyOf);
     }
 
     /** Whether the property is one of storage. */
@@ -41,6 +43,8 @@ record StorageProperties(Set<Store> stores, Map<String, String> properties)
     {
         Map<Store, Boolean> switches = new EnumMap<>(Store.class);
         Map<String, String> properties = new TreeMap<>();
+        Map<String, String> cache = new TreeMap<>();
+        boolean cached = false;
         for (Map.Entry<String, String> property : all.entrySet()) {
             String name = property.getKey();
             String value = property.getValue();
@@ -68,9 +72,10 @@ record StorageProperties(Set<Store> stores, Map<String, String> properties)
                 }
             }
             else if (name.equals("fs.cache.enabled")) {
-                if (BridgeConfig.bool(name, value)) {
-                    throw invalid("fs.cache.enabled: the connector does not use Trino's file system cache. Remove the property");
-                }
+                cached = BridgeConfig.bool(name, value);
+            }
+            else if (name.startsWith("fs.cache.")) {
+                cache.put(name, value);
             }
             else {
                 properties.put(name, value);
@@ -87,7 +92,13 @@ record StorageProperties(Set<Store> stores, Map<String, String> properties)
             }
         });
         properties.keySet().forEach(name -> refuseUnused(name, stores));
-        return new StorageProperties(stores, properties);
+        if (!cached && !cache.isEmpty()) {
+            throw invalid("%s is set, but the cache is off. Remove it, or set fs.cache.enabled to true".formatted(cache.keySet().iterator().next()));
+        }
+        if (cached) {
+            refuseUnused("fs.cache.enabled", stores);
+        }
+        return new StorageProperties(stores, properties, cached ? Optional.of(cache) : Optional.empty());
     }
 
     private static void refuseUnused(String name, Set<Store> stores)
@@ -111,6 +122,6 @@ record StorageProperties(Set<Store> stores, Map<String, String> properties)
     @Override
     public String toString()
     {
-        return "StorageProperties" + stores.stream().sorted().toList() + properties.keySet().stream().sorted().toList();
+        return "StorageProperties" + stores.stream().sorted().toList() + properties.keySet().stream().sorted().toList() + cache.map(Map::keySet);
     }
 }

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Test;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
@@ -74,10 +75,20 @@ class TestBridgeConfig
     }
 
     @Test
+    void takesThePropertiesOfTheCache()
+    {
+        StorageProperties storage = BridgeConfig.parse(Map.of("s3.region", "x", "fs.cache.enabled", "true", "fs.cache.directories", "/c")).storage();
+        assertEquals(Optional.of(Map.of("fs.cache.directories", "/c")), storage.cache());
+        assertEquals(Set.of("s3.region"), storage.properties().keySet());
+        assertEquals(Optional.empty(), BridgeConfig.parse(Map.of("s3.region", "x")).storage().cache());
+    }
+
+    @Test
     void saysWhyItRefusesStorage()
     {
         assertTrue(refusal("fs.alluxio.enabled", "true").contains("Alluxio"));
-        assertTrue(refusal("fs.cache.enabled", "true").contains("cache"));
+        assertTrue(refusal("fs.cache.enabled", "true").contains("local files only"));
+        assertTrue(refusal("fs.cache.directories", "/c").contains("cache is off"));
         assertTrue(refusal("gcs.project-id", "x").contains("set fs.native-gcs.enabled to true"));
         assertTrue(refusal("hive.hdfs.impersonation.enabled", "true").contains("HDFS is off"));
         assertTrue(refusal("fs.tracking.enabled", "true").contains("local files only"));

@@ -26,18 +26,25 @@ public final class FileOpener
     private static final String LOCAL = "file://";
 
     private final Optional<TrinoFiles> stores;
-
+    private final Optional<FileCache> cache;
     private final ReadBudget budget = new ReadBudget();
 
-    private FileOpener(Optional<TrinoFiles> stores)
+    private FileOpener(Optional<TrinoFiles> stores, Optional<FileCache> cache)
     {
         this.stores = stores;
+        this.cache = cache;
     }
 
     /** Without stores no class of Trino's file systems is loaded. */
-    public static FileOpener create(Set<Store> stores, Map<String, String> properties, String catalog, ConnectorContext context)
+    public static FileOpener create(
+            Set<Store> stores,
+            Map<String, String> properties,
+            Optional<Map<String, String>> cache,
+            String catalog,
+            ConnectorContext context)
     {
-        return new FileOpener(stores.isEmpty() ? Optional.empty() : Optional.of(TrinoFiles.of(stores, properties, catalog, context)));
+        Optional<TrinoFiles> files = stores.isEmpty() ? Optional.empty() : Optional.of(TrinoFiles.of(stores, properties, catalog, context));
+        return new FileOpener(files, cache.map(all -> FileCache.of(all, catalog, context)));
     }
 
     /** Whether a read of the file is a request to another machine. */
@@ -66,7 +73,8 @@ public final class FileOpener
                 BridgeErrorCode.INVALID_CONFIGURATION,
                 "%s: this catalog does not read %s. Set %s=true in its file, and the store's properties as for Trino's hive connector".formatted(
                         uri, store.title(), StorageModules.enabled(store))));
-        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri));
+        ReadableFile file = new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri));
+        return cache.filter(_ -> FileCache.keeps(planned, System.currentTimeMillis())).map(each -> each.over(file, planned)).orElse(file);
     }
 
     private static ReadableFile openLocal(PlannedFile planned)
@@ -93,5 +101,6 @@ public final class FileOpener
     public void close()
     {
         stores.ifPresent(TrinoFiles::close);
+        cache.ifPresent(FileCache::close);
     }
 }

@@ -1,27 +1,13 @@
 package io.skipbridge.trino.read.storage;
 
-import com.google.inject.Binder;
-import com.google.inject.Injector;
-import com.google.inject.spi.Message;
-import io.airlift.bootstrap.ApplicationConfigurationException;
-import io.airlift.bootstrap.Bootstrap;
-import io.airlift.bootstrap.LifeCycleManager;
-import io.opentelemetry.api.OpenTelemetry;
-import io.opentelemetry.api.trace.Tracer;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.trino.filesystem.Location;
 import io.trino.filesystem.TrinoFileSystemFactory;
 import io.trino.filesystem.TrinoInputFile;
 import io.trino.filesystem.manager.FileSystemModule;
-import io.trino.plugin.base.jmx.ConnectorObjectNameGeneratorModule;
-import io.trino.plugin.base.jmx.MBeanServerModule;
-import io.trino.spi.NodeManager;
 import io.trino.spi.TrinoException;
-import io.trino.spi.catalog.CatalogName;
-import io.trino.spi.classloader.ThreadContextClassLoader;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.security.ConnectorIdentity;
-import org.weakref.jmx.guice.MBeanModule;
 
 import java.io.Closeable;
 import java.io.File;
@@ -29,26 +15,19 @@ import java.net.URISyntaxException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /**
- * Files of the stores that Trino's own file systems read, under Trino's own properties. The properties are checked at once. The clients are made for
- * the first file, which a coordinator that does no work never opens.
- */
+ * Files of the stores that Trino's own file systems read, under Trino's own properties. */
 final class TrinoFiles
         implements Closeable
 {
     private final Set<Store> stores;
-    private final Map<String, String> properties;
-    private final Bootstrap bootstrap;
-    private LifeCycleManager lifeCycle;
-    private TrinoFileSystemFactory factory;
+    private final TrinoModule module;
 
-    private TrinoFiles(Set<Store> stores, Map<String, String> properties, Bootstrap bootstrap)
+    private TrinoFiles(Set<Store> stores, TrinoModule module)
     {
         this.stores = stores;
-        this.properties = properties;
-        this.bootstrap = bootstrap;
+        this.module = module;
     }
 
     static TrinoFiles of(Set<Store> stores, Map<String, String> properties, String catalog, ConnectorContext context)
@@ -59,31 +38,7 @@ final class TrinoFiles
         }
         Map<String, String> all = new HashMap<>(properties);
         stores.forEach(store -> all.put(StorageModules.enabled(store), "true"));
-        try (ThreadContextClassLoader _ = new ThreadContextClassLoader(TrinoFiles.class.getClassLoader())) {
-            Bootstrap bootstrap = new Bootstrap(
-                    new MBeanModule(),
-                    new MBeanServerModule(),
-                    new ConnectorObjectNameGeneratorModule("io.trino.filesystem", "trino.filesystem"),
-                    binder -> bindContext(binder, catalog, context),
-                    StorageModules.fileSystems(catalog, context))
-                    .doNotInitializeLogging()
-                    .quiet()
-                    .setRequiredConfigurationProperties(all);
-            bootstrap.configure();
-            return new TrinoFiles(stores, properties, bootstrap);
-        }
-        catch (ApplicationConfigurationException e) {
-            // the message has neither values nor the cause, since both may hold a secret
-            throw invalid(masked(e.getErrors().stream().map(Message::getMessage).distinct().collect(Collectors.joining("; ")), properties));
-        }
-    }
-
-    private static void bindContext(Binder binder, String catalog, ConnectorContext context)
-    {
-        binder.bind(CatalogName.class).toInstance(new CatalogName(catalog));
-        binder.bind(NodeManager.class).toInstance(context.getNodeManager());
-        binder.bind(OpenTelemetry.class).toInstance(context.getOpenTelemetry());
-        binder.bind(Tracer.class).toInstance(context.getTracer());
+        return new TrinoFiles(stores, new TrinoModule(all, catalog, context));
     }
 
     boolean reads(Store store)
@@ -95,28 +50,13 @@ final class TrinoFiles
     /** A file whose length and time are not known yet: each one asks for them anew. */
     TrinoInputFile file(ConnectorIdentity identity, String uri)
     {
-        TrinoFileSystemFactory made = factory();
+        TrinoFileSystemFactory made = module.get(TrinoFileSystemFactory.class);
         try {
             return made.create(identity).newInputFile(Location.of(uri));
         }
         catch (IllegalArgumentException | IllegalStateException e) {
             throw new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s is no name of a file that Trino can read: %s".formatted(uri, e.getMessage()), e);
         }
-    }
-
-    private synchronized TrinoFileSystemFactory factory()
-    {
-        if (factory == null) {
-            try (ThreadContextClassLoader _ = new ThreadContextClassLoader(TrinoFiles.class.getClassLoader())) {
-                Injector injector = bootstrap.initialize();
-                lifeCycle = injector.getInstance(LifeCycleManager.class);
-                factory = injector.getInstance(TrinoFileSystemFactory.class);
-            }
-            catch (RuntimeException e) {
-                throw invalid("The file systems of this catalog cannot be made: " + masked(String.valueOf(e.getMessage()), properties));
-            }
-        }
-        return factory;
     }
 
     /** The plugin holds the clients of S3, and of other stores if it was built for them. */
@@ -149,25 +89,14 @@ final class TrinoFiles
         }
     }
 
-    private static String masked(String message, Map<String, String> properties)
-    {
-        String masked = message;
-        for (String value : properties.values()) {
-            masked = value.isEmpty() ? masked : masked.replace("'" + value + "'", "'***'").replace("[" + value + "]", "[***]");
-        }
-        return masked;
-    }
-
     private static TrinoException invalid(String message)
     {
         return new TrinoException(BridgeErrorCode.INVALID_CONFIGURATION, message);
     }
 
     @Override
-    public synchronized void close()
+    public void close()
     {
-        if (lifeCycle != null) {
-            lifeCycle.stop();
-        }
+        module.close();
     }
 }
