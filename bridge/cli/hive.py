@@ -85,13 +85,15 @@ def hook(config: Config, name: str, dry_run: bool, output: str) -> None:
     The jar must be on Hive's class path first (skipbridge hive jar): without it, queries of the
     table fail. Trino's stock hive connector refuses hooked tables; skipbridge's own reads them.
     """
-    if not dry_run:
+
+    def warn() -> None:
         say(
             f"from now on Trino's stock hive connector refuses {name}, and Hive without the jar "
             f"fails on it; skipbridge hive unhook {name} undoes it"
         )
+
     with progress(f"hooking {name}") as tick:
-        report = hook_table(config, name, dry_run=dry_run, progress=tick)
+        report = hook_table(config, name, dry_run=dry_run, progress=tick, before_change=warn)
     _show(report, output)
 
 

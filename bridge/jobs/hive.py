@@ -139,8 +139,18 @@ def open_hooked(
     return HookedTable(client, target, table, batch_settings(config), progress)
 
 
-def hook_table(config: Config, name: str, *, dry_run: bool, progress: Progress) -> dict[str, Any]:
+def hook_table(
+    config: Config,
+    name: str,
+    *,
+    dry_run: bool,
+    progress: Progress,
+    before_change: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """Lets Hive read a table and all its partitions through skipbridge; safe to repeat.
+
+    Args:
+        before_change: called if the table is not hooked yet and can be, before it is altered.
 
     Errors:
         UnsupportedTable: Hive would return wrong rows, or gain nothing.
@@ -156,6 +166,7 @@ def hook_table(config: Config, name: str, *, dry_run: bool, progress: Progress) 
             survey = of.survey()
             return {**report, **_counts(survey, survey.plain)}
         if touched:
+            before_change()
             of.alter()
         survey, altered = of.alter_partitions(lambda p: not obstacle(p, of.table) and hook(p))
         return {**report, **_counts(survey, altered)}

@@ -174,7 +174,8 @@ struct SkippableFiles {
 struct IndexedTables {
   1: i32 protocol,            // a client refuses another
   2: map<string, string> locations,      // canonical URI by "schema.table"; tables without a usable index are left out
-  3: map<string, string> input_formats   // by Hive's input format, the class of the hooks that extends it and leaves out files
+  3: map<string, string> input_formats,  // by Hive's input format, the class of the hooks that extends it and leaves out files
+  4: list<string> undecided   // tables about which the answer came too late: ask again
 }
 
 service Planner {
@@ -195,6 +196,6 @@ service Planner {
   Plan open_system_table(1: PlanRequest request, 2: string kind) throws (1: BridgeFailure failure),
   SystemPage next_rows(1: string handle, 2: i64 token, 3: i32 max_rows) throws (1: BridgeFailure failure),
   SkippableFiles list_skippable_files(1: PlanRequest request) throws (1: BridgeFailure failure),
-  /* "schema.table" each; a table that is not decided soon is left out of this answer, and may be in the next */
+  /* "schema.table" each; a table that is not decided soon is named as undecided */
   IndexedTables list_indexed_tables(1: list<string> tables, 2: i32 protocol = 1) throws (1: BridgeFailure failure)
 }

@@ -24,8 +24,8 @@ _PATIENCE = 1.0
 class IndexedTables:
     """Decides about the tables of a call side by side; one answer may be in the works per table.
 
-    The law: a table that is left out is read as without the hook, so everything that is uncertain
-    or late is left out.
+    The law: a table without a location is read as without the hook, so everything that is
+    uncertain has none. What is late is named as undecided, for the hook to ask again.
 
     Args:
         pool: runs the decisions, which call the metastore and the index store.
@@ -54,6 +54,7 @@ class IndexedTables:
             protocol=PROTOCOL,
             locations={name: at for name, at in known.items() if at is not None},
             input_formats=hive_hooks(),
+            undecided=[name for name in asked if name not in known],
         )
 
     def _decision(self, name: TableName) -> Future[str | None]:

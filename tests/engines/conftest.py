@@ -151,6 +151,27 @@ def _tour_of_hive() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def stock_trino(
+    metastore_401: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
+    """Trino's own hive connector over the 4.0.1 metastore: its port."""
+    stock = {
+        "connector.name": "hive",
+        "hive.metastore.uri": metastore_401.uri,
+        "fs.hadoop.enabled": "true",
+    }
+    spec = TrinoSpec(
+        directory=tmp_path_factory.mktemp("stock-trino"),
+        catalogs={"hive": stock},
+        plugins=stock_plugins("hive"),
+        port=0,
+        heap="1500m",
+    )
+    with start_trino(spec) as server:
+        yield server.port
+
+
+@pytest.fixture(scope="session")
 def everything(
     metastore: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Everything]:

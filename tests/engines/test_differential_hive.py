@@ -1,5 +1,5 @@
-"""Random SQL over random files: a hooked table in HiveServer2 4.0.1 tells the rows that it tells
-with pruning off.
+"""Random SQL over random files: tables that HiveServer2 4.0.1 reads through the hooks, by their
+records or by its plans, tell the rows that they tell with pruning off.
 
 ``DIFFERENTIAL_SEED`` repeats a run; ``SKIPBRIDGE_LAWS=nightly`` asks 1,100 queries, 220
 of each table; ``DIFFERENTIAL_ROUNDS`` is how many tables.
@@ -11,13 +11,15 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyhive.exc import OperationalError
 
 from bridge.jobs.hive import hook_table
-from tests.engines.conftest import RunningHiveServer2
+from tests.engines.conftest import RunningHiveServer2, Way
 from tests.engines.differential.compare import Difference, Outcome, Reader, bag, difference, shrunk
 from tests.engines.differential.hive_words import HiveConditions, HiveQueries
 from tests.engines.differential.lakes import build
@@ -43,19 +45,28 @@ def test_hooked_tables_tell_the_rows_of_no_pruning(
     say(f" seed {SEED}")
     found: list[Difference] = []
     read = listed = 0
-    with hooked_hive(hiveserver2, tmp_path / "cache") as (hive, _):
+    with (
+        hooked_hive(hiveserver2, tmp_path / "cache") as (by_records, planner),
+        closing(HookedHive(hiveserver2, planner.endpoint, Way.PLANS)) as by_plans,
+    ):
         for number in range(ROUNDS):
             seed = f"{SEED}.{number}"
-            uri = hive.metastore_uri
+            uri = by_records.metastore_uri
             lakes = [
                 build(tmp_path, uri, "live", seed, TASTE, files=16, partitions=5),
                 build(tmp_path, uri, "flat", seed, TASTE, files=16),
             ]
+            altered = [
+                build(tmp_path, uri, "live_altered", seed, TASTE, files=16, partitions=5),
+                build(tmp_path, uri, "flat_altered", seed, TASTE, files=16),
+            ]
             try:
-                for lake in lakes:
+                for lake in altered:
                     hook_table(lake.config(uri), str(lake.name), dry_run=False, progress=_silent)
-                pair = Readers(hive)
-                for difference in pair.asked(lakes, random.Random(f"{seed} queries")):
+                pair = Readers(
+                    [(by_plans, lake) for lake in lakes] + [(by_records, lake) for lake in altered]
+                )
+                for difference in pair.asked(random.Random(f"{seed} queries")):
                     found.append(difference)
                     say(f"\n{difference}")
                     if len(found) >= SHOWN:
@@ -63,7 +74,7 @@ def test_hooked_tables_tell_the_rows_of_no_pruning(
                 say(f"{(number + 1) * (QUERIES + JOBS)}")
                 read, listed = read + pair.read, listed + pair.listed
             finally:
-                forget(uri, lakes)
+                forget(uri, lakes + altered)
             if len(found) >= SHOWN:
                 break
     assert not found, "\n".join([f"DIFFERENTIAL_SEED={SEED}", *map(str, found)])
@@ -72,27 +83,32 @@ def test_hooked_tables_tell_the_rows_of_no_pruning(
 
 
 class Readers:
-    """A hooked table, and the same with pruning off; how many files the first has read."""
+    """Tables, each with the sessions that hook it, and the same with pruning off; how many files
+    the first have read.
+    """
 
-    def __init__(self, hive: HookedHive) -> None:
-        self._hive = hive
+    def __init__(self, tables: list[tuple[HookedHive, RandomTable]]) -> None:
+        self._tables = tables
         self.read = self.listed = 0
 
-    def asked(self, lakes: list[RandomTable], rng: random.Random) -> Iterator[Difference]:
+    def asked(self, rng: random.Random) -> Iterator[Difference]:
         for number in range(QUERIES + JOBS):
-            lake = rng.choice(lakes)
+            hive, lake = rng.choice(self._tables)
             queries = HiveQueries(rng, HiveConditions(rng, lake.partitioned))
             query = queries.fetched() if number < QUERIES else queries.job()
             settings = FETCH if number < QUERIES else TEZ
-            told = self._differs(query, lake, settings)
+            differs = partial(self._differs, hive=hive, lake=lake, settings=settings)
+            told = differs(query)
             if told:
-                small, again = shrunk(query, lambda q, x=lake, s=settings: self._differs(q, x, s))
+                small, again = shrunk(query, differs)
                 yield Difference(str(lake.name), "pruning off", small, again or f"once: {told}")
 
-    def _differs(self, query: Query, lake: RandomTable, settings: dict[str, str]) -> str:
+    def _differs(
+        self, query: Query, hive: HookedHive, lake: RandomTable, settings: dict[str, str]
+    ) -> str:
         def ours(sql: str) -> Outcome:
             try:
-                answer = self._hive.ask(quoted(sql), settings)
+                answer = hive.ask(quoted(sql), settings)
             except OperationalError as e:
                 return _failed(e)
             self.read += answer.read
@@ -101,7 +117,7 @@ class Readers:
 
         def off(sql: str) -> Outcome:
             try:
-                return Outcome(bag(self._hive.unhooked(quoted(sql), settings)))
+                return Outcome(bag(hive.unhooked(quoted(sql), settings)))
             except OperationalError as e:
                 return _failed(e)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ from tests.engines.hive_stack import (
     index,
     register,
 )
+from tests.engines.stock_readers import Rows, ask_spark, ask_trino
 
 SCHEMA = "plans"
 SALES = TableName(SCHEMA, "sales")
@@ -335,8 +337,17 @@ def test_a_setting_that_is_no_number_is_named(hive: HookedHive) -> None:
     assert "skipbridge.planner.timeout.ms is 'soon'" in answer.warnings[0]
 
 
-def test_a_hive_without_the_jar_reads_the_same_tables(hive: HookedHive, tmp_path: Path) -> None:
-    """At the same time, over the same metastore: nothing there names our classes."""
+READ_ELSEWHERE = tuple(
+    f"SELECT k, s FROM {table} WHERE {condition}"
+    for table in (FLAT, SALES)
+    for condition in ("k BETWEEN 18 AND 22", "k = 77", "k > 1000", "s LIKE '%7%' AND k < 50")
+)
+
+
+def test_engines_without_the_jar_read_the_same_tables(
+    hive: HookedHive, stock_trino: int, tmp_path: Path
+) -> None:
+    """Hive, Trino and Spark as they come, at the same time: nothing there names our classes."""
     spec = HiveServer2Spec(
         tmp_path / "stock",
         hive.metastore_uri,
@@ -344,15 +355,28 @@ def test_a_hive_without_the_jar_reads_the_same_tables(hive: HookedHive, tmp_path
         heap="900m",
         jvm_options=("-XX:TieredStopAtLevel=1",),
     )
-    with (
-        start_hiveserver2(spec) as server,
-        HiveSession(f"{LOOPBACK}:{server.port}", settings=TEZ) as stock,
-    ):
-        for table, files in ((FLAT, 10), (SALES, 12)):
-            sql = f"SELECT k, s FROM {table} WHERE k BETWEEN 18 AND 22"
-            answer = hive.ask(sql, TEZ)
-            assert 0 < answer.read < answer.listed == files
-            assert sorted(stock.query(sql)) == sorted(answer.rows)
+
+    def stock_hive() -> list[Rows]:
+        with (
+            start_hiveserver2(spec) as server,
+            HiveSession(f"{LOOPBACK}:{server.port}", settings=TEZ) as stock,
+        ):
+            return [stock.query(sql) for sql in READ_ELSEWHERE]
+
+    with ThreadPoolExecutor(3) as pool:
+        others = [
+            pool.submit(stock_hive),
+            pool.submit(ask_trino, stock_trino, READ_ELSEWHERE),
+            pool.submit(ask_spark, hive.metastore_uri, tmp_path, READ_ELSEWHERE),
+        ]
+        asked = 0
+        while asked == 0 or not all(other.done() for other in others):
+            answers = [hive.ask(sql, TEZ if asked % 2 else FETCH) for sql in READ_ELSEWHERE]
+            asked += 1
+            assert all(answer.read < answer.listed for answer in answers)
+    ours = [sorted(answer.rows) for answer in answers]
+    for other in others:
+        assert [sorted(rows) for rows in other.result()] == ours  # type: ignore[type-var]
 
 
 def test_no_planner(hive: HookedHive) -> None:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
-import trino
 
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import TableSync
-from bridge.servers.hiveserver2 import ARTIFACTS
-from bridge.servers.java import find_jdk
-from bridge.servers.maven import class_path
-from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.spark.list_directories import list_with_spark
 from bridge.spark.session import open_session
 from bridge.storage.local import LocalStorage
@@ -31,8 +20,8 @@ from bridge.table.model import Column, TableName
 from bridge.table.partition import NULL_MARKER
 from bridge.types import UNKNOWN
 from tests.engines.conftest import RunningHiveServer2, RunningMetastore
+from tests.engines.stock_readers import Rows, ask_spark, ask_trino
 
-Rows = list[tuple[object, ...]]
 NAME = TableName("alike", "sales")
 QUERIES = (
     "SELECT id, name, price, city, day FROM {} ORDER BY id",
@@ -56,54 +45,6 @@ def sync(running: RunningMetastore, name: TableName, root: Path, **options: obje
         return TableSync(client, LocalStorage(), request, SyncSettings()).run()
 
 
-@pytest.fixture(scope="module")
-def stock_trino(
-    metastore_401: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[int]:
-    spec = TrinoSpec(
-        directory=tmp_path_factory.mktemp("stock-trino"),
-        catalogs={
-            "hive": {
-                "connector.name": "hive",
-                "hive.metastore.uri": metastore_401.uri,
-                "fs.hadoop.enabled": "true",
-            }
-        },
-        plugins=stock_plugins("hive"),
-        port=0,
-        heap="1500m",
-    )
-    with start_trino(spec) as server:
-        yield server.port
-
-
-def ask_trino(port: int, table: str) -> list[Rows]:
-    connection = trino.dbapi.connect(host=LOOPBACK, port=port, user="test", catalog="hive")
-    answers = []
-    for query in QUERIES:
-        cursor = connection.cursor()
-        cursor.execute(query.format(table))
-        answers.append([tuple(row) for row in cursor.fetchall()])
-    return answers
-
-
-def ask_spark(uri: str, scratch: Path, table: str) -> list[Rows]:
-    jars = ",".join(str(jar) for jar in class_path(*ARTIFACTS))
-    done = subprocess.run(
-        [
-            *(sys.executable, str(Path(__file__).with_name("spark_reads.py"))),
-            *(uri, jars, str(scratch), *(q.format(table) for q in QUERIES)),
-        ],
-        capture_output=True,
-        text=True,
-        env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(find_jdk(17, 24).home)},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = [li.removeprefix("answer ") for li in done.stdout.splitlines() if li[:7] == "answer "]
-    return [[tuple(row) for row in json.loads(line)] for line in lines]
-
-
 def test_three_engines_read_the_synced_table_alike(
     metastore_401: RunningMetastore,
     hiveserver2: RunningHiveServer2,
@@ -125,9 +66,10 @@ def test_three_engines_read_the_synced_table_alike(
     assert report.table_changes == ["+ column price double", "~ column id int -> bigint"]
     assert (len(report.added), len(report.dropped), len(report.updated)) == (1, 1, 9)
 
-    of_trino = ask_trino(stock_trino, str(NAME))
-    of_hive = [hiveserver2.query(q.format(NAME)) for q in QUERIES]
-    of_spark = ask_spark(metastore_401.uri, tmp_path, str(NAME))
+    queries = [q.format(NAME) for q in QUERIES]
+    of_trino = ask_trino(stock_trino, queries)
+    of_hive = [hiveserver2.query(q) for q in queries]
+    of_spark = ask_spark(metastore_401.uri, tmp_path, queries)
     assert len(of_trino[0]) == 19 and (2**40, "b", 1.5, "plain", 3) in of_trino[0]
     assert of_trino[2] == [(4,)] and len(of_trino[3]) == 4
 
@@ -157,11 +99,12 @@ def test_dates_in_slashes_are_read_alike(
     keys = (Column("dt", UNKNOWN),)
     assert len(sync(metastore_401, name, root, extractor="day", keys=keys).added) == 3
     query = f"SELECT id, CAST(dt AS varchar(10)) FROM {name} WHERE dt > DATE '2024-03-01'"
-    connection = trino.dbapi.connect(host=LOOPBACK, port=stock_trino, user="test", catalog="hive")
-    cursor = connection.cursor()
-    cursor.execute(query)
-    of_trino = sorted(tuple(row) for row in cursor.fetchall())
-    assert of_trino == sorted(hiveserver2.query(query)) == [(2, "2024-03-02"), (3, "2024-03-03")]
+    of_trino = ask_trino(stock_trino, [query])[0]
+    assert (
+        sorted(of_trino)
+        == sorted(hiveserver2.query(query))
+        == [(2, "2024-03-02"), (3, "2024-03-03")]
+    )
 
 
 def test_spark_lists_what_threads_list(tmp_path: Path) -> None:

@@ -2241,6 +2241,7 @@ class IndexedTables(object):
      - protocol
      - locations
      - input_formats
+     - undecided
 
     """
 
@@ -2248,13 +2249,15 @@ class IndexedTables(object):
         'protocol',
         'locations',
         'input_formats',
+        'undecided',
     )
 
 
-    def __init__(self, protocol=None, locations=None, input_formats=None,):
+    def __init__(self, protocol=None, locations=None, input_formats=None, undecided=None,):
         self.protocol = protocol
         self.locations = locations
         self.input_formats = input_formats
+        self.undecided = undecided
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2292,6 +2295,16 @@ class IndexedTables(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.undecided = []
+                    (_etype154, _size151) = iprot.readListBegin()
+                    for _i155 in range(_size151):
+                        _elem156 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.undecided.append(_elem156)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2309,18 +2322,25 @@ class IndexedTables(object):
         if self.locations is not None:
             oprot.writeFieldBegin('locations', TType.MAP, 2)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.locations))
-            for kiter151, viter152 in self.locations.items():
-                oprot.writeString(kiter151.encode('utf-8') if sys.version_info[0] == 2 else kiter151)
-                oprot.writeString(viter152.encode('utf-8') if sys.version_info[0] == 2 else viter152)
+            for kiter157, viter158 in self.locations.items():
+                oprot.writeString(kiter157.encode('utf-8') if sys.version_info[0] == 2 else kiter157)
+                oprot.writeString(viter158.encode('utf-8') if sys.version_info[0] == 2 else viter158)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.input_formats is not None:
             oprot.writeFieldBegin('input_formats', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.input_formats))
-            for kiter153, viter154 in self.input_formats.items():
-                oprot.writeString(kiter153.encode('utf-8') if sys.version_info[0] == 2 else kiter153)
-                oprot.writeString(viter154.encode('utf-8') if sys.version_info[0] == 2 else viter154)
+            for kiter159, viter160 in self.input_formats.items():
+                oprot.writeString(kiter159.encode('utf-8') if sys.version_info[0] == 2 else kiter159)
+                oprot.writeString(viter160.encode('utf-8') if sys.version_info[0] == 2 else viter160)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.undecided is not None:
+            oprot.writeFieldBegin('undecided', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRING, len(self.undecided))
+            for iter161 in self.undecided:
+                oprot.writeString(iter161.encode('utf-8') if sys.version_info[0] == 2 else iter161)
+            oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2512,6 +2532,7 @@ IndexedTables.thrift_spec = (
     (1, TType.I32, 'protocol', None, None, ),  # 1
     (2, TType.MAP, 'locations', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.MAP, 'input_formats', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.LIST, 'undecided', (TType.STRING, 'UTF8', False), None, ),  # 4
 )
 fix_spec(all_structs)
 del all_structs

@@ -19,6 +19,7 @@ from tests.support.service import Service
 def among(service: Service, *names: str) -> dict[str, str]:
     found = service.handler.list_indexed_tables(list(names), PROTOCOL)
     assert found.protocol == PROTOCOL and found.input_formats == HOOKS
+    assert not set(found.undecided) & set(found.locations)
     locations: dict[str, str] = found.locations
     return locations
 
@@ -55,7 +56,7 @@ def test_too_many_tables(service: Service) -> None:
         among(service, *["db.t"] * 1001)
 
 
-def test_a_table_that_takes_long_is_left_out_and_asked_about_once(
+def test_a_table_that_takes_long_is_undecided_and_asked_about_once(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexed_tables, "_PATIENCE", 0.05)
@@ -68,10 +69,12 @@ def test_a_table_that_takes_long_is_left_out_and_asked_about_once(
 
     monkeypatch.setattr(service.lake, "table", slow)
     assert among(service, "db.t") == among(service, "db.t") == {}
+    assert service.handler.list_indexed_tables(["db.t"], PROTOCOL).undecided == ["db.t"]
     assert len(asked) == 1
     goes_on.set()
     monkeypatch.setattr(indexed_tables, "_PATIENCE", 30.0)
-    assert set(among(service, "db.t")) == {"db.t"}
+    decided = service.handler.list_indexed_tables(["db.t"], PROTOCOL)
+    assert set(decided.locations) == {"db.t"} and decided.undecided == []
 
 
 def test_a_table_whose_index_is_damaged_hides_no_other(

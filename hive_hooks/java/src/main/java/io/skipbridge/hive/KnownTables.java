@@ -26,10 +26,12 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * What the planner says about the tables that queries read: which have an index. A query asks only about tables that no query read before; in the
- * background all are asked about again. Tables and planners that no query used for some time are forgotten.
+ * background all are asked about again, soon if the planner has not decided about some. Tables and planners that no query used for some time are
+ * forgotten.
  *
  * <p>Never throws for a planner that fails: its tables are then unknown, or as they were known last.
  */
@@ -40,6 +42,7 @@ final class KnownTables
     private static final Logger log = LoggerFactory.getLogger(KnownTables.class);
     private static final int MOST_IN_A_CALL = 1000;
     private static final long FORGOTTEN_NANOS = TimeUnit.MINUTES.toNanos(10);
+    private static final long UNDECIDED_MILLIS = 500;
     // Of a table without an index.
     private static final String NOWHERE = "";
 
@@ -54,6 +57,7 @@ final class KnownTables
         private final int timeoutMillis;
         private final Map<String, String> locations = new ConcurrentHashMap<>();
         private final Map<String, Long> used = new ConcurrentHashMap<>();
+        private final AtomicBoolean asksSoon = new AtomicBoolean();
         private volatile Map<String, String> inputFormats = Collections.emptyMap();
         private ScheduledFuture<?> refresh;
 
@@ -210,7 +214,15 @@ final class KnownTables
                 breaker.succeeded(planner.toString());
                 planner.inputFormats = new HashMap<>(found.inputFormats());
                 for (String table : some) {
-                    planner.locations.put(table, trimmed(found.locations().getOrDefault(table, NOWHERE)));
+                    if (found.undecided().contains(table)) {
+                        planner.locations.putIfAbsent(table, NOWHERE);
+                    }
+                    else {
+                        planner.locations.put(table, trimmed(found.locations().getOrDefault(table, NOWHERE)));
+                    }
+                }
+                if (!found.undecided().isEmpty()) {
+                    askSoon(planner, found.undecided());
                 }
             }
             catch (IOException e) {
@@ -224,6 +236,17 @@ final class KnownTables
             catch (PlannerFailure e) {
                 broken(ofQuery, planner, e.code() + ": " + e.getMessage(), e.remedy());
             }
+        }
+    }
+
+    /** Queries wait for no second answer about a table: this one comes in the background. */
+    private void askSoon(Planner planner, List<String> undecided)
+    {
+        if (planner.asksSoon.compareAndSet(false, true)) {
+            refreshing.schedule(() -> {
+                planner.asksSoon.set(false);
+                ask(planner, undecided, false);
+            }, UNDECIDED_MILLIS, TimeUnit.MILLISECONDS);
         }
     }
 

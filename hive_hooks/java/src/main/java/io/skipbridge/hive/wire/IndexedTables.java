@@ -1,6 +1,7 @@
 package io.skipbridge.hive.wire;
 
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 
 /** Which of the tables asked about have an index, and which class of these hooks extends which input format. */
@@ -8,11 +9,13 @@ public final class IndexedTables
 {
     private final Map<String, String> locations;
     private final Map<String, String> inputFormats;
+    private final List<String> undecided;
 
-    public IndexedTables(Map<String, String> locations, Map<String, String> inputFormats)
+    private IndexedTables(Map<String, String> locations, Map<String, String> inputFormats, List<String> undecided)
     {
         this.locations = locations;
         this.inputFormats = inputFormats;
+        this.undecided = undecided;
     }
 
     static IndexedTables read(FrameReader reader)
@@ -20,6 +23,7 @@ public final class IndexedTables
         int protocol = -1;
         Map<String, String> locations = Collections.emptyMap();
         Map<String, String> inputFormats = Collections.emptyMap();
+        List<String> undecided = Collections.emptyList();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1:
@@ -31,12 +35,15 @@ public final class IndexedTables
                 case 3:
                     inputFormats = reader.is(FrameReader.MAP) ? reader.stringMap() : inputFormats;
                     break;
+                case 4:
+                    undecided = reader.is(FrameReader.LIST) ? reader.strings() : undecided;
+                    break;
                 default:
                     reader.skip();
             }
         }
         ProtocolException.require(protocol);
-        return new IndexedTables(locations, inputFormats);
+        return new IndexedTables(locations, inputFormats, undecided);
     }
 
     /** Canonical URIs by table, {@code schema.table}. */
@@ -49,5 +56,11 @@ public final class IndexedTables
     public Map<String, String> inputFormats()
     {
         return inputFormats;
+    }
+
+    /** Tables about which the planner has not decided yet. */
+    public List<String> undecided()
+    {
+        return undecided;
     }
 }

@@ -61,6 +61,7 @@ class TestGoldenFrames
         assertEquals(1, found.locations().size());
         String text = "org.apache.hadoop.mapred.TextInputFormat";
         assertEquals(said.get("input_formats").get(text).asText(), found.inputFormats().get(text));
+        assertEquals(Collections.singletonList(said.at("/undecided/0").asText()), found.undecided());
     }
 
     @Test
