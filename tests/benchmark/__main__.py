@@ -19,6 +19,7 @@ from tests.benchmark import (
     planning,
     rfc27,
     service,
+    store_queries,
     stores,
     sync,
     tpc,
@@ -41,6 +42,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "sync": ("Sync beside MSCK REPAIR in HiveServer2 4.0.1", sync.run),
     "build": ("Index build with Spark", build.run),
     "stores": ("Index builds on S3 with 30 ms per request", stores.run),
+    "store-queries": ("Trino 476 on S3 with 30 ms per request", store_queries.run),
     "kinds": ("Index kinds: bloom, value lists, a build beside a scan", kinds.run),
     "trino": ("Trino 476, 39,000 small files", trino.small),
     "metadata": ("Trino 476: LIMIT, top-N, count and min/max", metadata.run),
@@ -51,14 +53,17 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "dpp": ("Trino 476, 1,824 partitions, many clients", dpp.run),
     "partitions": ("`explain` over 2,000 and 20,000 partitions of a file each", partitions.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
+    "hooks": ("HiveServer2 4.0.1, hooked plans beside hooked tables", hive.ways),
 }
 # On less data, to see that it works.
 QUICK: dict[str, Callable[[], list[Figure]]] = {
     "hive": hive.quick,
+    "hooks": hive.quick_ways,
     "metastore": metastore.quick,
     "sync": sync.quick,
     "kinds": kinds.quick,
     "stores": stores.quick,
+    "store-queries": store_queries.quick,
     "tpch": tpc.quick_tpch,
     "tpcds": tpc.quick_tpcds,
     "dpp": dpp.quick,

@@ -132,17 +132,18 @@ def _world(count: int, latency: float) -> Iterator[_World]:
     with tempfile.TemporaryDirectory(dir=root()) as directory:
         gateway = start_versitygw(Path(directory))
         with gateway.server:
-            _fill(source, gateway.options)
+            fill(source, gateway.options, _TABLE)
             with SlowStore(gateway.server.port, Behaviour(latency=latency)) as proxy:
                 pids = proxy.pid, gateway.server.pid
                 yield _World(proxy, gateway.through(proxy.port), count, pids)
 
 
-def _fill(source: Path, options: dict[str, str]) -> None:
+def fill(source: Path, options: dict[str, str], table: str) -> None:
+    """Puts the files of a directory below a URI."""
     storage = open_storage(options=options)
     with ThreadPoolExecutor(16) as pool:
         for _ in pool.map(
-            lambda file: storage.put(f"{_TABLE}/{file.name}", file.read_bytes()),
+            lambda file: storage.put(f"{table}/{file.name}", file.read_bytes()),
             sorted(source.glob("*.parquet")),
         ):
             pass

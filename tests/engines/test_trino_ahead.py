@@ -20,13 +20,14 @@ from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
-from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.engines.stack import ask
+from tests.support.s3_metastore import s3_metastore
 from tests.support.slow_store import Behaviour, Seen, SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
 
@@ -94,7 +95,9 @@ def stores(plugin_476: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             m.setenv(name, value)
         _fill(storage)
         time.sleep(1.1)  # an index takes a file for settled a second after it was written
-        with start_embedded_metastore(_metastore(directory / "metastore")) as server:
+        with start_embedded_metastore(
+            s3_metastore(directory / "metastore", BUCKET, TABLES)
+        ) as server:
             uri = f"thrift://{LOOPBACK}:{server.port}"
             endpoint = gateway.options["endpoint"]
             _register(uri, endpoint)
@@ -136,17 +139,6 @@ def stores(plugin_476: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 with start_trino(spec) as trino:
                     proxy.behave(SLOW)
                     yield Stores(trino.port, proxy, storage)
-
-
-def _metastore(directory: Path) -> MetastoreSpec:
-    """PySpark carries no file system for S3; the metastore only asks whether locations exist."""
-    scheme = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
-    properties = {"fs.s3.impl": scheme, "fs.viewfs.overload.scheme.target.s3.impl": scheme}
-    for table in TABLES:
-        place = directory / "bucket" / table
-        place.mkdir(parents=True)
-        properties[f"fs.viewfs.mounttable.{BUCKET}.link./{table}"] = place.as_uri()
-    return MetastoreSpec(directory, port=0, in_memory=True, properties=properties)
 
 
 def _register(uri: str, endpoint: str) -> None:
