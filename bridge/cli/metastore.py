@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from bridge.cli.lazy import Verbs
-from bridge.cli.output import emit, say
-from bridge.config import cache_dir
+from bridge.cli.output import emit, say, settings
+from bridge.config import Config, cache_dir
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import stop_recorded
+from bridge.servers.s3_client import s3_class_path, s3_properties
 
 
 def _directory(data_dir: Path | None) -> Path:
@@ -36,12 +37,26 @@ def metastore() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Directory of tables without their own location. [default: in the data directory]",
 )
+@click.option(
+    "--s3",
+    is_flag=True,
+    help="Take locations on S3: get Hadoop's S3 client from Maven (14 MB, the first time).",
+)
 @click.option("--detach", is_flag=True, help="Leave it running; stop it with `metastore stop`.")
-def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool) -> None:
+@settings("storage.endpoint", "storage.region", "storage.allow_http")
+def start(
+    config: Config,
+    port: int,
+    data_dir: Path | None,
+    warehouse: Path | None,
+    s3: bool,
+    detach: bool,
+) -> None:
     """Start a metastore on loopback, and print its address.
 
     Needs PySpark (its jars hold it) and a JDK of version 17 or newer. It runs until Ctrl-C, or with
-    --detach until `skipbridge metastore stop`; its tables are kept in --data-dir.
+    --detach until `skipbridge metastore stop`; its tables are kept in --data-dir. With --s3 it
+    reaches buckets as skipbridge does: by the storage settings and the keys in the environment.
 
     \b
     export SKIPBRIDGE_METASTORE_URI=$(skipbridge metastore start --detach)
@@ -51,6 +66,8 @@ def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool
             directory=_directory(data_dir).absolute(),
             warehouse=warehouse.absolute() if warehouse else None,
             port=port,
+            properties=_s3_properties(config) if s3 else None,
+            class_path=s3_class_path() if s3 else (),
         )
     )
     say(f"metastore ready; log {server.log}")
@@ -65,6 +82,14 @@ def start(port: int, data_dir: Path | None, warehouse: Path | None, detach: bool
             say(f"the metastore ended; see {server.log}")
             raise SystemExit(1)
     server.stop()
+
+
+def _s3_properties(config: Config) -> dict[str, str]:
+    return s3_properties(
+        config.text("storage.endpoint"),
+        config.text("storage.region"),
+        allow_http=config.flag("storage.allow_http"),
+    )
 
 
 @metastore.command("stop")

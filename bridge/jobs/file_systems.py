@@ -6,6 +6,9 @@ from bridge.errors import InvalidRequest
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import FILE_SYSTEMS
 
+_OWN_CLIENT = "start it with `skipbridge metastore start --s3`, "
+_REMEDIES = {"s3": _OWN_CLIENT, "s3a": _OWN_CLIENT}
+
 
 def require_file_system(client: MetastoreClient, location: str) -> None:
     """Refuses a location whose file system skipbridge's own metastore does not have.
@@ -24,6 +27,6 @@ def require_file_system(client: MetastoreClient, location: str) -> None:
         raise InvalidRequest(
             f"the metastore cannot register {location}: skipbridge's own metastore has no "
             f"file system for {scheme}:// (it has {known.replace(',', ', ')})",
-            "register it in a Hive metastore that has one (docs/how-to/s3.md), or work without: "
-            f"skipbridge index build {location}",
+            f"{_REMEDIES.get(scheme, '')}register it in a Hive metastore that has one "
+            f"(docs/how-to/s3.md), or work without: skipbridge index build {location}",
         )

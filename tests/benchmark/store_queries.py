@@ -44,6 +44,7 @@ from tests.support.versitygw import BUCKET, start_versitygw
 
 _SMALL, _LARGE = "lineitem", "large"
 _QUICK = 3_000
+_FRESHNESS = {"cached": "cached(600s)", "snapshot": "snapshot"}
 _DAY = "l_shipdate = DATE '1995-06-17'"
 _FEW = f"SELECT count(*), sum(l_extendedprice) FROM TABLE WHERE {_DAY}"
 _WEEKS = (
@@ -228,9 +229,9 @@ def _register(uri: str, options: dict[str, str]) -> None:
         for name, place in places.items():
             catalog = DirectoryCatalog(open_storage(options=options), f"s3://{BUCKET}/{place}")
             register_table(client, TableName("bench", name), catalog.table(catalog.name), [])
-            if name in ("cached", "snapshot"):
+            if name in _FRESHNESS:
                 table = client.get_table("bench", name)
-                table.parameters["skipbridge.freshness"] = name
+                table.parameters["skipbridge.freshness"] = _FRESHNESS[name]
                 client.alter_table("bench", name, table)
     for name in ("live", _LARGE):
         index_table(

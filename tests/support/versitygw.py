@@ -17,8 +17,8 @@ import pytest
 from bridge.servers.maven import build_once, cache_directory
 from bridge.servers.process import Server, ServerSpec, free_port, start_server
 
-_MODULE = "github.com/versity/versitygw/cmd/versitygw"
-_VERSION = "1.8.0"
+MODULE = "github.com/versity/versitygw/cmd/versitygw"
+VERSION = "1.8.0"
 _BUILD_TIMEOUT = 900
 BUCKET = "lake"
 _ACCESS, _SECRET = "test", "testtest"
@@ -48,7 +48,7 @@ class Versitygw:
 
 def versitygw() -> Path:
     """The program; built if it is not in the cache. Errors: VersitygwMissing."""
-    return build_once(cache_directory() / f"versitygw-{_VERSION}" / "versitygw", _build)
+    return build_once(cache_directory() / f"versitygw-{VERSION}" / "versitygw", _build)
 
 
 def _build(target: Path) -> None:
@@ -65,7 +65,7 @@ def _build(target: Path) -> None:
     }
     try:
         done = subprocess.run(
-            [go, "install", "-ldflags=-s -w", f"{_MODULE}@v{_VERSION}"],
+            [go, "install", "-ldflags=-s -w", f"{MODULE}@v{VERSION}"],
             env=environment,
             capture_output=True,
             text=True,
