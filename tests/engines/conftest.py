@@ -31,6 +31,7 @@ from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.table.model import TableName
 from tests.engines.everything import Everything, write_everything
 from tests.engines.stack import ZONE, Stack
+from tests.engines.store_stack import Stores, running_stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,13 @@ def everything(
 def plugin_476(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The connector for Trino 476, generated and built by Maven."""
     return build_plugin("476", tmp_path_factory.mktemp("plugin"), None, "skipbridge", print)
+
+
+@pytest.fixture(scope="session")
+def stores(plugin_476: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """Trino over a store with latency; skipped where versitygw cannot be built."""
+    with running_stores(plugin_476, tmp_path_factory.mktemp("stores")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,174 +1,25 @@
-"""What Trino asks of a store with latency: versitygw behind a proxy that counts and delays.
-
-Trino's own hive connector with its native S3 reads the same tables: rows are compared with its.
-"""
+"""What Trino asks of a store with latency; rows are those of Trino's own hive connector."""
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
-from bridge.jobs.index_table import index_table
-from bridge.metastore.client import MetastoreClient
-from bridge.servers.embedded_metastore import start_embedded_metastore
-from bridge.servers.planner import start_planner
-from bridge.servers.process import LOOPBACK
-from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
-from bridge.storage.port import Storage
-from bridge.storage.routed import open_storage
-from tests.engines.stack import ask
-from tests.support.s3_metastore import s3_metastore
-from tests.support.slow_store import Behaviour, Seen, SlowStore
-from tests.support.versitygw import BUCKET, versitygw_or_skip
+from tests.engines.store_stack import (
+    DRIVERS,
+    GROUPED,
+    SLOW,
+    SMALL_FILES,
+    SMALL_ROWS,
+    Stores,
+)
+from tests.support.slow_store import Behaviour
+from tests.support.versitygw import BUCKET
 
-SMALL_FILES, SMALL_ROWS = 600, 20
-TABLES = ("small", "large", "mixed", "changing")
-NO_ANSWERS = {"metadata_answers_enabled": "false"}
-SLOW = Behaviour(latency=0.03)
 SLOWER = Behaviour(latency=0.3)
 """Long enough that requests of one thread meet, however busy the machine is."""
-DRIVERS = 4
-"""Threads of Trino that read splits on two cores: the requests in flight without read-ahead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Trino over the tables of a store; the proxy before it counts only what Trino asks for."""
-
-    trino_port: int
-    proxy: SlowStore
-    storage: Storage
-
-    def query(self, sql: str, catalog: str = "bridge") -> list[list[object]]:
-        session = NO_ANSWERS if catalog == "bridge" else {}
-        return ask(self.trino_port, sql, catalog, session)
-
-    def seen(self, sql: str, catalog: str = "bridge") -> tuple[list[list[object]], Seen]:
-        """The rows of a query and the requests that it made."""
-        self.proxy.take()
-        rows = self.query(sql, catalog)
-        return rows, self.proxy.take()
-
-
-def _content(first: int, rows: int) -> pa.Table:
-    noise = np.random.default_rng(first)
-    columns = {f"c{i}": noise.integers(0, 2**62, rows) for i in range(6)}
-    group = pa.array(np.arange(rows) % 5).cast(pa.string())
-    return pa.table({"id": np.arange(rows) + first, "kind": group, **columns})
-
-
-def _put(storage: Storage, name: str, table: pa.Table, row_group_size: int = 50_000) -> None:
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, row_group_size=row_group_size, use_dictionary=False)
-    storage.put(f"s3://{BUCKET}/{name}", buffer.getvalue())
-
-
-def _fill(storage: Storage) -> None:
-    for i in range(SMALL_FILES):
-        _put(storage, f"small/{i:04d}.parquet", _content(i * 1_000, SMALL_ROWS))
-    for i in range(2):
-        _put(storage, f"large/{i}.parquet", _content(i * 1_000_000, 300_000))
-    # with the planner's parallelism of 4, a split takes a small file and the large one after it
-    for i in range(8):
-        _put(storage, f"mixed/{i}.parquet", _content(i * 1_000_000, 90_000 if i % 2 else 50_000))
-    for i in range(40):
-        _put(storage, f"changing/{i:02d}.parquet", _content(i * 1_000, SMALL_ROWS))
-
-
-@pytest.fixture(scope="module")
-def stores(plugin_476: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    directory = tmp_path_factory.mktemp("stores")
-    gateway = versitygw_or_skip(directory / "s3")
-    storage = open_storage(options=gateway.options)
-    with gateway.server, SlowStore(gateway.server.port) as proxy, pytest.MonkeyPatch.context() as m:
-        for name, value in gateway.environment.items():
-            m.setenv(name, value)
-        _fill(storage)
-        time.sleep(1.1)  # an index takes a file for settled a second after it was written
-        with start_embedded_metastore(
-            s3_metastore(directory / "metastore", BUCKET, TABLES)
-        ) as server:
-            uri = f"thrift://{LOOPBACK}:{server.port}"
-            endpoint = gateway.options["endpoint"]
-            _register(uri, endpoint)
-            environment = {
-                "SKIPBRIDGE_CACHE": str(directory / "cache"),
-                "SKIPBRIDGE_STORAGE_ENDPOINT": endpoint,
-                "SKIPBRIDGE_STORAGE_REGION": "us-east-1",
-                "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true",
-                **gateway.environment,
-            }
-            with start_planner(directory / "planner", uri, environment=environment) as planner:
-                s3 = {
-                    "s3.endpoint": f"http://{LOOPBACK}:{proxy.port}",
-                    "s3.region": "us-east-1",
-                    "s3.path-style-access": "true",
-                    "s3.aws-access-key": gateway.options["access_key_id"],
-                    "s3.aws-secret-key": gateway.options["secret_access_key"],
-                }
-                ours = {
-                    "connector.name": "skipbridge",
-                    "skipbridge.planner": f"{LOOPBACK}:{planner.port}",
-                    "fs.native-s3.enabled": "true",
-                    **s3,
-                }
-                stock = {
-                    "connector.name": "hive",
-                    "hive.metastore.uri": uri,
-                    "fs.native-s3.enabled": "true",
-                    **s3,
-                }
-                spec = TrinoSpec(
-                    directory=directory / "trino",
-                    catalogs={"bridge": ours, "hive": stock},
-                    plugins={"skipbridge": plugin_476, **stock_plugins("hive")},
-                    port=0,
-                    heap="1200m",
-                    properties={"task.max-worker-threads": str(DRIVERS)},
-                )
-                with start_trino(spec) as trino:
-                    proxy.behave(SLOW)
-                    yield Stores(trino.port, proxy, storage)
-
-
-def _register(uri: str, endpoint: str) -> None:
-    config = Config(
-        {
-            "metastore.uri": Setting(uri, "test"),
-            "storage.endpoint": Setting(endpoint, "test"),
-            "storage.region": Setting("us-east-1", "test"),
-            "storage.allow_http": Setting("true", "test"),
-        }
-    )
-    for table in TABLES:
-        create_table(
-            config,
-            f"lake.{table}",
-            f"s3://{BUCKET}/{table}",
-            dry_run=False,
-            progress=lambda done, total: None,
-        )
-        index_table(
-            config,
-            f"lake.{table}",
-            local=True,
-            progress=lambda done, total: None,
-            say=lambda text: None,
-        )
-    with MetastoreClient(uri) as client:
-        frozen = client.get_table("lake", "changing")
-        frozen.parameters["skipbridge.freshness"] = "snapshot"
-        client.alter_table("lake", "changing", frozen)
 
 
 @pytest.fixture
@@ -177,9 +28,6 @@ def slower(stores: Stores) -> Iterator[Stores]:
     stores.proxy.behave(SLOWER)
     yield stores
     stores.proxy.behave(SLOW)
-
-
-GROUPED = "SELECT kind, count(*), sum(id), max(c1), min(c5) FROM lake.{} GROUP BY kind ORDER BY 1"
 
 
 def test_small_files_are_read_in_one_request_each(stores: Stores) -> None:
@@ -212,10 +60,10 @@ def test_nothing_is_asked_for_once_a_query_has_ended(stores: Stores) -> None:
     assert (seen.count(), seen.most) == (0, 0)
 
 
-def test_ranges_of_a_large_file_are_read_side_by_side(stores: Stores) -> None:
+def test_ranges_of_a_large_file_are_read_side_by_side(slower: Stores) -> None:
     sql = GROUPED.format("large WHERE id < 300000")
-    expected, stock = stores.seen(sql, "hive")
-    rows, seen = stores.seen(sql)
+    expected, stock = slower.seen(sql, "hive")
+    rows, seen = slower.seen(sql)
     assert rows == expected
     assert seen.count("GET", part="large/1") == 0
     assert seen.count("GET", part="large/") <= stock.count("GET", part="large/")
