@@ -3,6 +3,7 @@ package io.skipbridge.trino.read.storage;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.filesystem.TrinoInput;
 import io.trino.filesystem.TrinoInputFile;
+import io.trino.spi.TrinoException;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -45,10 +46,7 @@ final class RemoteFile
     {
         ObjectHeaders.forget();
         try {
-            if (input == null) {
-                input = files.get().newInput();
-            }
-            input.readFully(position, buffer, offset, length);
+            read(position, buffer, offset, length);
         }
         catch (FileNotFoundException e) {
             throw FileVersions.gone(planned, e);
@@ -64,6 +62,24 @@ final class RemoteFile
             throw e;
         }
         check();
+    }
+
+    private void read(long position, byte[] buffer, int offset, int length)
+            throws IOException
+    {
+        try {
+            if (input == null) {
+                input = files.get().newInput();
+            }
+            input.readFully(position, buffer, offset, length);
+        }
+        catch (TrinoException e) {
+            throw e;
+        }
+        catch (RuntimeException e) {
+            // a client's own exception tells of the store, not of the file's content
+            throw new IOException(e.toString(), e);
+        }
     }
 
     private void check()

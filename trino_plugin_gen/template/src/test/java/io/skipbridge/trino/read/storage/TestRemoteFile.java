@@ -113,7 +113,8 @@ class TestRemoteFile
         store.afterRead = () -> {
             throw new IllegalStateException("the data node is away");
         };
-        assertThrows(IllegalStateException.class, () -> read(file, 0, 4));
+        IOException problem = assertThrows(IOException.class, () -> read(file, 0, 4));
+        assertEquals("java.lang.IllegalStateException: the data node is away", problem.getMessage());
         store.afterRead = () -> {};
         assertThrows(EOFException.class, () -> read(file, 2, 4));
     }
