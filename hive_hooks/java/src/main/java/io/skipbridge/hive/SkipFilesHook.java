@@ -57,6 +57,11 @@ public final class SkipFilesHook
         if (scans.isEmpty()) {
             return;
         }
+        if (TaskJar.isOfOneSession()) {
+            warn("session", "queries run without skipping files: the hooks are not on HiveServer2's class path",
+                    "put their jar into lib/, hive.aux.jars.path is not enough, and restart HiveServer2", null);
+            return;
+        }
         KnownTables.Answer known = KnownTables.SHARED.of(configuration, scans.tables());
         Map<PartitionDesc, Class<? extends InputFormat>> ofTasks = chosen(scans.ofTasks(), known);
         Map<FetchWork, TableDesc> fetchesOfTasks = new IdentityHashMap<>();
@@ -67,7 +72,7 @@ public final class SkipFilesHook
             }
         }
         if (!(ofTasks.isEmpty() && fetchesOfTasks.isEmpty()) && !TaskJar.reachesTasks(configuration)) {
-            warn("jar", "tasks read all files: they cannot load the hooks", "put their jar into hive.aux.jars.path", null);
+            warn("jar", "tasks read all files: they cannot load the hooks", "put their jar into lib/ and name it in hive.aux.jars.path", null);
             ofTasks.clear();
             fetchesOfTasks.clear();
         }
