@@ -2,7 +2,8 @@
 
 Queries run in fetch tasks or in Tez's local mode, inside the server's JVM, without YARN and
 containers. Jars that queries need must therefore be on the server's class path: local Tez tasks do
-not see jars of ``ADD JAR`` or ``hive.aux.jars.path``.
+not see jars of ``ADD JAR`` or ``hive.aux.jars.path``. With the properties of a YARN, queries run in
+containers there, which need `CONTAINER_ARTIFACTS`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _UNWANTED = (
     "org.apache.hadoop:hadoop-client-api",
 )
 # Hive's plans are serialised by reflection.
-_OPENED_FOR_PLANS = (
+OPENED_FOR_PLANS = (
     "--add-opens=java.base/java.math=ALL-UNNAMED",
     "--add-opens=java.base/java.text=ALL-UNNAMED",
     "--add-opens=java.base/java.util.regex=ALL-UNNAMED",
@@ -57,6 +58,21 @@ ARTIFACTS = (
     _artifact(f"org.apache.tez:tez-mapreduce:{_TEZ}"),
     _artifact("org.apache.derby:derby:10.14.2.0"),
     _artifact("ch.qos.reload4j:reload4j:1.2.22"),
+)
+
+# What containers of Tez and MapReduce find on their nodes; Hive ships its own jar.
+CONTAINER_ARTIFACTS = (
+    _artifact(f"org.apache.tez:tez-dag:{_TEZ}"),
+    _artifact(f"org.apache.tez:tez-mapreduce:{_TEZ}"),
+    _artifact(f"org.apache.hadoop:hadoop-client:{_HADOOP}"),
+    _artifact(f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}"),
+    _artifact(f"org.apache.hadoop:hadoop-yarn-registry:{_HADOOP}"),
+    _artifact(f"org.apache.hadoop:hadoop-mapreduce-client-app:{_HADOOP}"),
+    # Tez's own; Hadoop asks for 2.5.
+    _artifact("com.google.protobuf:protobuf-java:3.24.4"),
+    # Application masters do not start without logging.
+    _artifact("ch.qos.reload4j:reload4j:1.2.22"),
+    _artifact("org.slf4j:slf4j-reload4j:1.7.36"),
 )
 
 
@@ -109,7 +125,7 @@ def start_hiveserver2(spec: HiveServer2Spec) -> Server:
                 f"-Djava.io.tmpdir={made(spec.directory / 'tmp')}",
                 *spec.jvm_options,
                 *ADD_OPENS,
-                *_OPENED_FOR_PLANS,
+                *OPENED_FOR_PLANS,
                 "-cp",
                 os.pathsep.join(map(str, libraries)),
                 "org.apache.hive.service.server.HiveServer2",

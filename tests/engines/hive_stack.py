@@ -151,7 +151,7 @@ class HookedHive:
         with self.server.server.log.open("rb") as log:
             log.seek(before)
             text = log.read().decode("utf-8", "replace")
-        scans = [Scan(t, int(r), int(n), int(g)) for t, r, n, g in _READ.findall(text)]
+        scans = scans_in(text)
         warned = [line for line in text.splitlines() if " WARN " in line and "skipbridge:" in line]
         return Answer(rows, scans, warned)
 
@@ -178,6 +178,11 @@ class HookedHive:
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
+
+
+def scans_in(log: str) -> list[Scan]:
+    """The listings that a log tells of."""
+    return [Scan(t, int(r), int(n), int(g)) for t, r, n, g in _READ.findall(log)]
 
 
 def age(root: Path) -> None:

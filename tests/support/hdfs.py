@@ -23,7 +23,7 @@ ARTIFACTS = tuple(
     )
 )
 _MAIN = Path(__file__).with_name("java") / "MiniHdfs.java"
-_LOGGING = """\
+LOGGING = """\
 log4j.rootLogger=ERROR,stderr
 log4j.appender.stderr=org.apache.log4j.ConsoleAppender
 log4j.appender.stderr.target=System.err
@@ -57,7 +57,7 @@ def start_hdfs(directory: Path) -> Hdfs:
     rpc, http = free_port(), free_port()
     logging = directory / "logging"
     logging.mkdir(parents=True)
-    (logging / "log4j.properties").write_text(_LOGGING)
+    (logging / "log4j.properties").write_text(LOGGING)
     log = directory / "hdfs.log"
     server = start_server(
         ServerSpec(
