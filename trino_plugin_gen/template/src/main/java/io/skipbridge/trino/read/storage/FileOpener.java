@@ -9,7 +9,9 @@ import io.trino.spi.connector.ConnectorSession;
 import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -80,12 +82,20 @@ public final class FileOpener
     private static ReadableFile openLocal(PlannedFile planned)
             throws IOException
     {
+        String path = planned.path().substring(LOCAL.length());
         LocalFile file;
         try {
-            file = new LocalFile(planned.path().substring(LOCAL.length()));
+            file = new LocalFile(path);
         }
-        catch (NoSuchFileException | FileNotFoundException e) {
+        catch (NoSuchFileException e) {
             throw FileVersions.gone(planned, e);
+        }
+        catch (FileNotFoundException e) {
+            // Java says so too of a file that may not be opened
+            if (Files.notExists(Path.of(path))) {
+                throw FileVersions.gone(planned, e);
+            }
+            throw e;
         }
         try {
             FileVersions.check(planned, file.size(), file.modifiedMillis(), 1);

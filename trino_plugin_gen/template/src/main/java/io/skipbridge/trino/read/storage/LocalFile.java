@@ -15,14 +15,21 @@ final class LocalFile
     private final long modifiedMillis;
     private long next;
 
+    /** Opens first and looks then: if size and time are still those of the planned file, it is the planned file that was opened. */
     LocalFile(String path)
             throws IOException
     {
         File name = new File(path);
-        BasicFileAttributes attributes = Files.readAttributes(name.toPath(), BasicFileAttributes.class);
-        this.size = attributes.size();
-        this.modifiedMillis = attributes.lastModifiedTime().toMillis();
         this.file = new RandomAccessFile(name, "r");
+        try {
+            BasicFileAttributes attributes = Files.readAttributes(name.toPath(), BasicFileAttributes.class);
+            this.size = attributes.size();
+            this.modifiedMillis = attributes.lastModifiedTime().toMillis();
+        }
+        catch (IOException | RuntimeException e) {
+            file.close();
+            throw e;
+        }
     }
 
     @Override
