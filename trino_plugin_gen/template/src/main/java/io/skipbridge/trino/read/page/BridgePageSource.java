@@ -132,7 +132,13 @@ final class BridgePageSource
         for (int i = 0; i < columnOfChannel.length; i++) {
             columnOfChannel[i] = schema.columnOfChannel(i);
         }
-        reader = NativeReader.open(combined, memory, scan.options(), problem -> ReadFailure.of(problem, current));
+        try {
+            reader = NativeReader.open(combined, memory, scan.options(), problem -> ReadFailure.of(problem, current));
+        }
+        catch (IOException | RuntimeException e) {
+            combined.source().close();
+            throw e;
+        }
         return true;
     }
 

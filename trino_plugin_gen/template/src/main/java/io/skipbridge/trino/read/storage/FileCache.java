@@ -64,13 +64,13 @@ final class FileCache
         return "%s#%d#%d".formatted(planned.path(), planned.modifiedMillis(), planned.size());
     }
 
-    /** The file through the cache. */
-    ReadableFile over(ReadableFile checked, PlannedFile planned)
+    /** The file through the cache. {@code perUser}: the store may refuse it to this user, though pages of it are kept that another one has read. */
+    ReadableFile over(ReadableFile checked, PlannedFile planned, boolean perUser)
     {
-        return over(module.get(TrinoFileSystemCache.class), checked, planned);
+        return over(module.get(TrinoFileSystemCache.class), checked, planned, perUser);
     }
 
-    static ReadableFile over(TrinoFileSystemCache cache, ReadableFile checked, PlannedFile planned)
+    static ReadableFile over(TrinoFileSystemCache cache, ReadableFile checked, PlannedFile planned, boolean perUser)
     {
         return new ReadableFile()
         {
@@ -87,6 +87,10 @@ final class FileCache
                     throws IOException
             {
                 if (input == null) {
+                    if (perUser && planned.size() > 0) {
+                        // fails unless the store lets this user read the file
+                        checked.readFully(0, new byte[1], 0, 1);
+                    }
                     input = cache.cacheInput(new CheckedFile(checked, planned), key(planned));
                 }
                 input.readFully(position, buffer, offset, length);

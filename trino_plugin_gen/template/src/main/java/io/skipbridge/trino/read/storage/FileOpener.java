@@ -76,7 +76,9 @@ public final class FileOpener
                 "%s: this catalog does not read %s. Set %s=true in its file, and the store's properties as for Trino's hive connector".formatted(
                         uri, store.title(), StorageModules.enabled(store))));
         ReadableFile file = new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri));
-        return cache.filter(_ -> FileCache.keeps(planned, System.currentTimeMillis())).map(each -> each.over(file, planned)).orElse(file);
+        return cache.filter(_ -> FileCache.keeps(planned, System.currentTimeMillis()))
+                .map(each -> each.over(file, planned, files.tellsUsersApart()))
+                .orElse(file);
     }
 
     private static ReadableFile openLocal(PlannedFile planned)

@@ -77,8 +77,7 @@ final class RemoteFile
             throw e;
         }
         catch (RuntimeException e) {
-            // a client's own exception tells of the store, not of the file's content
-            throw new IOException(e.toString(), e);
+            throw ofStore(e);
         }
     }
 
@@ -98,6 +97,18 @@ final class RemoteFile
         catch (FileNotFoundException e) {
             throw FileVersions.gone(planned, e);
         }
+        catch (TrinoException e) {
+            throw e;
+        }
+        catch (RuntimeException e) {
+            throw ofStore(e);
+        }
+    }
+
+    /** A client's own exception tells of the store, not of the file's content. */
+    private static IOException ofStore(RuntimeException e)
+    {
+        return new IOException(e.toString(), e);
     }
 
     @Override

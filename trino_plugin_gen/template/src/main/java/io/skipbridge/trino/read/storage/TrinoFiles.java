@@ -15,18 +15,24 @@ import java.net.URISyntaxException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
- * Files of the stores that Trino's own file systems read, under Trino's own properties. */
+ * Files of the stores that Trino's own file systems read, under Trino's own properties.
+ */
 final class TrinoFiles
         implements Closeable
 {
+    private static final Pattern PER_USER = Pattern.compile("security-mapping|impersonation\\.enabled$|use-access-token$");
+
     private final Set<Store> stores;
+    private final boolean tellsUsersApart;
     private final TrinoModule module;
 
-    private TrinoFiles(Set<Store> stores, TrinoModule module)
+    private TrinoFiles(Set<Store> stores, boolean tellsUsersApart, TrinoModule module)
     {
         this.stores = stores;
+        this.tellsUsersApart = tellsUsersApart;
         this.module = module;
     }
 
@@ -38,7 +44,21 @@ final class TrinoFiles
         }
         Map<String, String> all = new HashMap<>(properties);
         stores.forEach(store -> all.put(StorageModules.enabled(store), "true"));
-        return new TrinoFiles(stores, new TrinoModule(all, catalog, context));
+        return new TrinoFiles(stores, tellsUsersApart(properties), new TrinoModule(all, catalog, context));
+    }
+
+    /** Whether files are read in the name of the query's user: by a mapping of users, by impersonation or by the user's own token. */
+    static boolean tellsUsersApart(Map<String, String> properties)
+    {
+        return properties.entrySet().stream().anyMatch(property ->
+                !property.getValue().strip().equalsIgnoreCase("false")
+                        && (PER_USER.matcher(property.getKey()).find() || property.getValue().strip().equalsIgnoreCase("access_token")));
+    }
+
+    /** Whether the stores may refuse to one user what another one may read. */
+    boolean tellsUsersApart()
+    {
+        return tellsUsersApart;
     }
 
     boolean reads(Store store)

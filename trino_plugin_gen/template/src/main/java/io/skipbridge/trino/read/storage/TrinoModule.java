@@ -20,6 +20,8 @@ import org.weakref.jmx.guice.MBeanModule;
 
 import java.io.Closeable;
 import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
@@ -29,15 +31,29 @@ import java.util.stream.Collectors;
 final class TrinoModule
         implements Closeable
 {
+    private static final Pattern SECRET = Pattern.compile("key|secret|password|token|credential");
+    // Shorter values are switches and names, which are parts of other words.
+    private static final int SECRET_LENGTH = 6;
+
     private final Map<String, String> properties;
-    private final Bootstrap bootstrap;
+    private final String catalog;
+    private final ConnectorContext context;
+    private Optional<Bootstrap> checked;
     private Injector injector;
+    private boolean closed;
 
     TrinoModule(Map<String, String> properties, String catalog, ConnectorContext context)
     {
         this.properties = properties;
+        this.catalog = catalog;
+        this.context = context;
+        this.checked = Optional.of(check());
+    }
+
+    private Bootstrap check()
+    {
         try (ThreadContextClassLoader _ = new ThreadContextClassLoader(TrinoModule.class.getClassLoader())) {
-            this.bootstrap = new Bootstrap(
+            Bootstrap bootstrap = new Bootstrap(
                     new MBeanModule(),
                     new MBeanServerModule(),
                     new ConnectorObjectNameGeneratorModule("io.trino.filesystem", "trino.filesystem"),
@@ -47,10 +63,11 @@ final class TrinoModule
                     .quiet()
                     .setRequiredConfigurationProperties(properties);
             bootstrap.configure();
+            return bootstrap;
         }
         catch (ApplicationConfigurationException e) {
             // the message has neither values nor the cause, since both may hold a secret
-            throw invalid(masked(e.getErrors().stream().map(Message::getMessage).distinct().collect(Collectors.joining("; "))));
+            throw invalid(masked(e.getErrors().stream().map(Message::getMessage).distinct().collect(Collectors.joining("; ")), properties));
         }
     }
 
@@ -64,22 +81,33 @@ final class TrinoModule
 
     synchronized <T> T get(Class<T> type)
     {
+        if (closed) {
+            throw new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "The catalog %s was dropped while the query ran".formatted(catalog));
+        }
         if (injector == null) {
+            // a bootstrap serves for one attempt; what failed or was interrupted then may work now
+            Bootstrap bootstrap = checked.orElseGet(this::check);
+            checked = Optional.empty();
             try (ThreadContextClassLoader _ = new ThreadContextClassLoader(TrinoModule.class.getClassLoader())) {
                 injector = bootstrap.initialize();
             }
             catch (RuntimeException e) {
-                throw invalid("The file systems of this catalog cannot be made: " + masked(String.valueOf(e.getMessage())));
+                throw invalid("The file systems of this catalog cannot be made: " + masked(String.valueOf(e.getMessage()), properties));
             }
         }
         return injector.getInstance(type);
     }
 
-    private String masked(String message)
+    /** The message without values in quotes or brackets, and without what may be a secret anywhere. */
+    static String masked(String message, Map<String, String> properties)
     {
         String masked = message;
-        for (String value : properties.values()) {
+        for (Map.Entry<String, String> property : properties.entrySet()) {
+            String value = property.getValue();
             masked = value.isEmpty() ? masked : masked.replace("'" + value + "'", "'***'").replace("[" + value + "]", "[***]");
+            if (value.length() >= SECRET_LENGTH && SECRET.matcher(property.getKey()).find()) {
+                masked = masked.replace(value, "***");
+            }
         }
         return masked;
     }
@@ -92,6 +120,7 @@ final class TrinoModule
     @Override
     public synchronized void close()
     {
+        closed = true;
         if (injector != null) {
             injector.getInstance(LifeCycleManager.class).stop();
         }

@@ -30,6 +30,8 @@ class TestFileCache
     private final WholeFiles cache = new WholeFiles();
     private byte[] stored = {1, 2, 3};
     private boolean changed;
+    private boolean perUser;
+    private boolean denied;
     private int reads;
 
     @Test
@@ -63,6 +65,20 @@ class TestFileCache
     }
 
     @Test
+    void givesWhatAnotherUserReadOnlyToThoseWhoMayReadIt()
+            throws IOException
+    {
+        perUser = true;
+        assertArrayEquals(new byte[] {1, 2, 3}, read(planned(TIME)));
+        assertArrayEquals(new byte[] {1, 2, 3}, read(planned(TIME)));
+        assertEquals(3, reads, "one of all bytes, and one of a byte each time");
+        denied = true;
+        assertThrows(IOException.class, () -> read(planned(TIME)));
+        perUser = false;
+        assertArrayEquals(new byte[] {1, 2, 3}, read(planned(TIME)), "nobody is asked where all users are one");
+    }
+
+    @Test
     void tellsBucketsApart()
     {
         assertNotEquals(FileCache.key(planned("s3://a/f", TIME)), FileCache.key(planned("s3://b/f", TIME)));
@@ -91,7 +107,7 @@ class TestFileCache
             throws IOException
     {
         byte[] bytes = new byte[3];
-        try (ReadableFile file = FileCache.over(cache, checked(), planned)) {
+        try (ReadableFile file = FileCache.over(cache, checked(), planned, perUser)) {
             assertEquals(3, file.size());
             file.readFully(0, bytes, 0, 3);
         }
@@ -110,7 +126,11 @@ class TestFileCache
 
             @Override
             public void readFully(long position, byte[] buffer, int offset, int length)
+                    throws IOException
             {
+                if (denied) {
+                    throw new IOException("403");
+                }
                 reads++;
                 System.arraycopy(stored, (int) position, buffer, offset, length);
                 if (changed) {

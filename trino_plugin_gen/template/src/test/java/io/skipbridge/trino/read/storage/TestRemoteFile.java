@@ -119,6 +119,20 @@ class TestRemoteFile
         assertThrows(EOFException.class, () -> read(file, 2, 4));
     }
 
+    @Test
+    void saysThatAStoreCannotBeAsked()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.HDFS, TIME);
+        store.beforeLook = () -> {
+            throw new IllegalStateException("the pool is shut down");
+        };
+        IOException problem = assertThrows(IOException.class, () -> read(file, 0, 4));
+        assertEquals("java.lang.IllegalStateException: the pool is shut down", problem.getMessage());
+        assertThrows(EOFException.class, () -> read(file, 2, 4), "the first problem is told");
+    }
+
     private static void assertChanged(RemoteFile file)
     {
         TrinoException problem = assertThrows(TrinoException.class, () -> read(file, 0, 4));
@@ -146,6 +160,7 @@ class TestRemoteFile
         private long millis = TIME;
         private int looks;
         private Runnable afterRead = () -> {};
+        private Runnable beforeLook = () -> {};
 
         void replace(byte[] content, long millis)
         {
@@ -172,6 +187,7 @@ class TestRemoteFile
                 private void look()
                         throws IOException
                 {
+                    beforeLook.run();
                     if (length < 0) {
                         length = present().length;
                         time = millis;

@@ -10,6 +10,7 @@ import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.security.ConnectorIdentity;
 import org.junit.jupiter.api.Test;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
@@ -84,6 +85,50 @@ class TestTrinoFiles
     {
         assertTrue(problem(Set.of(Store.S3), Map.of("s3.regoin", "us-east-1")).contains("s3.regoin"));
         assertTrue(problem(Set.of(Store.S3), Map.of("s3.aws-access-key", "hidden")).contains("go together"));
+    }
+
+    @Test
+    void triesAgainAfterAFailure()
+    {
+        TrinoFiles files = TrinoFiles.of(Set.of(Store.S3), Map.of("s3.endpoint", "no uri", "s3.region", "us-east-1"), "lake", new Context());
+        for (int attempt = 0; attempt < 2; attempt++) {
+            String problem = assertThrows(TrinoException.class, () -> files.file(ConnectorIdentity.ofUser("me"), "s3://bucket/f")).getMessage();
+            assertTrue(problem.contains("cannot be made") && problem.contains("Illegal character"), problem);
+        }
+        files.close();
+    }
+
+    @Test
+    void makesNoClientAfterItWasClosed()
+    {
+        TrinoFiles files = TrinoFiles.of(Set.of(Store.S3), S3, "lake", new Context());
+        files.close();
+        String problem = assertThrows(TrinoException.class, () -> files.file(ConnectorIdentity.ofUser("me"), "s3://bucket/f")).getMessage();
+        assertTrue(problem.contains("lake was dropped"), problem);
+    }
+
+    @Test
+    void knowsWhetherStoresTellUsersApart()
+    {
+        assertFalse(TrinoFiles.tellsUsersApart(S3));
+        assertFalse(TrinoFiles.tellsUsersApart(Map.of("hive.hdfs.impersonation.enabled", "false", "gcs.auth-type", "DEFAULT")));
+        for (Map<String, String> each : List.of(
+                Map.of("s3.security-mapping.enabled", "true"),
+                Map.of("s3.security-mapping.config-file", "/mapping.json"),
+                Map.of("hive.hdfs.impersonation.enabled", "true"),
+                Map.of("gcs.use-access-token", "true"),
+                Map.of("gcs.auth-type", "ACCESS_TOKEN"))) {
+            assertTrue(TrinoFiles.tellsUsersApart(each), each.toString());
+        }
+    }
+
+    @Test
+    void masksSecretsWithoutQuotes()
+    {
+        Map<String, String> properties = Map.of("gcs.json-key", "hidden-json", "s3.path-style-access", "true", "s3.region", "us-east-1");
+        assertEquals(
+                "cannot parse ***, true, us-east-1, '***'",
+                TrinoModule.masked("cannot parse hidden-json, true, us-east-1, 'us-east-1'", properties));
     }
 
     @Test
