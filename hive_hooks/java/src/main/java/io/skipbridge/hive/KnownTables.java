@@ -21,6 +21,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -57,6 +58,7 @@ final class KnownTables
         private final int timeoutMillis;
         private final Map<String, String> locations = new ConcurrentHashMap<>();
         private final Map<String, Long> used = new ConcurrentHashMap<>();
+        private final Set<String> undecided = ConcurrentHashMap.newKeySet();
         private final AtomicBoolean asksSoon = new AtomicBoolean();
         private volatile Map<String, String> inputFormats = Collections.emptyMap();
         private ScheduledFuture<?> refresh;
@@ -239,13 +241,17 @@ final class KnownTables
         }
     }
 
-    /** Queries wait for no second answer about a table: this one comes in the background. */
+    /** Queries wait for no second answer about a table: this one comes in the background, unless the table was forgotten. */
     private void askSoon(Planner planner, List<String> undecided)
     {
+        planner.undecided.addAll(undecided);
         if (planner.asksSoon.compareAndSet(false, true)) {
             refreshing.schedule(() -> {
                 planner.asksSoon.set(false);
-                ask(planner, undecided, false);
+                List<String> asked = new ArrayList<>(planner.undecided);
+                planner.undecided.removeAll(asked);
+                asked.retainAll(planner.used.keySet());
+                ask(planner, asked, false);
             }, UNDECIDED_MILLIS, TimeUnit.MILLISECONDS);
         }
     }
