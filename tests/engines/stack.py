@@ -31,13 +31,17 @@ _TOUR = Path(__file__).parents[2] / "docker"
 
 
 def ask(
-    port: int, sql: str, catalog: str = "bridge", session: Mapping[str, str] | None = None
+    port: int,
+    sql: str,
+    catalog: str = "bridge",
+    session: Mapping[str, str] | None = None,
+    user: str = "test",
 ) -> list[Any]:
     """The rows of a query of a Trino on this machine, under the catalogue's session properties."""
     connection = trino.dbapi.connect(
         host="127.0.0.1",
         port=port,
-        user="test",
+        user=user,
         catalog=catalog,
         session_properties={f"{catalog}.{k}": v for k, v in (session or {}).items()},
     )

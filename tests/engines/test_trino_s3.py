@@ -32,7 +32,7 @@ from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.engines.everything import Everything
-from tests.engines.stack import Stack
+from tests.engines.stack import Stack, ask
 
 BUCKET = "lake"
 KEY, SECRET = "the-access-key", "the-secret-key"
@@ -202,7 +202,16 @@ def s3_stack(
         "fs.cache.directories": str(directory / "cached"),
         "fs.cache.max-sizes": "200MB",
     }
+    mapping = directory / "mapping.json"
+    mapping.write_text('{"mappings": [{"user": "test", "useClusterDefault": true}]}')
+    mapped = {
+        **cached,
+        "s3.security-mapping.enabled": "true",
+        "s3.security-mapping.config-file": str(mapping),
+        "fs.cache.directories": str(directory / "mapped"),
+    }
     (directory / "cached").mkdir()
+    (directory / "mapped").mkdir()
     every = {
         **keys,
         "fs.hadoop.enabled": "true",
@@ -223,6 +232,7 @@ def s3_stack(
             "chain": chain,
             "bare": bare,
             "cached": cached,
+            "mapped": mapped,
             "every": every,
         },
         plugins={"skipbridge": plugin},
@@ -322,6 +332,24 @@ def test_the_cache_answers_a_repeated_scan(s3_stack: Stack, lake: Endpoint) -> N
             break
         time.sleep(0.5)
     assert requests == []
+
+
+def test_the_cache_gives_no_rows_to_a_user_whom_the_store_refuses_them(
+    s3_stack: Stack, lake: Endpoint
+) -> None:
+    sql = "SELECT sum(noise % 1000), count(*) FROM mapped.lake.t WHERE day = 1"
+    expected = s3_stack.query(sql.replace("mapped", "bridge"))
+    rounds = 60
+    for _ in range(rounds):
+        lake.read_objects()
+        assert s3_stack.query(sql) == expected
+        requests = lake.read_objects()
+        if len(requests) == 3:  # a byte of each file, in the user's name
+            break
+        time.sleep(0.5)
+    assert len(requests) == 3
+    with pytest.raises(Exception, match="Access Denied"):
+        ask(s3_stack.trino_port, sql, user="stranger")
 
 
 def test_the_cache_gives_no_old_rows_as_new_ones(s3_stack: Stack, lake: Endpoint) -> None:
