@@ -103,7 +103,8 @@ def parse(text: str) -> Location:
             raise InvalidUri(f"a local path with a host: {text!r}", "write file:///path")
         authority = ""
     elif scheme == "hdfs":
-        authority = authority.lower()
+        # A host has a port; a name without one may be a name service, whose case counts.
+        authority = authority.lower() if ":" in authority else authority
     elif not authority:
         raise InvalidUri(f"no bucket in {text!r}", f"write {scheme}://bucket/key")
     if scheme == "abfss":

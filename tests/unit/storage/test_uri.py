@@ -28,6 +28,7 @@ from bridge.storage.uri import canonical, is_unusual, join, parent, parse, relat
         ("abfs://c@acc.dfs.core.windows.net/k", "abfss://c@acc.dfs.core.windows.net/k"),
         ("wasbs://c@acc.blob.core.windows.net/k", "abfss://c@acc.dfs.core.windows.net/k"),
         ("hdfs://NameNode:8020/x//y", "hdfs://namenode:8020/x/y"),
+        ("hdfs://NameService/x", "hdfs://NameService/x"),
         ("hdfs:///x", "hdfs:///x"),
     ],
 )

@@ -26,7 +26,8 @@ final class CanonicalPath
             case "gcs":
                 return "gs://" + authority + uri.getPath();
             case "hdfs":
-                return "hdfs://" + authority.toLowerCase(Locale.ROOT) + uri.getPath();
+                // A host has a port; a name without one may be a name service, whose case counts.
+                return "hdfs://" + (authority.indexOf(':') < 0 ? authority : authority.toLowerCase(Locale.ROOT)) + uri.getPath();
             case "abfs":
             case "abfss":
             case "wasb":

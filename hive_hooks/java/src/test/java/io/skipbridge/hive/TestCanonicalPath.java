@@ -17,6 +17,7 @@ class TestCanonicalPath
         check("s3a://bucket/t/f", "s3://bucket/t/f");
         check("s3n://bucket/t/f", "s3://bucket/t/f");
         check("hdfs://NameNode:8020/t/f", "hdfs://namenode:8020/t/f");
+        check("hdfs://NameService/t/f", "hdfs://NameService/t/f");
         check("wasbs://c@Account.blob.core.windows.net/t/f", "abfss://c@account.dfs.core.windows.net/t/f");
     }
 
