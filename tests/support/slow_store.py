@@ -236,9 +236,9 @@ class _Client(asyncio.Protocol):
         self._fault = fault
         match fault:
             case "503":
-                self._answer(_error(503, "Slow Down", _SLOW_DOWN))
+                self._later(_error(503, "Slow Down", _SLOW_DOWN))
             case "500":
-                self._answer(_error(500, "Internal Server Error", _INTERNAL))
+                self._later(_error(500, "Internal Server Error", _INTERNAL))
             case "reset":
                 self._later(None)
             case None | "cut" | "lost":
@@ -257,19 +257,13 @@ class _Client(asyncio.Protocol):
         if self._fault == "cut":
             self._fault = "over"
             end = data.find(b"\r\n\r\n")
-            self._answer(data[: end + 4 + (len(data) - end - 4) // 2])
+            self._later(data[: end + 4 + (len(data) - end - 4) // 2])
             self._later(None)
         elif self._fault == "lost":
             self._fault = "over"
             self._later(None)
         elif self._fault is None:
-            self._answer(data)
-
-    def _answer(self, data: bytes) -> None:
-        if self._pending:
-            self._proxy.waiting -= self._pending
-            self._pending = 0
-        self._later(data)
+            self._later(data)
 
     def _later(self, data: bytes | None) -> None:
         """Sends bytes when their time has come; None resets the connection."""
@@ -285,6 +279,8 @@ class _Client(asyncio.Protocol):
             if data is None:
                 self._transport.abort()
                 return
+            self._proxy.waiting -= self._pending
+            self._pending = 0
             self._transport.write(data)
         if self._answers:
             self._timer = self._proxy.loop.call_at(self._answers[0][0], self._send)
