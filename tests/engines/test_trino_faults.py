@@ -26,7 +26,7 @@ ASKED = (
     "SELECT max(c3) FROM lake.{} WHERE kind = '3' AND id > 100000",
     "SELECT count(*) FROM (SELECT id FROM lake.{} WHERE kind <> '2' LIMIT 50)",
 )
-TABLES = ("small", "mixed", "large", "changing")
+TABLES = ("small", "mixed", "large")
 TOLD = {"SKIPBRIDGE_FILE_UNREADABLE", "SKIPBRIDGE_STORAGE_UNAVAILABLE"}
 
 
