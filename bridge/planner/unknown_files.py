@@ -43,7 +43,7 @@ class UnknownFiles:
                     "minmax",
                     "FAILED_FILES",
                     f"{_files(self._failed)} could not be read when the index was built, perhaps "
-                    "because of damage; every query reads them",
+                    f"because of damage; every query reads {'it' if self._failed == 1 else 'them'}",
                     Remedy("show", self._table, ("--failed",)),
                 )
             )

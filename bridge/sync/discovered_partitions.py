@@ -121,7 +121,10 @@ def read_directories(
             fitting.append((row, directory, values))
         else:
             shown, wanted = ("/".join(n) or "none" for n in (tuple(values), names))
-            unparsable.append((paths[row], f"its keys are {shown}, the table's are {wanted}"))
+            reason = f"its keys are {shown}, the table's are {wanted}"
+            if not paths[row]:
+                reason = _in_root(directories, row, wanted)
+            unparsable.append((paths[row], reason))
     typed = tuple(keys) if keys is not None else _keys(names, fitting, declared)
     claims = _claims(fitting, typed, paths, unparsable)
     files, sizes = (directories.rows[n].to_pylist() for n in ("files", "bytes"))
@@ -160,10 +163,19 @@ def _read(extractor: PartitionExtractor, directory: str, recursive: bool) -> tup
         raise UnparsableDirectory(f"the extractor failed: {error!r}") from error
 
 
+def _in_root(directories: Discovered, row: int, keys: str) -> str:
+    files, sample = (directories.rows[n][row].as_py() for n in ("files", "sample"))
+    others = f" and {files - 1} more" if files > 1 else ""
+    return f"{sample}{others} in the root, above the partitions ({keys})"
+
+
 def _most(read: Sequence[tuple[int, str, Values]]) -> tuple[str, ...]:
-    """The keys of most directories; in a tie, the keys seen first."""
+    """The keys of most directories; in a tie any before none, and then the keys seen first.
+
+    A text file beside a first partition must not make the table unpartitioned.
+    """
     counted = Counter(tuple(values) for _, _, values in read)
-    return counted.most_common(1)[0][0] if counted else ()
+    return max(counted, key=lambda names: (counted[names], bool(names)), default=())
 
 
 def _keys(

@@ -145,6 +145,11 @@ def infer_readable(
     return merge_schemas(schemas), strays
 
 
+def _shown(column: Column) -> str:
+    known = column.type is not UNKNOWN
+    return str(column.type) if known else "of a type that Hive does not have (such as null)"
+
+
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...]:
     """Like `infer_readable`, for schemas already read, each with its file's URI.
 
@@ -162,8 +167,9 @@ def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> tuple[Column, ...
                 continue
             wider = common_type(held[0].type, found.type)
             if wider is None:
+                first, second = _shown(held[0]), _shown(found)
                 raise SchemaConflict(
-                    f"column {key!r} is {held[0].type} in {held[1]} and {found.type} in {uri}",
+                    f"column {key!r} is {first} in {held[1]} and {second} in {uri}",
                     "rewrite the files of one of the two, or register them as two tables",
                 )
             merged[key] = (Column(key, wider), held[1])

@@ -283,7 +283,7 @@ class Comparison:
             reason = found.unreadable[0][1] if found.unreadable else "all files are gone"
             raise TableNotFound(
                 f"no readable file below {plan.place.root}: {reason}",
-                "give the directory of a Parquet table",
+                "give the directory of a Parquet table; ORC: `skipbridge table create`",
             )
         self._files_columns = found.columns
         table = plan.table.columns if plan.table is not None else ()

@@ -82,7 +82,14 @@ def read_table(client: MetastoreClient, name: TableName) -> RegisteredTable:
 
 def registered_table(record: records.Table) -> RegisteredTable:
     """Errors: UnsupportedTable: the table's files cannot be read directly."""
-    refuse_unsupported(record)
+    if storage_format(record.sd) != "orc":
+        refuse_unsupported(record)
+    else:
+        refuse_unsupported(record, frozenset({"orc"}))
+        raise UnsupportedTable(
+            f"{record.dbName}.{record.tableName} is an ORC table: only Parquet tables are synced",
+            "register its new partitions with Hive (MSCK REPAIR TABLE), then index refresh",
+        )
     refuse_other_table_formats(record)
     return RegisteredTable(
         record,

@@ -95,6 +95,14 @@ def test_other_levels_than_the_table_has(tmp_path: Path) -> None:
     assert found.unparsable[1][1] == "its keys are p/q, the table's are p"
 
 
+def test_files_in_the_root_of_a_partitioned_table_are_named(tmp_path: Path) -> None:
+    found = stored(tmp_path / "one", "p=1/f", "README.md", "_SUCCESS")
+    told = "README.md in the root, above the partitions (p)"
+    assert found.unparsable == (("", told),)
+    found = stored(tmp_path / "more", "p=1/f", "p=2/f", "a", "b", keys=(Column("p", INTEGER),))
+    assert " and 1 more in the root" in found.unparsable[0][1]
+
+
 def test_files_below_a_partition_belong_to_it_where_engines_read_them(tmp_path: Path) -> None:
     directories = lake(tmp_path, "p=1/a/f", "p=1/f", "p=2/b/c/f", "odd/f")
     found = read_directories(directories, find_extractor("hive"), recursive=True)
