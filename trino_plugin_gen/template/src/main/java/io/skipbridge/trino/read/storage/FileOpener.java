@@ -10,7 +10,6 @@ import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
@@ -85,12 +84,8 @@ public final class FileOpener
             throws IOException
     {
         String path = planned.path().substring(LOCAL.length());
-        LocalFile file;
         try {
-            file = new LocalFile(path);
-        }
-        catch (NoSuchFileException e) {
-            throw FileVersions.gone(planned, e);
+            return new LocalFile(planned, path);
         }
         catch (FileNotFoundException e) {
             // Java says so too of a file that may not be opened
@@ -99,14 +94,6 @@ public final class FileOpener
             }
             throw e;
         }
-        try {
-            FileVersions.check(planned, file.size(), file.modifiedMillis(), 1);
-        }
-        catch (TrinoException e) {
-            file.close();
-            throw e;
-        }
-        return file;
     }
 
     @Override

@@ -25,7 +25,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 class TestLocalFile
 {
     private static final long TIME = 1_700_000_000_000L;
-    private static final int VERSIONS = 5_000;
+    private static final int VERSIONS = 1_000;
 
     @TempDir
     private Path directory;
@@ -54,21 +54,64 @@ class TestLocalFile
         try {
             while (current.get() < VERSIONS - 1 && writer.isAlive()) {
                 int version = current.get();
-                byte[] bytes = new byte[4];
+                String found;
                 try (ReadableFile file = open(planned(name, TIME + version))) {
-                    file.readFully(0, bytes, 0, 4);
+                    found = read(file, 0, 4);
                 }
                 catch (TrinoException e) {
                     assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), e.getErrorCode());
                     continue;
                 }
-                assertEquals("%04d".formatted(version), new String(bytes));
+                assertEquals("%04d".formatted(version), found);
             }
         }
         finally {
             ended.set(true);
             writer.join();
         }
+    }
+
+    @Test
+    void refusesAFileThatIsWrittenWhileItIsOpen()
+            throws IOException
+    {
+        Path name = directory.resolve("f");
+        for (boolean readBefore : new boolean[] {false, true}) {
+            for (String content : new String[] {"5678", "567", ""}) {
+                put(name, 1234);
+                try (ReadableFile file = open(planned(name, TIME + 1234))) {
+                    if (readBefore) {
+                        assertEquals("12", read(file, 0, 2));
+                    }
+                    Files.writeString(name, content);
+                    TrinoException changed = assertThrows(TrinoException.class, () -> read(file, 2, 2));
+                    assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), changed.getErrorCode());
+                }
+            }
+        }
+    }
+
+    @Test
+    void readsOnInAFileWhoseNameIsGoneOrAnotherFiles()
+            throws IOException
+    {
+        Path name = directory.resolve("f");
+        put(name, 1234);
+        try (ReadableFile file = open(planned(name, TIME + 1234))) {
+            assertEquals("12", read(file, 0, 2));
+            put(name, 5678);
+            assertEquals("34", read(file, 2, 2));
+            Files.delete(name);
+            assertEquals("23", read(file, 1, 2));
+        }
+    }
+
+    private static String read(ReadableFile file, long position, int length)
+            throws IOException
+    {
+        byte[] bytes = new byte[length];
+        file.readFully(position, bytes, 0, length);
+        return new String(bytes);
     }
 
     @Test
