@@ -15,6 +15,7 @@ final class Settings
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
     private static final int DEFAULT_TIMEOUT = 2000;
     private static final int DEFAULT_REFRESH = 10_000;
+    private static final int LEAST_REFRESH = 100;
 
     private Settings() {}
 
@@ -46,10 +47,10 @@ final class Settings
         return positive(configuration, TIMEOUT, DEFAULT_TIMEOUT);
     }
 
-    /** How often the hook asks which tables have an index. */
+    /** How often the hook asks which tables have an index; any session may set it, so there is a least. */
     static int refreshMillis(Configuration configuration)
     {
-        return positive(configuration, REFRESH, DEFAULT_REFRESH);
+        return Math.max(LEAST_REFRESH, positive(configuration, REFRESH, DEFAULT_REFRESH));
     }
 
     private static int positive(Configuration configuration, String name, int otherwise)
