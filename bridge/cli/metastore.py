@@ -13,7 +13,6 @@ from bridge.cli.output import emit, say, settings
 from bridge.config import Config, cache_dir
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
 from bridge.servers.process import stop_recorded
-from bridge.servers.s3_client import s3_class_path, s3_properties
 
 
 def _directory(data_dir: Path | None) -> Path:
@@ -61,13 +60,14 @@ def start(
     \b
     export SKIPBRIDGE_METASTORE_URI=$(skipbridge metastore start --detach)
     """
+    properties, class_path = _s3_client(config) if s3 else ({}, ())
     server = start_embedded_metastore(
         MetastoreSpec(
             directory=_directory(data_dir).absolute(),
             warehouse=warehouse.absolute() if warehouse else None,
             port=port,
-            properties=_s3_properties(config) if s3 else None,
-            class_path=s3_class_path() if s3 else (),
+            properties=properties,
+            class_path=class_path,
         )
     )
     say(f"metastore ready; log {server.log}")
@@ -84,12 +84,15 @@ def start(
     server.stop()
 
 
-def _s3_properties(config: Config) -> dict[str, str]:
-    return s3_properties(
+def _s3_client(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:
+    from bridge.servers.s3_client import s3_class_path, s3_properties  # --help needs no Arrow
+
+    properties = s3_properties(
         config.text("storage.endpoint"),
         config.text("storage.region"),
         allow_http=config.flag("storage.allow_http"),
     )
+    return properties, s3_class_path()
 
 
 @metastore.command("stop")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bridge.errors import EnvironmentMissing, InvalidConfiguration
+from bridge.errors import EnvironmentMissing
 from bridge.servers.embedded_metastore import pyspark_jars
 from bridge.servers.maven import class_path, parse_artifact
+from bridge.storage.objectstore import checked_endpoint
 
 _SDK_OF_HADOOP = {"3.5.0": "2.35.4"}
 """The AWS SDK that each release of hadoop-aws was built with."""
@@ -54,21 +55,18 @@ def s3_properties(endpoint: str, region: str, *, allow_http: bool) -> dict[str, 
     """The client's Hadoop properties; it takes the keys from the environment, as skipbridge does.
 
     Args:
-        endpoint: of a store other than AWS, which is addressed by path; empty for AWS.
+        endpoint: of a store other than AWS, which is addressed by path; if it is empty, the one in
+            the environment, or AWS.
 
     Errors:
-        InvalidConfiguration: the endpoint is plain HTTP, which is not allowed.
+        StorageFailure: the endpoint has no scheme, or is plain HTTP, which is not allowed.
     """
     properties = {"fs.s3.impl": _FILE_SYSTEM, "fs.s3a.impl": _FILE_SYSTEM}
     if region:
         properties["fs.s3a.endpoint.region"] = region
+    endpoint = checked_endpoint({"endpoint": endpoint}, {"allow_http": allow_http})
     if endpoint:
-        plain = endpoint.startswith("http://")
-        if plain and not allow_http:
-            raise InvalidConfiguration(
-                f"storage.endpoint is {endpoint}, and plain HTTP is not allowed",
-                "use https://, or set storage.allow_http = true",
-            )
+        plain = endpoint.lower().startswith("http://")
         properties["fs.s3a.endpoint"] = endpoint
         properties["fs.s3a.path.style.access"] = "true"
         properties["fs.s3a.connection.ssl.enabled"] = "false" if plain else "true"

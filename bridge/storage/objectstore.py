@@ -71,7 +71,7 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
     if config.pop("allow_http", "false").lower() == "true":
         client["allow_http"] = True
-    _check_endpoint(config, client)
+    checked_endpoint(config, client)
     retries = int(config.pop("retries", "5"))
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
@@ -90,13 +90,18 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
         ) from error
 
 
-def _check_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> None:
+def checked_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> str:
+    """The endpoint of a store other than AWS, by the options or the environment; empty for AWS.
+
+    Errors:
+        StorageFailure: it has no scheme, or is plain HTTP, which is not allowed.
+    """
     variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     named = [("storage.endpoint", config.get("endpoint") or config.get("endpoint_url") or "")]
     named += [(name, os.environ.get(name, "")) for name in variables]
     name, endpoint = next(((n, e) for n, e in named if e), ("", ""))
     if not endpoint:
-        return
+        return ""
     if not endpoint.lower().startswith(("http://", "https://")):
         raise StorageFailure(
             f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
@@ -108,6 +113,7 @@ def _check_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> Non
             "it carries keys and data unencrypted",
             "write https://, or set storage.allow_http = true if the network is yours",
         )
+    return endpoint
 
 
 class ObjectStorage:
