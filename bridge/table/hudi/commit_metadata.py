@@ -1,0 +1,267 @@
+"""Bodies of instants: JSON commits before table version 8, Avro for everything else.
+
+A completed instant whose body cannot be read is an error with the file's name. It never counts as
+a commit without files: rows would be missing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from bridge.errors import FileCorrupt
+
+_MAGIC = b"Obj\x01"
+_NO_COMMIT = frozenset({"", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """What a completed commit, deltacommit or replacecommit wrote. All lists are of its files.
+
+    Attributes:
+        operation: ``UPSERT``, ``INSERT_OVERWRITE``, ``COMPACT``, ``CLUSTER`` and so on; may be
+            empty.
+        extra: ``schema`` is the table's Avro schema as JSON, without meta fields.
+        partitions: distinct partition paths; empty if the table has none.
+        counts: number of files of each partition; files are in this order.
+        names: of base files and logs, without directory.
+        sizes: bytes.
+        previous: instant of the slice that was written to, empty if the file starts a group.
+        appends: some log was appended to, so its size is not known for sure.
+        replaced: partition to the file groups that this commit replaces.
+    """
+
+    operation: str
+    extra: Mapping[str, str]
+    partitions: list[str]
+    counts: list[int]
+    names: list[str]
+    sizes: list[int]
+    previous: frozenset[str]
+    appends: bool
+    replaced: Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """What a completed clean deleted.
+
+    Attributes:
+        retained_from: snapshots of this instant and later ones kept all files; empty: not said.
+        deleted: partition to names of files.
+    """
+
+    retained_from: str
+    deleted: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """The instants that a rollback or restore undid, by requested time."""
+
+    instants: frozenset[str]
+
+
+def read_commit(content: bytes, name: str) -> CommitMetadata:
+    """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
+    body = _record(content, name)
+    try:
+        return _commit(body)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _corrupt(name, error) from error
+
+
+def read_clean(content: bytes, name: str) -> CleanMetadata:
+    """The body of a completed clean. Errors: FileCorrupt."""
+    body = _record(content, name)
+    try:
+        deleted: dict[str, frozenset[str]] = {}
+        for partition, entry in (body.get("partitionMetadata") or {}).items():
+            gone = [*(entry.get("deletePathPatterns") or ()), *(entry["successDeleteFiles"] or ())]
+            deleted[partition] = frozenset(path.rpartition("/")[2] for path in gone)
+        return CleanMetadata(body.get("earliestCommitToRetain") or "", deleted)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(name, error) from error
+
+
+def read_clean_plan(content: bytes, name: str) -> CleanMetadata:
+    """The body of a requested clean, which may have deleted all of it. Errors: FileCorrupt."""
+    body = _record(content, name)
+    try:
+        deleted: dict[str, set[str]] = {}
+        for partition, entries in (body.get("filePathsToBeDeletedPerPartition") or {}).items():
+            paths = (entry["filePath"] or "" for entry in entries)
+            deleted.setdefault(partition, set()).update(p.rpartition("/")[2] for p in paths)
+        for partition, files in (body.get("filesToBeDeletedPerPartition") or {}).items():
+            names = (path.rpartition("/")[2] for path in files)
+            deleted.setdefault(partition, set()).update(names)
+        retained = (body.get("earliestInstantToRetain") or {}).get("timestamp") or ""
+        return CleanMetadata(retained, {p: frozenset(gone) for p, gone in deleted.items()})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(name, error) from error
+
+
+def read_rollback(content: bytes, name: str) -> RollbackMetadata:
+    """The body of a completed rollback or restore. Errors: FileCorrupt."""
+    body = _record(content, name)
+    try:
+        if "hoodieRestoreMetadata" not in body:
+            return RollbackMetadata(frozenset(body["commitsRollback"] or ()))
+        undone = set(body.get("instantsToRollback") or ())
+        for parts in (body["hoodieRestoreMetadata"] or {}).values():
+            for part in parts:
+                undone.update(part["commitsRollback"] or ())
+        return RollbackMetadata(frozenset(undone))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(name, error) from error
+
+
+def read_compaction_plan(content: bytes, name: str) -> dict[str, list[str]]:
+    """Partition to the file groups that a requested compaction rewrites. Errors: FileCorrupt."""
+    body = _record(content, name)
+    try:
+        groups: dict[str, list[str]] = {}
+        for operation in body["operations"] or ():
+            groups.setdefault(operation["partitionPath"] or "", []).append(operation["fileId"])
+        return groups
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(name, error) from error
+
+
+def read_clustering_plan(content: bytes, name: str) -> dict[str, list[str]]:
+    """Partition to the file groups that a requested clustering will rewrite.
+
+    Empty if a requested replacecommit is no clustering: such a request may have no body.
+
+    Errors:
+        FileCorrupt.
+    """
+    if not content:
+        return {}
+    body = _record(content, name)
+    try:
+        groups: dict[str, list[str]] = {}
+        for group in (body.get("clusteringPlan") or {}).get("inputGroups") or ():
+            for part in group["slices"] or ():
+                groups.setdefault(part["partitionPath"] or "", []).append(part["fileId"])
+        return groups
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _corrupt(name, error) from error
+
+
+def commit_of(body: Any, name: str) -> CommitMetadata:
+    """A commit whose body was decoded before, as the archived timeline has it."""
+    try:
+        return _commit(body)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _corrupt(name, error) from error
+
+
+def _commit(body: Any) -> CommitMetadata:
+    partitions: list[str] = []
+    counts: list[int] = []
+    names: list[str] = []
+    sizes: list[int] = []
+    previous: set[str] = set()
+    appends = False
+    for partition, stats in (body["partitionToWriteStats"] or {}).items():
+        if partition is None or partition == "null":
+            partition = ""
+        before = len(names)
+        for stat in stats:
+            path = stat["path"]
+            if not path:
+                continue  # the handle wrote no file
+            prefix = f"{partition}/" if partition else ""
+            if not path.startswith(prefix) or "/" in path[len(prefix) :]:
+                raise ValueError(f"{path} is not in partition {partition!r}")
+            names.append(path[len(prefix) :])
+            sizes.append(int(stat["fileSizeInBytes"]))
+            previous.add(stat["prevCommit"] or "")
+            appends |= bool(stat.get("logOffset"))
+        if len(names) > before:
+            partitions.append(partition)
+            counts.append(len(names) - before)
+    replaced = {k: list(v) for k, v in (body.get("partitionToReplaceFileIds") or {}).items()}
+    return CommitMetadata(
+        body.get("operationType") or "",
+        {k: v for k, v in (body.get("extraMetadata") or {}).items() if v is not None},
+        partitions,
+        counts,
+        names,
+        sizes,
+        frozenset(previous - _NO_COMMIT),
+        appends,
+        replaced,
+    )
+
+
+def _record(content: bytes, name: str) -> dict[str, Any]:
+    try:
+        if content[:4] == _MAGIC:
+            (body,) = read_avro(content)
+        else:
+            body = json.loads(content)
+    except MemoryError:
+        raise
+    except Exception as error:  # the libraries raise whatever a cut or damaged body makes of them
+        raise _corrupt(name, error) from error
+    if not isinstance(body, dict):
+        raise _corrupt(name, TypeError(f"it holds a {type(body).__name__}"))
+    return body
+
+
+def read_avro(content: bytes) -> Iterator[Any]:
+    """The records of an Avro file; raises whatever fastavro does.
+
+    A file's schema takes as long to parse as a small body to read, and all bodies have the same.
+    """
+    import fastavro
+
+    source = io.BytesIO(content)
+    header = fastavro.schemaless_reader(source, _header(), None)
+    schema = _parsed(header["meta"]["avro.schema"])
+    if header["meta"].get("avro.codec", b"null") != b"null":
+        yield from fastavro.reader(io.BytesIO(content))
+        return
+    while source.tell() < len(content):
+        count = fastavro.schemaless_reader(source, "long", None)
+        block = fastavro.schemaless_reader(source, "bytes", None)
+        if source.read(16) != header["sync"]:
+            raise ValueError("the sync marker of a block is missing")
+        part = io.BytesIO(block)
+        for _ in range(count):
+            yield fastavro.schemaless_reader(part, schema, None)
+
+
+@lru_cache(64)
+def _parsed(schema: bytes) -> Any:
+    import fastavro
+
+    return fastavro.parse_schema(json.loads(schema))
+
+
+@cache
+def _header() -> Any:
+    import fastavro
+
+    fields = [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ]
+    return fastavro.parse_schema(
+        {"type": "record", "name": "org.apache.avro.file.Header", "fields": fields}
+    )
+
+
+def _corrupt(name: str, error: Exception) -> FileCorrupt:
+    return FileCorrupt(
+        f"the body of the instant {name} cannot be read ({type(error).__name__}: {error})",
+        "the file was cut or rewritten: restore it, or roll the instant back with Hudi's CLI",
+    )

@@ -1,0 +1,425 @@
+"""The file slices of a Hudi table at an instant, as Hudi's own file system view gives them.
+
+The files come from one of two sources. Commit metadata names all files ever written, as long as
+nothing was archived. Otherwise the caller lists them, from the metadata table or from storage. Both
+go through the same rules: a file counts only if the timeline says that its instant is committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.errors import InvalidRequest, ReadVersionNotFound
+from bridge.storage.port import Int64, Storage
+from bridge.table.hudi.archived_timeline import History, load_history
+from bridge.table.hudi.commit_metadata import (
+    CleanMetadata,
+    CommitMetadata,
+    read_clean,
+    read_clean_plan,
+    read_commit,
+    read_rollback,
+)
+from bridge.table.hudi.file_slices import (
+    DataFiles,
+    FileSlices,
+    Replaced,
+    Rules,
+    data_files,
+    resolve,
+)
+from bridge.table.hudi.instant import Instant, State
+from bridge.table.hudi.table_config import HudiTableConfig, TableType, load_table_config
+from bridge.table.hudi.timeline import Timeline, load_timeline
+
+_MAINTENANCE = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "DELETE_PARTITION"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """The files of some partitions, as the metadata table or a listing of storage has them.
+
+    Take it after the timeline was loaded: it must hold every file of every instant of the timeline.
+
+    Attributes:
+        partitions: partition paths; ``""`` without partitions.
+        counts: number of files of each partition; files are in this order.
+        names: without directory; Arrow large_string. Names that are no data files are ignored.
+        sizes: bytes.
+    """
+
+    partitions: tuple[str, ...]
+    counts: Int64
+    names: pa.Array
+    sizes: Int64
+
+    @staticmethod
+    def of(files: Mapping[str, Iterable[tuple[str, int]]]) -> FileListing:
+        """From partition to names and sizes."""
+        parts = {partition: list(each) for partition, each in files.items()}
+        count = sum(map(len, parts.values()))
+        every = chain.from_iterable(parts.values())
+        names, sizes = zip(*every, strict=True) if count else ((), ())
+        return FileListing(
+            tuple(parts),
+            np.fromiter(map(len, parts.values()), np.int64, len(parts)),
+            pa.array(names, pa.large_string()),
+            np.fromiter(sizes, np.int64, count),
+        )
+
+
+class FileSystemView:
+    """One state of a table's timeline, and the slices that follow from it; safe for threads.
+
+    Bodies of instants are read when they are needed, once, and shared with later views.
+
+    Attributes:
+        config, timeline: as they were read.
+        history_is_empty: nothing was ever archived.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: HudiTableConfig,
+        timeline: Timeline,
+        history_is_empty: bool,
+        pool: Executor | None = None,
+    ) -> None:
+        self.config = config
+        self.timeline = timeline
+        self.history_is_empty = history_is_empty
+        self._storage = storage
+        self._pool = pool
+        self._lock = threading.RLock()
+        self._bodies: dict[str, CommitMetadata] = {}
+        self._written: DataFiles | None = None
+        self._history: History | None = None
+        self._rolled_back: frozenset[str] | None = None
+
+    @staticmethod
+    def open(storage: Storage, base: str, pool: Executor | None = None) -> FileSystemView:
+        """Reads the configuration and the timeline of the table at a location.
+
+        Args:
+            pool: reads bodies side by side where each read is a request.
+
+        Errors:
+            TableNotFound, UnsupportedTable, FileCorrupt, StorageFailure.
+        """
+        config = load_table_config(storage, base)
+        return FileSystemView._load(storage, config, pool)
+
+    @staticmethod
+    def _load(storage: Storage, config: HudiTableConfig, pool: Executor | None) -> FileSystemView:
+        # The timeline first: what is archived in between is then still on it.
+        timeline = load_timeline(storage, config)
+        archive = storage.list_all(config.history_uri, recursive=False)
+        empty = not len(archive)
+        if config.history_uri == config.timeline_uri:
+            empty = not any(".archive." in uri for uri in archive.paths.to_pylist())
+        return FileSystemView(storage, config, timeline, empty, pool)
+
+    def refreshed(self) -> FileSystemView:
+        """The view of the table as it is now; the same object if nothing was written.
+
+        Errors:
+            As `open`.
+        """
+        config = load_table_config(self._storage, self.config.base)
+        new = self._load(self._storage, config, self._pool)
+        if (
+            config == self.config
+            and new.timeline == self.timeline
+            and new.history_is_empty == self.history_is_empty
+        ):
+            return self
+        names = {instant.name for instant in new.timeline.completed.values()}
+        with self._lock:
+            new._bodies = {name: body for name, body in self._bodies.items() if name in names}
+        return new
+
+    def commit(self, instant: Instant) -> CommitMetadata:
+        """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
+        return self._commits([instant])[0]
+
+    def commits_suffice(self) -> bool:
+        """Whether commit metadata alone names every file of every slice.
+
+        It does if nothing was ever archived, no commit builds upon one that is not on the timeline,
+        and no log was appended to. Reads the bodies of all completed writes.
+
+        Errors:
+            FileCorrupt: a completed commit cannot be read.
+        """
+        if not self.history_is_empty:
+            return False
+        known = self.timeline.completed.keys() | {
+            i.requested for i in self.timeline.pending_of("compaction", "logcompaction")
+        }
+        commits = self._commits(self.timeline.completed.values())
+        return all(not c.appends and c.previous <= known for c in commits)
+
+    def schema(self, as_of: str | None = None) -> str | None:
+        """The Avro schema of the newest commit that has one, as JSON without the meta fields.
+
+        Maintenance of the table does not change its schema. None: no commit says it, nor the
+        table's properties.
+        """
+        order = sorted(
+            (i for i in self.timeline.completed.values() if as_of is None or i.requested <= as_of),
+            key=lambda i: (i.completion or i.requested, i.requested),
+            reverse=True,
+        )
+        second = None
+        for instant in order:
+            body = self.commit(instant)
+            text = body.extra.get("schema")
+            if text and body.operation not in _MAINTENANCE:
+                return text
+            second = second or text
+        return self.config.create_schema or second
+
+    def slices(
+        self,
+        *,
+        as_of: str | None = None,
+        completed_by: str | None = None,
+        files: FileListing | None = None,
+        partitions: Collection[str] | None = None,
+        base_only: bool = False,
+    ) -> FileSlices:
+        """The file slices that a snapshot of the table consists of.
+
+        Args:
+            as_of: only instants requested then or earlier; None: all.
+            completed_by: only instants completed then or earlier; from table version 8 on.
+            files: where the files are; None: commit metadata, which `commits_suffice` must allow.
+            partitions: only these; None: all, or those that were listed.
+            base_only: a read-optimised snapshot: base files without their logs.
+
+        Errors:
+            ReadVersionNotFound: there was no such version, or its files were deleted.
+            FileCorrupt, StorageFailure.
+        """
+        if completed_by is not None and not self.config.completes:
+            raise InvalidRequest(
+                f"table version {self.config.version} does not record completion times",
+                "name the version by its instant",
+            )
+        history = self._history_for(files)
+        rules = Rules(
+            completion=lambda i: self._completion(i, history, completed_by),
+            is_log_base=None if self.config.completes else lambda i: self._is_log_base(i, history),
+            as_of=as_of,
+            replaced=self._replaced(completed_by),
+            base_only=base_only or self.config.table_type is TableType.COPY_ON_WRITE,
+        )
+        cleans = self._cleans_for(as_of, completed_by)
+        found = self._from_commits() if files is None else self._listed(files, cleans)
+        if files is None and cleans:
+            found = _mark_deleted(found, cleans)
+        slices, lost = resolve(found, rules)
+        wanted = np.ones(len(slices), np.bool_)
+        if partitions is not None:
+            chosen = np.array([p in set(partitions) for p in slices.partitions], np.bool_)
+            wanted = chosen[slices.partition] if len(slices) else wanted
+        if (lost & wanted).any():
+            raise ReadVersionNotFound(
+                f"files of {self.config.name} as of {as_of or completed_by} were cleaned up",
+                "read a newer version, or keep more commits when cleaning",
+            )
+        return slices if wanted.all() else slices.take(np.flatnonzero(wanted))
+
+    def _commits(self, instants: Iterable[Instant]) -> list[CommitMetadata]:
+        chosen = list(instants)
+        with self._lock:
+            missing = [i for i in chosen if i.name not in self._bodies]
+            contents = self._read([self.timeline.uri_of(i) for i in missing])
+            for instant, content in zip(missing, contents, strict=True):
+                self._bodies[instant.name] = read_commit(content, instant.name)
+            return [self._bodies[i.name] for i in chosen]
+
+    def _read(self, uris: list[str]) -> list[bytes]:
+        if self._pool is None or len(uris) < 2 or not self._storage.is_remote(self.timeline.uri):
+            return [self._storage.read(uri) for uri in uris]
+        return list(self._pool.map(self._storage.read, uris))
+
+    def _from_commits(self) -> DataFiles:
+        if not self.commits_suffice():
+            raise InvalidRequest(
+                f"commit metadata of {self.config.name} does not name every file",
+                "list the files, or read the metadata table",
+            )
+        with self._lock:
+            if self._written is None:
+                self._written = self._all_written()
+            return self._written
+
+    def _all_written(self) -> DataFiles:
+        instants = sorted(self.timeline.completed)
+        commits = self._commits(self.timeline.completed[i] for i in instants)
+        sizes = [len(c.names) for c in commits]
+        return data_files(
+            list(chain.from_iterable(c.partitions for c in commits)),
+            list(chain.from_iterable(c.counts for c in commits)),
+            pa.array(chain.from_iterable(c.names for c in commits), pa.large_string()),
+            np.fromiter(chain.from_iterable(c.sizes for c in commits), np.int64, sum(sizes)),
+            self.config.base_format,
+            pa.array(instants, pa.large_string()).take(
+                pa.array(np.repeat(np.arange(len(instants)), sizes))
+            ),
+        )
+
+    def _listed(self, files: FileListing, cleans: list[CleanMetadata]) -> DataFiles:
+        partitions, counts = list(files.partitions), files.counts
+        names, sizes, deleted = files.names, files.sizes, None
+        known = set(partitions)
+        for clean in cleans:
+            for partition, gone in clean.deleted.items():
+                if partition in known and gone:
+                    partitions.append(partition)
+                    counts = np.append(counts, len(gone))
+                    names = pa.concat_arrays([names, pa.array(sorted(gone), pa.large_string())])
+                    sizes = np.concatenate((sizes, np.zeros(len(gone), np.int64)))
+        if len(names) > len(files.names):
+            deleted = np.arange(len(names)) >= len(files.names)
+        return data_files(partitions, counts, names, sizes, self.config.base_format, None, deleted)
+
+    def _replaced(self, completed_by: str | None) -> Replaced:
+        replaced: dict[tuple[str, str], str] = {}
+        instants = [
+            i
+            for i in self.timeline.of("replacecommit")
+            if completed_by is None or (i.completion or "") <= completed_by
+        ]
+        for instant, body in zip(instants, self._commits(instants), strict=True):
+            for partition, ids in body.replaced.items():
+                for each in ids:
+                    replaced.setdefault((partition, each), instant.requested)
+        return replaced
+
+    def _completion(self, instant: str, history: History, completed_by: str | None) -> str | None:
+        found = self.timeline.completed.get(instant)
+        if found is not None:
+            end = found.completion or instant
+        elif self.timeline.is_archived(instant):
+            known = history.completions.get(instant)
+            if known is None and instant in self._undone(history):
+                return None
+            end = known or instant
+        else:
+            return None
+        return end if completed_by is None or end <= completed_by else None
+
+    def _is_log_base(self, instant: str, history: History) -> bool:
+        # Before version 8 logs are named after the compaction that is pending, if there is one.
+        if any(i.requested == instant for i in self.timeline.pending_of("compaction")):
+            return True
+        return self._completion(instant, history, None) is not None
+
+    def _history_for(self, files: FileListing | None) -> History:
+        if files is None or self.history_is_empty or not self.config.completes:
+            return History.EMPTY
+        with self._lock:
+            if self._history is None:
+                self._history = load_history(self._storage, self.config)
+            return self._history
+
+    def _undone(self, history: History) -> frozenset[str]:
+        with self._lock:
+            if self._rolled_back is None:
+                instants = self.timeline.of("rollback", "restore")
+                contents = self._read([self.timeline.uri_of(i) for i in instants])
+                found = [
+                    read_rollback(content, instant.name).instants
+                    for instant, content in zip(instants, contents, strict=True)
+                ]
+                self._rolled_back = frozenset(chain.from_iterable(found))
+            return self._rolled_back | history.rolled_back
+
+    def _cleans_for(self, as_of: str | None, completed_by: str | None) -> list[CleanMetadata]:
+        """What was ever deleted, for a version that is not the newest.
+
+        A file deleted before the version was made is never the newest of its group at the version.
+
+        Errors:
+            ReadVersionNotFound: there was no such version, or what was deleted is not known.
+        """
+        completed = self.timeline.completed.values()
+        known = [
+            i.requested
+            for i in completed
+            if (as_of is None or i.requested <= as_of)
+            and (completed_by is None or (i.completion or "") <= completed_by)
+        ]
+        if len(known) == len(completed):
+            return []
+        name = self.config.name
+        if not known:
+            raise ReadVersionNotFound(
+                f"{name} has no version as of {as_of or completed_by}",
+                "name an instant of the active timeline",
+            )
+        at = max(known)
+        cleans = [self._clean(i) for i in self.timeline.of("clean", state=None)]
+        if self.history_is_empty or as_of in self.timeline.savepoints:
+            return cleans
+        if at < self.timeline.first_active:
+            raise ReadVersionNotFound(
+                f"{name} as of {as_of or completed_by} is older than its active timeline, which "
+                f"starts at {self.timeline.first_active}",
+                "name an instant of the active timeline, or a savepoint",
+            )
+        retained = max((c.retained_from for c in cleans), default="")
+        if not (retained and retained <= at) and self._cleaned_after(at):
+            raise ReadVersionNotFound(
+                f"{name} as of {as_of or completed_by}: it is not known what was cleaned up since",
+                "read a version that the cleaner retains, or a savepoint",
+            )
+        return cleans
+
+    def _cleaned_after(self, at: str) -> bool:
+        """Whether archived cleans may have deleted files of a version."""
+        if not self.config.completes:
+            return True
+        return any(clean > at for clean in load_history(self._storage, self.config).cleans)
+
+    def _clean(self, instant: Instant) -> CleanMetadata:
+        if instant.completed:
+            content = self._storage.read(self.timeline.uri_of(instant))
+            return read_clean(content, instant.name)
+        # A pending clean may have deleted all that it plans to delete.
+        name = f"{instant.requested}.clean.requested"
+        content = self._storage.read(f"{self.timeline.uri}/{name}")
+        if not content and instant.state is State.REQUESTED:
+            return CleanMetadata("", {})  # the plan is being written
+        return read_clean_plan(content, name)
+
+
+def _mark_deleted(files: DataFiles, cleans: list[CleanMetadata]) -> DataFiles:
+    gone = {
+        (partition, name)
+        for clean in cleans
+        for partition, names in clean.deleted.items()
+        for name in names
+    }
+    owners = (files.partitions[p] for p in files.partition.tolist())
+    pairs = zip(owners, files.names.to_pylist(), strict=True)
+    deleted = np.fromiter((pair in gone for pair in pairs), np.bool_, len(files.names))
+    return DataFiles(
+        files.partitions,
+        files.partition,
+        files.names,
+        files.sizes,
+        files.parsed,
+        files.writers,
+        deleted,
+    )
