@@ -1,0 +1,284 @@
+"""The rows of one file slice: its base file merged with its logs.
+
+The law: the rows are those that Spark reads. Blocks apply in their order; a row's key finds its
+earlier version; the table's rules say which of the two counts. Among rows of the base file that have
+the same key only the first meets the logs, as in Hudi. No filter may be applied before: it could
+remove the version that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
+from bridge.storage.port import Storage
+from bridge.storage.source import WHOLE, is_passing, open_source
+from bridge.table.hudi.avro_rows import DAMAGE
+from bridge.table.hudi.log_format import BlockType, LogBlock, blocks_in_merge_order, read_logs
+from bridge.table.hudi.log_records import deletes_of, rows_of
+from bridge.table.hudi.merge_rules import RECORD_KEY, MergeMode, MergeRules, Ordering
+from bridge.table.hudi.parquet_table import parquet_table
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    RECORD_KEY,
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+_IS_DELETED = "_hoodie_is_deleted"
+_OPERATION = "_hoodie_operation"
+_DELETIONS = ("D", "-U")
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The version of a key that counts so far.
+
+    Attributes:
+        row: in the rows of all logs; -1 if it came as a deleted key.
+        deleted: the key is deleted, if this version counts in the end.
+    """
+
+    row: int
+    ordering: Any
+    deleted: bool
+
+
+def read_slice(
+    storage: Storage,
+    base: tuple[str, int] | None,
+    logs: Sequence[tuple[str, int]],
+    schema: pa.Schema,
+    rules: MergeRules,
+    is_valid: Callable[[str], bool],
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """All rows of a slice, those of the base file first.
+
+    Args:
+        base: a Parquet file, and its length in bytes; None if there is none.
+        logs: with their planned lengths, in the order of Hudi's log files.
+        schema: the table's; Hudi's five columns are added in front if the table has them.
+        is_valid: whether the blocks that an instant wrote count.
+        columns: names to return, in this order; None: all.
+
+    Errors:
+        FileChanged: a file is not as long as planned.
+        FileCorrupt, FileUnreadable, StorageFailure.
+        SchemaConflict: a file's column does not go into the table's type.
+        UnsupportedTable: partial updates, unknown blocks, keys of types that are not read.
+    """
+    whole = _with_meta_columns(schema, rules)
+    wanted = list(columns) if columns is not None else whole.names
+    needed = _needed(whole, wanted, rules)
+    ordering = Ordering(needed, _ordering_fields(rules))
+    found = _read_base(storage, base, needed) if base is not None else needed.empty_table()
+    blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
+    if not blocks:
+        return found.select(wanted)
+    versions, rows = _merge_logs(blocks, needed, rules, ordering)
+    keep, over = _over_base(found, versions, rules, ordering)
+    taken = np.array(over, np.int64)
+    return pa.concat_tables([found.filter(keep), rows.take(pa.array(taken))]).select(wanted)
+
+
+def _with_meta_columns(schema: pa.Schema, rules: MergeRules) -> pa.Schema:
+    if rules.key_fields != (RECORD_KEY,):
+        return schema
+    missing = [name for name in META_COLUMNS if name not in schema.names]
+    return pa.schema([*(pa.field(name, pa.string()) for name in missing), *schema])
+
+
+def _ordering_fields(rules: MergeRules) -> tuple[str, ...]:
+    if rules.mode is MergeMode.COMMIT_TIME_ORDERING and not rules.legacy:
+        return ()
+    return rules.ordering_fields
+
+
+def _needed(schema: pa.Schema, wanted: Sequence[str], rules: MergeRules) -> pa.Schema:
+    names = {*wanted, *rules.key_fields, _IS_DELETED, _OPERATION}
+    for field in _ordering_fields(rules):
+        names |= {field, field.partition(".")[0]}
+    if rules.delete_marker is not None:
+        names.add(rules.delete_marker[0])
+    for name in (*wanted, *rules.key_fields):
+        if schema.get_field_index(name) < 0:
+            raise UnsupportedTable(f"{name!r} is no column of the table, or there are two")
+    return pa.schema([field for field in schema if field.name in names])
+
+
+def _read_base(storage: Storage, base: tuple[str, int], schema: pa.Schema) -> pa.Table:
+    uri, size = base
+    with _damage_is_told(uri):
+        source = open_source(storage, uri, size)
+        if size <= WHOLE and source.size() != size:
+            raise FileChanged(
+                f"{uri} has {source.size()} bytes and not the {size} that were planned",
+                "scan again",
+            )
+        return parquet_table(source, schema, uri)
+
+
+@contextmanager
+def _damage_is_told(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (BridgeError, MemoryError):
+        raise
+    except (*DAMAGE, OSError) as error:
+        if is_passing(error):
+            raise
+        first = str(error).partition("\n")[0]
+        raise FileCorrupt(
+            f"{uri} cannot be read: {first}", "restore it or write it again"
+        ) from error
+
+
+def _merge_logs(
+    blocks: Sequence[LogBlock], schema: pa.Schema, rules: MergeRules, ordering: Ordering
+) -> tuple[dict[str, _Version], pa.Table]:
+    """The version of each key that counts among the logs, and the rows of all logs."""
+    versions: dict[str, _Version] = {}
+    tables = [schema.empty_table()]
+    first = 0
+    for block in blocks:
+        if block.type is BlockType.DELETE:
+            for record in deletes_of(block):
+                old = versions.get(record.key)
+                new = _Version(-1, ordering.of_delete(record.ordering), True)
+                if old is None or _delete_counts(new, old, rules, ordering):
+                    versions[record.key] = new
+            continue
+        table = rows_of(block, schema)
+        tables.append(table)
+        keys = _keys(table, rules)
+        values = ordering.values(table)
+        deleted = _deleted(table, rules)
+        for i, key in enumerate(keys):
+            old = versions.get(key)
+            new = _Version(first + i, values[i], deleted[i])
+            if old is None or _row_counts(new, old, rules, ordering):
+                versions[key] = new
+        first += table.num_rows
+    return versions, pa.concat_tables(tables)
+
+
+def _row_counts(new: _Version, old: _Version, rules: MergeRules, ordering: Ordering) -> bool:
+    """Whether a row of a log counts over an earlier version."""
+    if rules.legacy:
+        return old.row < 0 or ordering.not_before(new.ordering, old.ordering)
+    if rules.mode is MergeMode.COMMIT_TIME_ORDERING:
+        return True
+    if (new.deleted and new.ordering is None) or (old.deleted and old.ordering is None):
+        return True
+    return ordering.not_before(new.ordering, old.ordering)
+
+
+def _delete_counts(new: _Version, old: _Version, rules: MergeRules, ordering: Ordering) -> bool:
+    """Whether a deleted key counts over an earlier version from the logs."""
+    if not rules.legacy:
+        if rules.mode is MergeMode.COMMIT_TIME_ORDERING:
+            return True
+        if old.deleted and old.ordering is None:
+            return False
+    if new.ordering is None or not ordering.same_type(new.ordering, old.ordering):
+        return True
+    return ordering.not_before(new.ordering, old.ordering)
+
+
+def _counts_over_base(
+    new: _Version, base_ordering: Any, rules: MergeRules, ordering: Ordering
+) -> bool:
+    if rules.mode is MergeMode.COMMIT_TIME_ORDERING:
+        return True
+    if rules.legacy:
+        if new.row < 0 or (base_ordering is None and not ordering.is_int):
+            return True
+        return ordering.not_before(new.ordering, base_ordering)
+    if new.deleted and new.ordering is None:
+        return True
+    return ordering.not_before(new.ordering, base_ordering)
+
+
+def _over_base(
+    base: pa.Table, versions: dict[str, _Version], rules: MergeRules, ordering: Ordering
+) -> tuple[pa.Array, list[int]]:
+    """A mask of the rows of the base file that stay, and the rows of the logs that come in."""
+    keep = np.ones(base.num_rows, np.bool_)
+    left = dict(versions)
+    added: list[int] = []
+    if base.num_rows and versions:
+        met = _meeting(base, versions, rules)
+        rows = base.take(pa.array(met))
+        values = ordering.values(rows)
+        for place, key, value in zip(met, _keys(rows, rules), values, strict=True):
+            version = left.pop(key, None)
+            if version is not None and _counts_over_base(version, value, rules, ordering):
+                keep[place] = False
+                if not version.deleted:
+                    added.append(version.row)
+    added += [version.row for version in left.values() if not version.deleted]
+    return pa.array(keep), added
+
+
+def _meeting(base: pa.Table, versions: dict[str, _Version], rules: MergeRules) -> Any:
+    """The places in the base file whose keys are in the logs."""
+    if rules.key_fields == (RECORD_KEY,):
+        known = pa.array(list(versions), pa.string())
+        found = pc.index_in(base.column(RECORD_KEY), value_set=known)
+        return np.flatnonzero(found.is_valid().to_numpy())
+    return np.flatnonzero([key in versions for key in _keys(base, rules)])
+
+
+def _keys(table: pa.Table, rules: MergeRules) -> list[str]:
+    """The record key of each row, as Hudi's key generators spell it."""
+    texts = [_key_texts(table.column(name), name) for name in rules.key_fields]
+    if len(texts) == 1:
+        if None in texts[0]:
+            raise FileCorrupt("a row has no record key", "write it again")
+        return texts[0]
+    return [
+        ",".join(
+            f"{name}:{'__null__' if part is None else part or '__empty__'}"
+            for name, part in zip(rules.key_fields, parts, strict=True)
+        )
+        for parts in zip(*texts, strict=True)
+    ]
+
+
+def _key_texts(column: pa.ChunkedArray, name: str) -> list[Any]:
+    if pa.types.is_string(column.type):
+        texts: list[Any] = column.to_pylist()
+        return texts
+    if pa.types.is_integer(column.type):
+        return [None if value is None else str(value) for value in column.to_pylist()]
+    raise UnsupportedTable(
+        f"the record key {name!r} is of type {column.type}, and the table has no meta columns",
+        "read it with the engine",
+    )
+
+
+def _deleted(table: pa.Table, rules: MergeRules) -> list[bool]:
+    """Whether each row says of itself that it is deleted."""
+    deleted = np.zeros(table.num_rows, np.bool_)
+    if _IS_DELETED in table.column_names:
+        column = table.column(_IS_DELETED)
+        if not pa.types.is_boolean(column.type):
+            raise UnsupportedTable(f"{_IS_DELETED!r} is of type {column.type} and not boolean")
+        deleted |= column.fill_null(False).to_numpy()
+    if _OPERATION in table.column_names:
+        column = table.column(_OPERATION)
+        deleted |= pc.is_in(column, value_set=pa.array(_DELETIONS)).to_numpy()
+    if rules.delete_marker is not None and rules.delete_marker[0] in table.column_names:
+        name, marker = rules.delete_marker
+        deleted |= np.array([t == marker for t in _key_texts(table.column(name), name)], np.bool_)
+    flags: list[bool] = deleted.tolist()
+    return flags

@@ -1,0 +1,319 @@
+"""Which of two versions of a row counts: Hudi's merge modes, and the rules of its releases before 1.0.
+
+A table names its mode, or a payload class that stands for one. Table version 6 belongs to Hudi 0.x,
+whose rules differ where rows come late: this module follows the release that the table's version
+belongs to. What runs a class of the user's, or updates some columns only, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import UnsupportedTable
+from bridge.table.hudi.log_records import OrderingValue, Wrapped
+
+RECORD_KEY = "_hoodie_record_key"
+_MODEL = "org.apache.hudi.common.model."
+_LATEST = _MODEL + "OverwriteWithLatestAvroPayload"
+_BY_ORDER = (_MODEL + "DefaultHoodieRecordPayload", _MODEL + "EventTimeAvroPayload")
+_BY_ORDER_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_LATEST_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+_PAYLOAD_ID = "00000000-0000-0000-0000-000000000000"
+_PROPERTY = "hoodie.record.merge.property."
+_DELETE_FIELD = "hoodie.payload.delete.field"
+_DELETE_MARKER = "hoodie.payload.delete.marker"
+_HINT = "compact the table and read its base files, or read it with the engine"
+
+
+class MergeMode(Enum):
+    """How versions of a row are merged."""
+
+    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """All that decides the merge of a table's rows.
+
+    Attributes:
+        legacy: as Hudi 0.x does: logs among each other always by the ordering field, and a deleted
+            key always over the base file.
+        ordering_fields: empty: the later version counts. A dot leads into a struct.
+        key_fields: ``(RECORD_KEY,)``, or the table's own columns if it has no meta columns.
+        delete_marker: column and text; a row with the text there is a deletion.
+    """
+
+    mode: MergeMode
+    legacy: bool = False
+    ordering_fields: tuple[str, ...] = ()
+    key_fields: tuple[str, ...] = (RECORD_KEY,)
+    delete_marker: tuple[str, str] | None = None
+
+
+def merge_rules(properties: Mapping[str, str]) -> MergeRules:
+    """The rules of a table.
+
+    Args:
+        properties: of its ``hoodie.properties``.
+
+    Errors:
+        UnsupportedTable: for other payloads and mergers, and for partial updates.
+    """
+
+    def text(*names: str) -> str:
+        return next((properties[name].strip() for name in names if properties.get(name)), "")
+
+    version = text("hoodie.table.version")
+    if not version.isdecimal():
+        raise UnsupportedTable(f"the table version {version!r} of a Hudi table is unknown")
+    partial = text("hoodie.table.partial.update.mode")
+    if partial and partial != "NONE":
+        raise UnsupportedTable(f"the partial updates {partial} of Hudi are not merged here", _HINT)
+    ordering = text("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+    payload = text("hoodie.compaction.payload.class")
+    strategy = text("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
+    mode = text("hoodie.record.merge.mode")
+    legacy = int(version) < 8
+    if legacy:
+        mode = _mode_of_payload(payload or _LATEST)
+        if strategy not in ("", _BY_ORDER_ID, _LATEST_ID, _PAYLOAD_ID):
+            raise UnsupportedTable(f"Hudi's record merger {strategy} is not read here", _HINT)
+    elif not mode:
+        if payload:
+            mode = _mode_of_payload(payload)
+        elif strategy:
+            mode = {_BY_ORDER_ID: "EVENT_TIME_ORDERING", _LATEST_ID: "COMMIT_TIME_ORDERING"}.get(
+                strategy, "CUSTOM"
+            )
+        else:
+            mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
+    if mode not in MergeMode.__members__:
+        raise UnsupportedTable(
+            f"Hudi's merge mode {mode} (payload {payload or 'none'}, strategy {strategy or 'none'}) "
+            "is not read here",
+            _HINT,
+        )
+    populated = text("hoodie.populate.meta.fields").lower() != "false"
+    keys = _fields(text("hoodie.table.recordkey.fields"))
+    if not populated and not keys:
+        raise UnsupportedTable("a Hudi table has neither meta columns nor record keys", _HINT)
+    return MergeRules(
+        MergeMode(mode),
+        legacy,
+        _fields(ordering),
+        (RECORD_KEY,) if populated else keys,
+        _delete_marker(properties),
+    )
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _mode_of_payload(payload: str) -> str:
+    if payload == _LATEST:
+        return "COMMIT_TIME_ORDERING"
+    return "EVENT_TIME_ORDERING" if payload in _BY_ORDER else "CUSTOM"
+
+
+def _delete_marker(properties: Mapping[str, str]) -> tuple[str, str] | None:
+    field = marker = ""
+    for name, value in properties.items():
+        known = name.removeprefix(_PROPERTY)
+        if known == _DELETE_FIELD:
+            field = value
+        elif known == _DELETE_MARKER:
+            marker = value
+        elif known != name:
+            raise UnsupportedTable(f"Hudi's merge property {known} is not read here", _HINT)
+    if bool(field) != bool(marker):
+        raise UnsupportedTable("a Hudi table has a delete field without a marker, or no field")
+    return (field, marker) if field else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """A deletion's ordering value of another type than the table's column."""
+
+
+_FOREIGN = _Foreign()
+_SINGLE: Mapping[str, tuple[str, ...]] = {
+    "int": ("Int",),
+    "date": ("Int", "Date", "LocalDate"),
+    "long": ("Long",),
+    "timestamp": ("Long", "TimestampMicros"),
+    "float": ("Float",),
+    "double": ("Double",),
+    "string": ("String",),
+    "binary": ("Bytes",),
+    "decimal": ("Decimal",),
+    "bool": ("Boolean",),
+}
+
+
+class Ordering:
+    """Ordering values as values that Python compares as Java does.
+
+    None is the default, which Hudi writes as the number 0 of type int.
+
+    Args:
+        schema: of the rows that `values` gets.
+
+    Errors of `__init__`:
+        UnsupportedTable: there is no such column, or one of a type that has no order.
+    """
+
+    def __init__(self, schema: pa.Schema, fields: Sequence[str]) -> None:
+        self._paths = [self._path(schema, field) for field in fields]
+        self._kinds = [
+            _kind(type, field) for (_, type), field in zip(self._paths, fields, strict=True)
+        ]
+
+    @staticmethod
+    def _path(schema: pa.Schema, field: str) -> tuple[list[str], pa.DataType]:
+        path = [field] if field in schema.names else field.split(".")
+        type: Any = pa.struct(list(schema))
+        for name in path:
+            place = type.get_field_index(name) if pa.types.is_struct(type) else -1
+            if place < 0:
+                raise UnsupportedTable(
+                    f"the ordering field {field!r} is no column of the table", _HINT
+                )
+            type = type.field(place).type
+        return path, type
+
+    def values(self, table: pa.Table) -> list[Any]:
+        """The ordering value of each row."""
+        columns = [
+            _comparable(_leaf(table, path), kind)
+            for (path, _), kind in zip(self._paths, self._kinds, strict=True)
+        ]
+        if not columns:
+            return [None] * table.num_rows
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def of_delete(self, value: OrderingValue) -> Any:
+        """The ordering value of a deleted key."""
+        if value is None or value == Wrapped("Int", 0) or not self._kinds:
+            return None
+        if isinstance(value, Wrapped):
+            return self._one(value, self._kinds[0]) if len(self._kinds) == 1 else _FOREIGN
+        if len(value) != len(self._kinds):
+            return _FOREIGN
+        parts = tuple(
+            None if v is None or v == Wrapped("Int", 0) else self._one(v, kind)
+            for v, kind in zip(value, self._kinds, strict=True)
+        )
+        return _FOREIGN if _FOREIGN in parts else parts
+
+    def _one(self, value: Wrapped, kind: str) -> Any:
+        if value.kind not in _SINGLE[kind]:
+            return _FOREIGN
+        found = value.value
+        if kind == "string":
+            return found.encode()
+        if kind in ("float", "double"):
+            return _float_keys(np.array([found], np.float64))[0]
+        return found
+
+    def same_type(self, left: Any, right: Any) -> bool:
+        """Whether Java finds two values of one class."""
+        if left is _FOREIGN or right is _FOREIGN:
+            return False
+        return self.is_int or (left is None) == (right is None)
+
+    @property
+    def is_int(self) -> bool:
+        """Whether the default is a value like others."""
+        return self._kinds in (["int"], ["date"])
+
+    def not_before(self, new: Any, old: Any) -> bool:
+        """Whether a value is as great as another, or greater.
+
+        Errors:
+            UnsupportedTable: they cannot be compared; Hudi fails there too.
+        """
+        if new is None and old is None:
+            return True
+        if not self.same_type(new, old):
+            raise _incomparable()
+        if isinstance(new, tuple):
+            for kind, left, right in zip(self._kinds, new, old, strict=True):
+                if left is None and right is None:
+                    continue
+                if kind in ("int", "date"):
+                    left, right = left or 0, right or 0
+                elif left is None or right is None:
+                    raise _incomparable()
+                if left != right:
+                    return bool(left > right)
+            return True
+        if self.is_int:
+            return bool((new or 0) >= (old or 0))
+        return bool(new >= old)
+
+
+def _incomparable() -> UnsupportedTable:
+    return UnsupportedTable(
+        "two versions of a row have ordering values of different types, or one has none",
+        "give every row an ordering value",
+    )
+
+
+def _kind(type: pa.DataType, field: str) -> str:
+    t = pa.types
+    if t.is_integer(type):
+        return "long" if type.bit_width == 64 else "int"
+    if t.is_decimal(type):
+        return "decimal"
+    for kind, test in (
+        ("date", t.is_date32),
+        ("timestamp", t.is_timestamp),
+        ("float", t.is_float32),
+        ("double", t.is_float64),
+        ("string", t.is_string),
+        ("bool", t.is_boolean),
+    ):
+        if test(type):
+            return kind
+    raise UnsupportedTable(f"the ordering field {field!r} is of type {type}", _HINT)
+
+
+def _leaf(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    column = table.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def _comparable(column: pa.ChunkedArray, kind: str) -> list[Any]:
+    if kind in ("float", "double"):
+        nulls = column.is_null().to_pylist()
+        keys = _float_keys(column.cast(pa.float64()).fill_null(0.0).to_numpy())
+        return [None if null else key for null, key in zip(nulls, keys, strict=True)]
+    if kind == "timestamp":
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    elif kind == "date":
+        column = column.cast(pa.int32())
+    elif kind == "string":
+        column = column.cast(pa.binary())
+    values: list[Any] = column.to_pylist()
+    if kind in ("int", "date"):
+        # The number 0 is the default: Java cannot tell them apart.
+        values = [value or None for value in values]
+    return values
+
+
+def _float_keys(values: Any) -> list[int]:
+    """Integers in the order of Java's compareTo: -0.0 before 0.0, and NaN last."""
+    plain = np.where(np.isnan(values), np.nan, values)
+    bits = np.abs(plain).view(np.int64)
+    signs = np.signbit(plain) & ~np.isnan(plain)
+    keys: list[int] = np.where(signs, -bits - 1, bits).tolist()
+    return keys
