@@ -1,9 +1,9 @@
 """The rows of one file slice: its base file merged with its logs.
 
 The law: the rows are those that Spark reads. Blocks apply in their order; a row's key finds its
-earlier version; the table's rules say which of the two counts. Among rows of the base file that have
-the same key only the first meets the logs, as in Hudi. No filter may be applied before: it could
-remove the version that counts.
+earlier version; the table's rules say which of the two counts. Among rows of the base file with the
+same key only the first meets the logs, as in Hudi. No filter may be applied before: it could remove
+the version that counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of two versions of a row counts: Hudi's merge modes, and the rules of its releases before 1.0.
+"""Which of two versions of a row counts: by Hudi's merge modes, and as Hudi 0.x does.
 
 A table names its mode, or a payload class that stands for one. Table version 6 belongs to Hudi 0.x,
 whose rules differ where rows come late: this module follows the release that the table's version
@@ -97,8 +97,8 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
             mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
     if mode not in MergeMode.__members__:
         raise UnsupportedTable(
-            f"Hudi's merge mode {mode} (payload {payload or 'none'}, strategy {strategy or 'none'}) "
-            "is not read here",
+            f"Hudi's merge mode {mode} with the payload {payload or 'none'} and the strategy "
+            f"{strategy or 'none'} is not read here",
             _HINT,
         )
     populated = text("hoodie.populate.meta.fields").lower() != "false"
