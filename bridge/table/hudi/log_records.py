@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.storage.source import is_passing
 from bridge.table.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.table.hudi.fit import fit
 from bridge.table.hudi.hfile import HFile
@@ -197,6 +198,8 @@ def _damage_is_told(block: LogBlock) -> Iterator[None]:
         yield
     except FileCorrupt as error:
         raise damage(block.uri, block.offset, error.message) from error
-    except DAMAGE as error:
+    except (*DAMAGE, OSError) as error:
+        if is_passing(error):
+            raise
         detail = str(error) or type(error).__name__
         raise damage(block.uri, block.offset, detail.partition("\n")[0]) from error
