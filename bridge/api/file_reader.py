@@ -19,7 +19,9 @@ from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
-from bridge.table.model import Column
+from bridge.table.model import Column, Table
+from bridge.table.registry import table_format
+from bridge.table.snapshot import MergedSlice, MergesSlices
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,32 @@ def read_file(
                 for c in wanted
             }
             yield conformed, rows
+
+
+def read_merged(
+    storage: Storage, slice: MergedSlice, wanted: Sequence[Column], table: Table
+) -> Iterator[Rows]:
+    """Reads the wanted columns of a slice whose logs are merged; all of it is held in memory.
+
+    Errors:
+        UnsupportedTable: such slices of the table are not merged here.
+        FileChanged, FileCorrupt, FileUnreadable, StorageFailure.
+    """
+    format = table_format(table)
+    known = {c.name: arrow_type(c.type) for c in table.columns}
+    if not isinstance(format, MergesSlices):
+        raise UnsupportedTable(
+            f"{table.name} has files with deletes or updates, which are not merged here",
+            "read it with the engine",
+        )
+    schema = pa.schema([pa.field(name, kind) for name, kind in known.items() if kind is not None])
+    with _damage_is_told(slice.base[0] if slice.base is not None else slice.logs[0][0]):
+        merged = format.read_slice(storage, slice, schema)
+    if not wanted:
+        yield {}, merged.num_rows
+        return
+    for batch in merged.select([c.name for c in wanted]).to_batches():
+        yield {c.name: batch.column(c.name) for c in wanted}, batch.num_rows
 
 
 @contextmanager

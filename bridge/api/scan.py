@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from bridge.api.arrow_types import arrow_type
-from bridge.api.file_reader import DataFile, read_file
+from bridge.api.file_reader import DataFile, read_file, read_merged
 from bridge.api.html import page
 from bridge.api.parallel import in_order
 from bridge.api.partition_keys import key_values
@@ -22,7 +23,6 @@ from bridge.api.scan_report import ScanReport
 from bridge.errors import (
     EnvironmentMissing,
     InvalidRequest,
-    UnsupportedTable,
     UnsupportedType,
 )
 from bridge.expression.bind import Scope
@@ -36,6 +36,7 @@ from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, Partition
 from bridge.table.model import Table as Definition
 from bridge.table.slices import SliceBatch
+from bridge.table.snapshot import MergedSlice
 from bridge.types import Field
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ if TYPE_CHECKING:
     from bridge.planner.planner import Planner
 
 _THREADS = 8
+_Task = tuple[DataFile | MergedSlice, Mapping[str, Any]]
 _FILES = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
         pa.field("size", pa.int64(), nullable=False),
-        pa.field("modified", pa.timestamp("us", "UTC"), nullable=False),
+        pa.field("modified", pa.timestamp("us", "UTC")),
     ]
 )
 
@@ -99,7 +101,7 @@ class Scan:
             columns = [
                 batch.files.paths.cast(pa.string()),
                 pa.array(batch.files.sizes),
-                pa.array(batch.files.modified).cast(_FILES.field("modified").type),
+                _times(batch.files.modified),
             ]
             if keys:
                 values = [self._key_values(scan.table, p) for p in batch.partitions]
@@ -205,6 +207,7 @@ class Scan:
             freshness=self._session._freshness(self._table, asked.freshness),
             generation=asked.generation,
             limit=limit,
+            read=asked.read,
         )
         return planner, request
 
@@ -213,15 +216,13 @@ class Scan:
         wanted = {*schema.names, *keep.columns}
         columns = [c for c in definition.columns if c.name in wanted]
 
-        def read(task: tuple[DataFile, Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        def read(task: _Task) -> Iterator[pa.RecordBatch]:
             file, constants = task
-            parts = read_file(
-                self._session._storage,
-                file,
-                columns,
-                definition.columns,
-                self._asked.semantics,
-            )
+            storage, semantics = self._session._storage, self._asked.semantics
+            if isinstance(file, DataFile):
+                parts = read_file(storage, file, columns, definition.columns, semantics)
+            else:
+                parts = read_merged(storage, file, columns, definition)
             for found, rows in parts:
                 known = {n: pa.repeat(s, rows) for n, s in constants.items() if n in wanted}
                 known.update(found)
@@ -233,29 +234,20 @@ class Scan:
                 arrays = [known[n] if every else known[n].filter(chosen) for n in schema.names]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-        def tasks() -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
+        def tasks() -> Iterator[_Task]:
             with closing(scan.batches()) as batches:  # type: ignore[type-var]
                 for batch in batches:
                     yield from self._tasks(definition, batch)
 
         yield from in_order(tasks(), read, _THREADS)
 
-    def _tasks(
-        self, definition: Definition, batch: SliceBatch
-    ) -> Iterator[tuple[DataFile, Mapping[str, Any]]]:
-        """Errors: UnsupportedTable: a file's rows are not all of it, or not only of it."""
+    def _tasks(self, definition: Definition, batch: SliceBatch) -> Iterator[_Task]:
         files = batch.files
-        merged = batch.merged
-        if (merged is not None and merged.any()) or (
-            batch.has_base is not None and not batch.has_base.all()
-        ):
-            raise UnsupportedTable(
-                f"{self._table} has files with deletes or updates, which are not merged here",
-                "read it with the engine",
-            )
+        logs = _logs(batch)
         readers = np.zeros(len(files), np.int32) if batch.reader is None else batch.reader
         constants: dict[int, dict[str, Any]] = {}
-        for uri, size, modified, owner, reader in zip(
+        for number, uri, size, modified, owner, reader in zip(
+            range(len(files)),
             files.paths.to_pylist(),
             files.sizes.tolist(),
             files.modified.tolist(),
@@ -273,17 +265,35 @@ class Scan:
                 PATH_COLUMN: pa.scalar(uri, pa.string()),
                 SIZE_COLUMN: pa.scalar(size, pa.int64()),
                 # Engines see milliseconds.
-                MODIFIED_COLUMN: pa.scalar(modified // 1000 * 1000, pa.int64()).cast(
-                    pa.timestamp("us", "UTC")
-                ),
+                MODIFIED_COLUMN: pa.scalar(
+                    None if modified < 0 else modified // 1000 * 1000, pa.int64()
+                ).cast(pa.timestamp("us", "UTC")),
             }
-            format = batch.readers[reader].format
-            yield DataFile(uri, size, modified, format), {**constants[owner], **hidden}
+            spec = batch.readers[reader]
+            file: DataFile | MergedSlice = DataFile(uri, size, modified, spec.format)
+            if logs[number] or not uri:
+                file = MergedSlice((uri, size) if uri else None, logs[number], spec)
+                hidden = {name: pa.scalar(None, value.type) for name, value in hidden.items()}
+            yield file, {**constants[owner], **hidden}
 
     def _key_values(self, definition: Definition, partition: Partition) -> dict[str, Any]:
         """The partition's keys as scalars. Errors: as `key_values`."""
         keys = definition.partition_keys
         return key_values(self._table, keys, partition, self._asked.semantics)
+
+
+def _logs(batch: SliceBatch) -> list[tuple[tuple[str, int], ...]]:
+    """URI and length of the logs of each slice."""
+    if batch.logs is None:
+        return [()] * len(batch)
+    files, offsets = batch.logs.files, batch.logs.offsets.tolist()
+    every = list(zip(files.paths.to_pylist(), files.sizes.tolist(), strict=True))
+    return [tuple(every[begin:end]) for begin, end in pairwise(offsets)]
+
+
+def _times(modified: np.ndarray) -> pa.Array:
+    """Modification times; null where nobody knows it."""
+    return pa.array(modified, mask=modified < 0).cast(_FILES.field("modified").type)
 
 
 def output_schema(definition: Definition, columns: tuple[str, ...] | None) -> pa.Schema:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.table.read_version import NEWEST, ReadVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class ScanOptions:
     Attributes:
         dropped: parts of the condition that could not be expressed, as texts.
         strict: the condition was typed by a person: what does not parse there is an error.
+        read: the version of the table.
     """
 
     expression: Expression = field(default_factory=AlwaysTrue)
@@ -25,3 +27,4 @@ class ScanOptions:
     pruning: bool = True
     generation: int | None = None
     strict: bool = True
+    read: ReadVersion = NEWEST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.expression.text import DIALECTS, parse_where
 from bridge.jobs.compose import is_location
 from bridge.table.model import Table as Definition
+from bridge.table.read_version import ReadVersion, parse_read_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,6 +77,9 @@ class Table:
         freshness: str | None = None,
         pruning: bool = True,
         generation: int | None = None,
+        version: str | None = None,
+        changes: tuple[str, str] | None = None,
+        read_optimized: bool = False,
     ) -> Scan:
         """A scan of the rows that satisfy a condition. Nothing is read before it is asked for.
 
@@ -90,6 +95,11 @@ class Table:
                 own or the session's.
             pruning: False reads every file, for comparison.
             generation: a generation of the index other than the newest.
+            version: a version of the table by its name in the table format, such as an instant of a
+                Hudi table; None is the newest.
+            changes: rows changed after one version, up to and including another; an empty text as
+                the second is the newest.
+            read_optimized: reads only base files of a Hudi table; logs are not merged.
 
         Errors:
             InvalidPredicate: the condition does not parse.
@@ -118,6 +128,7 @@ class Table:
                 freshness=freshness,
                 pruning=pruning,
                 generation=generation,
+                read=_read_version(version, changes, read_optimized),
             )
         )
 
@@ -190,3 +201,16 @@ class Table:
 
     def _scan(self, asked: ScanOptions) -> Scan:
         return Scan(self._session, self._text, asked)
+
+
+def _read_version(
+    version: str | None, changes: tuple[str, str] | None, read_optimized: bool
+) -> ReadVersion:
+    if version is not None and changes is not None:
+        raise InvalidRequest("both a version and changes are asked for", "ask for one of them")
+    if version is not None:
+        return replace(parse_read_version(f"version:{version}"), read_optimized=read_optimized)
+    if changes is not None:
+        text = f"changes:{changes[0]}..{changes[1]}"
+        return replace(parse_read_version(text), read_optimized=read_optimized)
+    return ReadVersion(read_optimized=read_optimized)

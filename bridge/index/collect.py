@@ -27,7 +27,7 @@ from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge, sample_file
 from bridge.index.scan import column_ranges, leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
-from bridge.storage.port import FileStat, Range, Storage
+from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Storage
 from bridge.storage.source import WHOLE
 
 Nan = Literal["footer", "scan"]
@@ -307,6 +307,8 @@ def _legible(reason: str) -> str:
 def _same(task: FileTask, after: FileStat) -> bool:
     if after.size != task.size:
         return False
+    if task.modified == UNKNOWN_TIME:
+        return True
     if task.etag and after.etag:
         # Some stores list milliseconds, and answer a read in whole seconds.
         return task.etag == after.etag and _seconds(task.modified) == _seconds(after.modified)

@@ -69,7 +69,7 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
     for batch in snapshot.partitions(snapshot.partition_names()):
         for slices in snapshot.slices(batch, None):
             files = slices.filter(slices.has_base)
-            kinds = [numbers.setdefault(r.format, len(numbers)) for r in files.readers]
+            kinds = [numbers.setdefault(r.base or r.format, len(numbers)) for r in files.readers]
             reader = np.zeros(len(files), np.int32) if files.reader is None else files.reader
             parts += (piece.files for piece in files.pieces())
             owners.append(files.partition.astype(np.int64) + len(names))

@@ -9,7 +9,12 @@ from bridge.errors import BridgeError, MetastoreFailure, UnsupportedTable
 from bridge.file_formats.registry import indexed_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings
-from bridge.metastore.classify import refuse_unsupported, storage_format, trino_view
+from bridge.metastore.classify import (
+    refuse_unsupported,
+    serde_format,
+    storage_format,
+    trino_view,
+)
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
 from bridge.metastore.shared_partitions import Answers, PartitionCalls
@@ -87,17 +92,21 @@ class HiveCatalog:
     def table(self, name: TableName, age: float = 0.0) -> Table:
         """Errors: SchemaNotFound, TableNotFound, UnsupportedTable, UnsupportedType."""
         found = self.client.get_table(name.schema, name.table)
-        kind = recognised(found.parameters or {}, found.sd.inputFormat or "")
+        properties = dict(found.parameters or {})
+        kind = recognised(properties, found.sd.inputFormat or "")
         if kind == DIRECTORY:
             refuse_unsupported(found, indexed_formats())
+        elif found.sd.serdeInfo is not None:
+            properties = {**(found.sd.serdeInfo.parameters or {}), **properties}
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
             columns=_columns(found.sd.cols),
             partition_keys=_columns(found.partitionKeys or []),
             location=canonical(found.sd.location),
-            format=storage_format(found.sd),
-            properties=dict(found.parameters or {}),
+            format=storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd),
+            properties=properties,
             table_format=kind,
+            input_format=found.sd.inputFormat or "",
         )
 
     def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
@@ -144,7 +153,9 @@ def _partition(table: Table, name: str, found: ttypes.Partition) -> Partition | 
             "set one with ALTER TABLE ... PARTITION ... SET LOCATION",
         )
     try:
-        of_files = storage_format(found.sd)
+        # Other formats of tables say themselves how each of their files is read.
+        is_directory = table.table_format == DIRECTORY
+        of_files = storage_format(found.sd) if is_directory else table.format
         location = canonical(found.sd.location)
     except BridgeError as error:
         return error

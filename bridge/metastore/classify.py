@@ -74,6 +74,15 @@ def storage_format(descriptor: ttypes.StorageDescriptor | None) -> str:
     return _format_of(descriptor.inputFormat, serde)
 
 
+def serde_format(descriptor: ttypes.StorageDescriptor) -> str:
+    """The format of a table's files by its SerDe alone, where the input format is not Hive's own.
+
+    For a SerDe that is not known it is as `storage_format`.
+    """
+    serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    return _formats_by_serde().get(_short(serde or "")) or storage_format(descriptor)
+
+
 @lru_cache(256)
 def _format_of(input_format: str | None, serde: str | None) -> str:
     """Cached: the partitions of a table repeat one pair of names."""
@@ -94,6 +103,17 @@ def _formats() -> dict[tuple[str, str], str]:
         for known in file_formats().values()
         if known.hive is not None
         for input_format in known.hive.input_formats
+        for serde in known.hive.serdes
+    }
+
+
+@cache
+def _formats_by_serde() -> dict[str, str]:
+    """Formats by the SerDes that no other format has."""
+    return {
+        _short(serde): known.name
+        for known in file_formats().values()
+        if known.hive is not None
         for serde in known.hive.serdes
     }
 

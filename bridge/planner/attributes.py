@@ -84,6 +84,8 @@ class FileAttributes:
             case "$file_size":
                 bounds = self._files.sizes
             case "$file_modified_time":
+                if (self._files.modified < 0).any():
+                    return None  # rows of files whose time is not known show NULL
                 # Engines see milliseconds; a listing may be more precise.
                 bounds = self._files.modified // 1000 * 1000
             case _:

@@ -71,7 +71,7 @@ def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Row
         files.paths.to_pylist(),
         [names[i] for i in batch.partition.tolist()],
         files.sizes.tolist(),
-        (files.modified // 1000).tolist(),
+        [None if t < 0 else t // 1000 for t in files.modified.tolist()],
         [None if n < 0 else n for n in known.rows.tolist()],
         (batch.ordinals >= 0).tolist(),
         _bounds(plan, batch) if "bounds" in wanted else [None] * len(files),
@@ -133,7 +133,7 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
         files = np.bincount(owner, minlength=count)
         size = np.bincount(owner, batch.files.sizes, count)
         indexed_files = np.bincount(owner, batch.ordinals >= 0, count)
-        modified = np.zeros(count, np.int64)
+        modified = np.full(count, -1, np.int64)
         np.maximum.at(modified, owner, batch.files.modified // 1000)
         piece: list[list[Any]] = []
         for i, partition in enumerate(batch.partitions):
@@ -146,7 +146,7 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
                 int(size[i]),
                 None if doubt[i] else int(rows[i]),
                 int(indexed_files[i]),
-                int(modified[i]),
+                int(modified[i]) if modified[i] >= 0 else None,
             ]
             if held is not None and held[0] == row[0]:  # several partitions may share a location
                 held = _merged(held, row)
@@ -163,7 +163,8 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
 def _merged(one: list[Any], other: list[Any]) -> list[Any]:
     rows = None if one[4] is None or other[4] is None else one[4] + other[4]
     sums = [one[i] + other[i] for i in (2, 3, 5)]
-    return [one[0], one[1], sums[0], sums[1], rows, sums[2], max(one[6], other[6])]
+    newest = None if one[6] is None or other[6] is None else max(one[6], other[6])
+    return [one[0], one[1], sums[0], sums[1], rows, sums[2], newest]
 
 
 def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:

@@ -22,6 +22,10 @@ Range = tuple[int, int]
 """A byte range of a file: start, end (exclusive)."""
 
 
+UNKNOWN_TIME = -1
+"""The modification time of a file that nobody has looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileStat:
     """One file as it is now.
@@ -45,7 +49,8 @@ class FileTable:
     Attributes:
         paths: Arrow large_string, canonical URIs. May be lazy in a `SliceBatch`.
         sizes: bytes.
-        modified: microseconds since the epoch.
+        modified: microseconds since the epoch; `UNKNOWN_TIME` where a table format records files
+            without their times. Such files never change under their name.
         etags: Arrow large_string, or None where the store has none.
     """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +28,8 @@ from bridge.table.model import (
     View,
 )
 from bridge.table.partition import parse_partition_name, unescape
+from bridge.table.registry import table_formats
+from bridge.table.snapshot import DefinesTables
 from bridge.table.stray import Stray, is_data, none_is_data, stray
 from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
 
@@ -36,7 +38,7 @@ _SAMPLE = 400
 _BATCH = 1000
 _NAMED = 10
 _log = logging.getLogger(__name__)
-_FOREIGN = {"_delta_log": "Delta Lake", ".hoodie": "Hudi", "metadata": "Iceberg"}
+_FOREIGN = {"_delta_log": "Delta Lake", "metadata": "Iceberg"}
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -79,7 +81,7 @@ class DirectoryCatalog:
 
         Errors:
             TableNotFound: there are no files.
-            UnsupportedTable: the directory is the root of a Delta, Hudi or Iceberg table.
+            UnsupportedTable: the directory is the root of a Delta or Iceberg table.
             SchemaConflict, FileCorrupt: see `bridge.table.infer`.
         """
         if name != self.name:
@@ -101,12 +103,19 @@ class DirectoryCatalog:
         self._table = None
 
     def _look(self) -> Table:
+        whole: FileTable | None = None
         if self._storage.has_directories(self._location):
-            self._refuse_foreign(self._storage.list_directories(self._location))
-            whole = self._storage.list_all(self._location)
+            below = self._storage.list_directories(self._location)
         else:
             whole = self._storage.list_all(self._location)
-            self._refuse_foreign(_first_directories(whole, self._location))
+            below = _first_directories(whole, self._location)
+        markers = {d.rstrip("/").rsplit("/", 1)[-1] for d in below}
+        for known in table_formats().values():
+            if isinstance(known, DefinesTables) and known.marker in markers:
+                return known.define(self.name, self._location, self._storage)
+        self._refuse_foreign(markers)
+        if whole is None:
+            whole = self._storage.list_all(self._location)
         listing = data_files(whole, self._location)
         if not len(listing):
             raise TableNotFound(
@@ -168,8 +177,7 @@ class DirectoryCatalog:
         outside = tuple(stray(self._storage, *file, read=False) for file in others)
         return kept, kept.paths.to_pylist(), outside
 
-    def _refuse_foreign(self, directories: Sequence[str]) -> None:
-        found = {d.rstrip("/").rsplit("/", 1)[-1] for d in directories}
+    def _refuse_foreign(self, found: Collection[str]) -> None:
         for marker, kind in _FOREIGN.items():
             if marker in found and (marker != "metadata" or "data" in found):
                 raise UnsupportedTable(

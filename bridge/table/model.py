@@ -37,8 +37,10 @@ class Table:
         partition_keys: in the order of the directory levels; empty if not partitioned.
         location: canonical URI of its root.
         format: name of the file format; unsupported formats were refused before.
-        properties: the catalogue's table properties.
+        properties: the catalogue's table properties; for other table formats than ``directory``
+            also those of its SerDe.
         table_format: a name in `bridge.table.registry`.
+        input_format: Hive's class for it; empty without a metastore.
     """
 
     name: TableName
@@ -48,6 +50,7 @@ class Table:
     format: str = "parquet"
     properties: dict[str, str] = field(default_factory=dict)
     table_format: str = "directory"
+    input_format: str = ""
 
     @property
     def schema(self) -> tuple[Field, ...]:

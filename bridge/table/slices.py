@@ -78,11 +78,15 @@ class ReaderSpec:
         format: a name in the registry of file formats.
         properties: SerDe properties, sorted.
         columns: the files' own schema; None: the schema of the snapshot.
+        base: where ``format`` merges logs: the format of the base files; empty: ``format``.
+        log: where ``format`` merges logs: the format of the logs; empty: they are not indexed.
     """
 
     format: str
     properties: tuple[tuple[str, str], ...] = ()
     columns: tuple[Column, ...] | None = None
+    base: str = ""
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True)

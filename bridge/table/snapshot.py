@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from bridge.expression.nodes import Expression
 from bridge.storage.port import Storage
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.discovered import Discovered
 from bridge.table.freshness import Freshness
-from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table
+from bridge.table.model import (
+    Catalog,
+    Partition,
+    PartitionBatch,
+    PartitionFetch,
+    Table,
+    TableName,
+)
 from bridge.table.read_version import ReadVersion
-from bridge.table.slices import IndexFiles, Mask, SliceBatch
+from bridge.table.slices import IndexFiles, Mask, ReaderSpec, SliceBatch
 
 Columns = frozenset[str] | None
 """Names of the columns that a scan reads, in lower case; None: all."""
@@ -112,6 +121,8 @@ class TableFormat(Protocol):
     Attributes:
         name: unique, in lower case.
         versioned: whether `snapshot` accepts versions other than the newest.
+
+    A format whose tables describe themselves has a method ``define`` as well (`DefinesTables`).
     """
 
     name: str
@@ -148,5 +159,56 @@ class TableFormat(Protocol):
 
         Errors:
             StorageFailure, InvalidUri.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSlice:
+    """One slice with logs, or of logs alone.
+
+    Attributes:
+        base: URI and size of its base file; None: it has none.
+        logs: URI and planned length of each log, in merge order.
+        reader: how it is read.
+    """
+
+    base: tuple[str, int] | None
+    logs: tuple[tuple[str, int], ...]
+    reader: ReaderSpec
+
+
+@runtime_checkable
+class DefinesTables(Protocol):
+    """A table format whose tables need no metastore: their root tells columns and keys.
+
+    Attributes:
+        marker: the directory directly below a table's root by which it is recognised.
+    """
+
+    marker: str
+
+    def define(self, name: TableName, location: str, storage: Storage) -> Table:
+        """The table at a location.
+
+        Errors:
+            UnsupportedTable, FileCorrupt, StorageFailure.
+        """
+        ...
+
+
+@runtime_checkable
+class MergesSlices(Protocol):
+    """A table format whose slices with logs can be read in this process."""
+
+    def read_slice(self, storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
+        """All rows of a slice after merging, unfiltered, with exactly the columns of ``schema``.
+
+        Args:
+            schema: all data columns of the table, names in lower case.
+
+        Errors:
+            UnsupportedTable: this table's merge is not done here.
+            FileChanged, FileCorrupt, StorageFailure.
         """
         ...

@@ -8,12 +8,10 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** The formats of files and file slices for which this connector has a reader. */
+/** The file formats for which this connector has a reader. */
 public enum FileFormat
 {
-    PARQUET,
-    /** A base file and logs of Hudi, merged when they are read. */
-    HUDI;
+    PARQUET;
 
     /** The format of a file that {@link SupportedSlices} accepted. */
     public static FileFormat of(PlannedFile file)
@@ -34,7 +32,7 @@ public enum FileFormat
                 "File %s has the format %s; this connector reads %s".formatted(path, format, known));
     }
 
-    String wireName()
+    private String wireName()
     {
         return name().toLowerCase(Locale.ENGLISH);
     }

@@ -32,7 +32,6 @@ interface FormatReader
     {
         return switch (format) {
             case PARQUET -> new ParquetFormat(files);
-            case HUDI -> new HudiFormat(files);
         };
     }
 }

@@ -1,0 +1,13 @@
+"""File slices of Hudi tables that have logs: a reader of its own merges them.
+
+No file has this format by itself: a Hudi table names it for slices whose base file and logs are
+merged (`bridge.table.hudi`).
+"""
+
+from bridge.file_formats.file_format import FileFormat
+
+FORMAT = FileFormat(
+    name="hudi",
+    spelled="Hudi log",
+    trino_reader="hudi",
+)

@@ -1,0 +1,176 @@
+"""The columns and partition keys of a Hudi table, and what a partition's path tells of them.
+
+The law: a row shows the value that Spark shows, which is the one in its data file. A partition's
+path stands for that value only where the key generator writes the value into the path unchanged
+(hudi#4477 lost rows otherwise). Everywhere else the key is an ordinary column, read from the files.
+
+=============  ====================================================================================
+keys come      if
+=============  ====================================================================================
+from paths     every key is a field that the key generator writes unchanged, and every path has the
+               keys' shape; or the files do not hold the keys and every path has their shape
+from files     the files hold every key; the table then has no partition keys
+from the       else: some key is no column of the files; the metastore knows its values
+metastore
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from bridge.table.hudi.table_config import HudiTableConfig
+from bridge.table.model import Column, Table
+from bridge.table.partition import (
+    NULL_MARKER,
+    UNPARSABLE,
+    parse_value,
+    partition_name,
+    unescape,
+)
+from bridge.types import BIGINT, DATE, INTEGER, STRING, Type
+
+_UNCHANGED: frozenset[Type] = frozenset({STRING, INTEGER, BIGINT, DATE})
+"""Types whose values a simple key generator writes so that every engine reads the same back."""
+_SIMPLE = frozenset(
+    {
+        "simple",
+        "complex",
+        "simple_avro",
+        "complex_avro",
+        "simplekeygenerator",
+        "simpleavrokeygenerator",
+        "complexkeygenerator",
+        "complexavrokeygenerator",
+        "sqlkeygenerator",
+    }
+)
+"""Key generators, by type or class, that write the values of all partition fields unchanged."""
+
+
+class KeySource(Enum):
+    """Where the values of partition keys come from."""
+
+    PATHS = "paths"
+    FILES = "files"
+    METASTORE = "metastore"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table at one version.
+
+    Attributes:
+        table: its columns, and the keys that are constant within a partition.
+        source: where the keys' values come from.
+        values: with `KeySource.PATHS`: for each partition's path the keys' values, as texts.
+    """
+
+    table: Table
+    source: KeySource
+    values: dict[str, tuple[str | None, ...]]
+
+    def names(self) -> dict[str, str]:
+        """The paths of partitions by name (``day=2024-01-01``)."""
+        keys = [k.name for k in self.table.partition_keys]
+        return {partition_name(keys, values): path for path, values in self.values.items()}
+
+
+def layout(
+    table: Table,
+    config: HudiTableConfig,
+    schema: Sequence[Column],
+    paths: Sequence[str],
+    newest: bool,
+) -> Layout:
+    """The table's columns and keys at one version.
+
+    Args:
+        table: as the catalogue describes it.
+        schema: the version's columns, from its commits; empty if they do not tell.
+        paths: of all partitions of the version.
+        newest: whether the catalogue's columns are those of this version.
+    """
+    held = {c.name.lower(): c for c in schema}
+    keys = table.partition_keys
+    columns = table.columns if newest or not schema else _columns(table, schema)
+    if not keys:
+        return Layout(replace(table, columns=columns), KeySource.FILES, {})
+    in_files = not config.drops_partition_columns and all(k.name.lower() in held for k in keys)
+    if not in_files or _unchanged(keys, config, held):
+        values = _values(keys, config, paths, in_files)
+        if values is not None:
+            return Layout(replace(table, columns=columns), KeySource.PATHS, values)
+    if in_files:
+        own = {c.name.lower() for c in columns}
+        added = tuple(held[k.name.lower()] for k in keys if k.name.lower() not in own)
+        whole = replace(table, columns=(*columns, *added), partition_keys=())
+        return Layout(whole, KeySource.FILES, {})
+    return Layout(replace(table, columns=columns), KeySource.METASTORE, {})
+
+
+def _columns(table: Table, schema: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns of an older version, each with the catalogue's type if that only narrows it."""
+    declared = {c.name.lower(): c for c in table.columns}
+    keys = {k.name.lower() for k in table.partition_keys}
+    return tuple(
+        declared[c.name] if c.name in declared and _spells(declared[c.name].type, c.type) else c
+        for c in schema
+        if c.name not in keys
+    )
+
+
+def _spells(declared: Type, held: Type) -> bool:
+    """Whether Avro has no closer type than ``held`` for the declared one."""
+    if declared == held:
+        return True
+    return (declared.is_text and held == STRING) or (declared.is_integer and held == INTEGER)
+
+
+def _unchanged(keys: Sequence[Column], config: HudiTableConfig, held: dict[str, Column]) -> bool:
+    """Whether the key generator writes each key's value into the path as it is."""
+    if config.slash_dates or len(keys) != len(config.partition_fields):
+        return False
+    simple = config.key_generator.rpartition(".")[2].lower() in _SIMPLE
+    for key, field, kind in zip(keys, config.partition_fields, config.partition_types, strict=True):
+        column = held.get(key.name.lower())
+        if (
+            not (kind == "simple" or (simple and not kind))
+            or field.lower() != key.name.lower()
+            or column is None
+        ):
+            return False
+        if key.type not in _UNCHANGED or key.type != column.type:
+            return False
+    return True
+
+
+def _values(
+    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
+) -> dict[str, tuple[str | None, ...]] | None:
+    """The keys' values by path; None if some path has not their shape, or may not tell them."""
+    found: dict[str, tuple[str | None, ...]] = {}
+    for path in paths:
+        levels = [path] if len(keys) == 1 else path.split("/")
+        if len(levels) != len(keys):
+            return None
+        values: list[str | None] = []
+        for key, level in zip(keys, levels, strict=True):
+            text = level
+            if config.hive_style:
+                name, equals, text = level.partition("=")
+                if not equals or name.lower() != key.name.lower():
+                    return None
+            value = unescape(text) if config.url_encoded else text
+            if not value:
+                return None
+            known = None if value == NULL_MARKER else value
+            if known is None and in_files and key.type == STRING:
+                return None  # the partition holds NULL and the empty text
+            if parse_value(known, key.type) is UNPARSABLE:
+                return None
+            values.append(known)
+        found[path] = tuple(values)
+    return found

@@ -1,0 +1,171 @@
+"""Hudi tables as a table format: versions are instants of the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.errors import ReadVersionUnsupported, SnapshotExpired, UnsupportedTable
+from bridge.storage.port import FileTable, Storage
+from bridge.table.discovered import Discovered, combine, summarise
+from bridge.table.freshness import max_age
+from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
+from bridge.table.hudi.columns import KeySource, layout
+from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.instants import instant_at
+from bridge.table.hudi.merging import read_merged
+from bridge.table.hudi.open_tables import NEWEST, OpenTables, Version
+from bridge.table.hudi.snapshot import HudiSnapshot
+from bridge.table.hudi.table_config import TableType
+from bridge.table.model import Column, Table, TableName
+from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
+from bridge.table.snapshot import MergedSlice, TableContext
+
+_PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
+_READ_OPTIMIZED = "hoodie.query.as.ro.table"
+_BASE_ONLY = "HoodieParquetInputFormat"
+"""A merge-on-read table that is registered with this class is its read-optimised form."""
+_COMPLETED, _REQUESTED = "completed:", "requested:"
+
+
+class HudiFormat:
+    """Implements `TableFormat`, `DefinesTables` and `MergesSlices`.
+
+    A query reads ``hoodie.properties`` and one listing of the timeline; commits that are new since
+    the last query are read besides. No directory of data is listed where commits or the metadata
+    table tell the files.
+    """
+
+    name = "hudi"
+    versioned = True
+    marker = ".hoodie"
+
+    def __init__(self) -> None:
+        self._tables = OpenTables()
+
+    def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
+        if input_format.startswith(_PACKAGES):
+            return True
+        lowered = {key.lower(): value.lower() for key, value in properties.items()}
+        return lowered.get("spark.sql.sources.provider") == "hudi"
+
+    def snapshot(
+        self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
+    ) -> HudiSnapshot:
+        if read.segments:
+            raise ReadVersionUnsupported(
+                f"{table.name} is a Hudi table: it has no segments", "leave the segments out"
+            )
+        opened = self._tables.get(context.storage, table.location)
+        view = opened.view(max_age(context.freshness))
+        version = self._version(table, read, view)
+        state = _state(view)
+        if id and id != state:
+            # Another planner opened it before something was written.
+            version = _reopened(table, view, version, id)
+            state = id
+        base_only = read.read_optimized or is_read_optimized(table, view)
+        slices = opened.slices(view, version, base_only)
+        newest = version.as_of is None
+        schema = _schema(view, version.as_of)
+        planned = layout(table, view.config, schema, slices.partitions, newest)
+        last = view.timeline.last
+        instant = version.as_of or (last.requested if last is not None else "")
+        return HudiSnapshot(planned, view, slices, context, state, instant)
+
+    def _version(self, table: Table, read: ReadVersion, view: FileSystemView) -> Version:
+        match read.point:
+            case Newest():
+                return NEWEST
+            case AsOfTime(millis):
+                moment = datetime.fromtimestamp(millis / 1000, UTC)
+                return Version(as_of=instant_at(table.name, view, moment))
+            case AsOfVersion(version):
+                return Version(as_of=instant_at(table.name, view, version))
+            case ChangesBetween():
+                raise ReadVersionUnsupported(
+                    f"changes of {table.name} cannot be read yet", "read a version as a whole"
+                )
+
+    def read_slice(self, storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
+        return read_merged(storage, slice, schema)
+
+    def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
+        opened = self._tables.get(storage, location)
+        slices = opened.slices(opened.view())
+        based = slices.has_base
+        prefix = pa.scalar(f"{location}/", pa.large_string())
+        paths = pa.compute.binary_join_element_wise(prefix, slices.base_paths, "")
+        files = FileTable(paths, slices.base_sizes, np.zeros(len(based), np.int64)).filter(based)
+        return Discovered(location, combine([summarise(files, location)]))
+
+    def define(self, name: TableName, location: str, storage: Storage) -> Table:
+        opened = self._tables.get(storage, location)
+        view = opened.view()
+        config = view.config
+        held = _schema(view, None)
+        if not held:
+            raise UnsupportedTable(
+                f"Hudi table {location} tells its columns nowhere", "write to it once, or sync it"
+            )
+        fields = [f.lower() for f in config.partition_fields]
+        keys = tuple(c for f in fields for c in held if c.name == f)
+        if len(keys) < len(fields):
+            keys = ()
+        own = tuple(c for c in held if c not in keys)
+        table = Table(
+            name, own, keys, location, config.base_format, dict(config.properties), self.name
+        )
+        slices = opened.slices(view)
+        found = layout(table, config, held, slices.partitions, True)
+        return found.table if found.source is not KeySource.METASTORE else table
+
+
+def _state(view: FileSystemView) -> str:
+    """Names what is on the timeline, so that another planner can open the same snapshot."""
+    timeline = view.timeline
+    if view.config.completes:
+        return f"{_COMPLETED}{timeline.last_completion}"
+    last = timeline.last.requested if timeline.last is not None else ""
+    return f"{_REQUESTED}{last}:{len(timeline.completed)}"
+
+
+def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> Version:
+    """The version that a snapshot had when it was opened. Errors: SnapshotExpired."""
+    if version is not NEWEST:
+        return version  # what is named does not change, whatever was written since
+    if id.startswith(_COMPLETED) and view.config.completes:
+        at = id.removeprefix(_COMPLETED)
+        if at and at <= view.timeline.last_completion:
+            return Version(completed_by=at)
+    elif id.startswith(_REQUESTED) and not view.config.completes:
+        last, _, count = id.removeprefix(_REQUESTED).partition(":")
+        # Writers may complete an older instant later; then it is another set of instants.
+        if last and str(sum(i <= last for i in view.timeline.completed)) == count:
+            return Version(as_of=last)
+    raise SnapshotExpired(
+        f"the timeline of {table.name} has moved on since {id}", "run the query again"
+    )
+
+
+def is_read_optimized(table: Table, view: FileSystemView) -> bool:
+    """Whether a name in the metastore stands for base files alone (``t_ro``)."""
+    if view.config.table_type is not TableType.MERGE_ON_READ:
+        return False
+    said = table.properties.get(_READ_OPTIMIZED)
+    if said is not None:
+        return said.strip().lower() == "true"
+    return table.input_format.rpartition(".")[2] == _BASE_ONLY
+
+
+def _schema(view: FileSystemView, as_of: str | None) -> tuple[Column, ...]:
+    text = view.schema(as_of)
+    if not text:
+        return ()
+    columns = avro_columns(text, f"{view.config.base}/.hoodie")
+    if view.config.has_meta_fields:
+        return columns
+    return tuple(c for c in columns if c.name not in META_COLUMNS)

@@ -1,0 +1,87 @@
+"""What the reader of slices with logs has to know, and what may be concluded about its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from bridge.storage.port import Storage
+from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.merge import read_slice
+from bridge.table.hudi.merge_rules import merge_rules
+from bridge.table.hudi.table_config import HudiTableConfig, MergeMode
+from bridge.table.snapshot import MergedSlice
+
+MERGED = "hudi"
+"""The name of the reader that merges logs (see `bridge.file_formats.hudi`)."""
+_OWN = "skipbridge.hudi."
+_LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
+
+
+def merges_whole_records(config: HudiTableConfig) -> bool:
+    """Whether every row after merging is a row of the base file or of one log.
+
+    Only then may statistics of the files exclude a slice: a merger of the table's own, or a partial
+    update, makes rows that no file holds.
+    """
+    return config.merge_mode is not MergeMode.CUSTOM and not config.partial_update
+
+
+def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str], ...]:
+    """The properties by which a connector's reader merges the slices of one version.
+
+    These are the table's own properties, without large ones that no merge needs; the table's
+    schema; the newest instant that counts; and before version 8, where one log holds blocks of
+    several instants, which of them are completed.
+    """
+    config = view.config
+    found = {
+        key: value
+        for key, value in config.properties.items()
+        if key not in _LARGE and ".metadata." not in key and "index" not in key
+    }
+    found[f"{_OWN}base_path"] = config.base
+    found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
+    found[f"{_OWN}instant"] = instant
+    if not config.completes:
+        writes = [i for i in view.timeline.instants if i.is_write]
+        found[f"{_OWN}completed"] = ",".join(i.requested for i in writes if i.completed)
+        pending = ",".join(i.requested for i in writes if not i.completed)
+        if pending:
+            found[f"{_OWN}inflight"] = pending
+    return tuple(sorted(found.items()))
+
+
+def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
+    """All rows of a slice that `log_properties` describes; see `bridge.table.hudi.merge`.
+
+    Errors:
+        UnsupportedTable: the table has a merger of its own, or partial updates.
+        FileChanged, FileCorrupt, StorageFailure.
+    """
+    properties = dict(slice.reader.properties)
+    rules = merge_rules(properties)
+    return read_slice(
+        storage, slice.base, slice.logs, schema, rules, _valid(properties), schema.names
+    )
+
+
+def _valid(properties: Mapping[str, str]) -> Callable[[str], bool]:
+    """Whether the blocks that an instant wrote count."""
+    newest = properties[f"{_OWN}instant"]
+    if int(properties["hoodie.table.version"]) >= 8:
+        return lambda instant: instant <= newest  # each log belongs to one instant
+    completed = frozenset(_texts(properties.get(f"{_OWN}completed")))
+    pending = frozenset(_texts(properties.get(f"{_OWN}inflight")))
+    first = min(completed | pending, default="")
+
+    def is_valid(instant: str) -> bool:
+        archived = instant < first and instant not in pending
+        return instant <= newest and (instant in completed or archived)
+
+    return is_valid
+
+
+def _texts(joined: str | None) -> list[str]:
+    return joined.split(",") if joined else []

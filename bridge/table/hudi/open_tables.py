@@ -1,0 +1,113 @@
+"""Hudi tables that this process knows: each timeline is read once and advanced by new instants."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bridge.storage.port import Storage
+from bridge.table.hudi.file_sets import file_set
+from bridge.table.hudi.file_slices import FileSlices
+from bridge.table.hudi.file_system_view import FileSystemView
+
+_MOST = 256
+_VERSIONS = 4
+"""Versions of one table whose slices are held: the newest, and those of running queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which instants count; without either: all.
+
+    Attributes:
+        as_of: those requested then or earlier.
+        completed_by: those completed then or earlier; from table version 8 on.
+    """
+
+    as_of: str | None = None
+    completed_by: str | None = None
+
+
+NEWEST = Version()
+_Version = tuple[int, Version, bool]
+
+
+class OpenTable:
+    """One table; safe for threads.
+
+    The law: a view began to be read after the query that asks for it arrived. Queries that arrive
+    while the timeline is being read share the next reading.
+    """
+
+    def __init__(self, storage: Storage, base: str) -> None:
+        self._storage, self._base = storage, base
+        self._reading = threading.Lock()
+        self._listing = threading.Lock()
+        self._view: FileSystemView | None = None
+        self._began = float("-inf")
+        self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
+
+    def view(self, age: float = 0.0) -> FileSystemView:
+        """The table's timeline, at most ``age`` seconds older than this call.
+
+        Errors:
+            TableNotFound, UnsupportedTable, FileCorrupt, StorageFailure.
+        """
+        arrived = time.monotonic() - age
+        with self._reading:
+            held = self._view
+            if held is not None and self._began >= arrived:
+                return held
+            began = time.monotonic()
+            self._view = (
+                FileSystemView.open(self._storage, self._base) if held is None else held.refreshed()
+            )
+            self._began = began
+            return self._view
+
+    def slices(
+        self, view: FileSystemView, at: Version = NEWEST, base_only: bool = False
+    ) -> FileSlices:
+        """The latest slices of all partitions at a version.
+
+        Errors:
+            ReadVersionNotFound, FileCorrupt, StorageFailure.
+        """
+        key = (id(view), at, base_only)
+        with self._listing:
+            held = self._slices.get(key)
+            if held is None:
+                files = None if view.commits_suffice() else file_set(self._storage, view)
+                found = view.slices(
+                    as_of=at.as_of, completed_by=at.completed_by, files=files, base_only=base_only
+                )
+                held = self._slices[key] = (view, found)
+                while len(self._slices) > _VERSIONS:
+                    self._slices.popitem(last=False)
+            self._slices.move_to_end(key)
+            return held[1]
+
+
+class OpenTables:
+    """The tables by location, the least recently used ones forgotten."""
+
+    def __init__(self, make: Callable[[Storage, str], OpenTable] = OpenTable) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[int, str], tuple[Storage, OpenTable]] = OrderedDict()
+
+    def get(self, storage: Storage, base: str) -> OpenTable:
+        """The table at a location; nothing is read yet."""
+        key = (id(storage), base)
+        with self._lock:
+            held = self._held.get(key)
+            if held is None:
+                # The storage is held too, so that its id stays its own.
+                held = self._held[key] = (storage, self._make(storage, base))
+                while len(self._held) > _MOST:
+                    self._held.popitem(last=False)
+            self._held.move_to_end(key)
+            return held[1]

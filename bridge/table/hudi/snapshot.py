@@ -1,0 +1,212 @@
+"""One version of a Hudi table: the latest file slices of each partition at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.errors import PartitionAbsent
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.storage.port import UNKNOWN_TIME, FileTable
+from bridge.table.freshness import max_age
+from bridge.table.hudi.columns import KeySource, Layout
+from bridge.table.hudi.file_slices import FileSlices
+from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.merging import MERGED, log_properties, merges_whole_records
+from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
+from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
+from bridge.table.snapshot import Columns, TableContext
+
+_NAMED = 3
+
+
+class HudiSnapshot:
+    """Implements `bridge.table.snapshot.Snapshot`; safe for threads.
+
+    Args:
+        instant: the newest that counts, by its requested time.
+
+    Slices with logs are read by the merging reader. Of such a slice only a whole answer counts: it
+    is skipped if neither its base file nor any of its logs holds a matching row, and only where a
+    merged row is one of the rows that were written (see `merges_whole_records`).
+    """
+
+    committed = True
+    freshness = "committed"
+
+    def __init__(
+        self,
+        planned: Layout,
+        view: FileSystemView,
+        slices: FileSlices,
+        context: TableContext,
+        id: str,
+        instant: str,
+    ) -> None:
+        self.table = planned.table
+        self.index: IndexFiles | None = context.index
+        self.row_filter: Expression = AlwaysTrue()
+        self.id = id
+        self.plans_without_io = planned.source is not KeySource.METASTORE
+        self._planned = planned
+        self._context = context
+        self._slices = slices
+        self._base = view.config.base
+        format = view.config.base_format
+        self._readers: tuple[ReaderSpec, ...] = (ReaderSpec(format),)
+        self._bounds = np.searchsorted(slices.partition, np.arange(len(slices.partitions) + 1))
+        self._number = {path: i for i, path in enumerate(slices.partitions)}
+        self._whole_records = True
+        if len(slices.log_paths):
+            properties = log_properties(view, instant)
+            self._readers = (*self._readers, ReaderSpec(MERGED, properties, base=format))
+            self._whole_records = merges_whole_records(view.config)
+        self._paths = _uris(self._base, slices.base_paths)
+        self._sizes = np.where(slices.has_base, slices.base_sizes, -1)
+        self._log_paths = _uris(self._base, slices.log_paths)
+        self._names: dict[str, str] = planned.names()
+        self._registered: dict[str, Partition] | None = None
+
+    @property
+    def listed_files(self) -> int:
+        return len(self._slices.base_sizes) + len(self._slices.log_sizes)
+
+    def partition_names(self) -> list[str]:
+        if self._planned.source is KeySource.FILES:
+            return [""]
+        if self._planned.source is KeySource.METASTORE:
+            return list(self._metastore())
+        return list(self._names)
+
+    def partitions(self, names: list[str]) -> PartitionFetch:
+        return OneBatch(PartitionBatch(tuple(self._partition(name) for name in names)))
+
+    def begin(self) -> None:
+        """The timeline is read already."""
+
+    def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
+        if not batch.partitions or not len(self._slices.base_sizes):
+            return
+        if self._planned.source is KeySource.FILES:
+            chosen: Int64Array | slice = slice(0, len(self._slices.base_sizes))
+            owner = np.zeros(len(self._slices.base_sizes), np.int32)
+        else:
+            paths = [self._path(p) for p in batch.partitions]
+            ranges = [self._range(path) for path in paths]
+            counts = [end - begin for begin, end in ranges]
+            chosen = np.concatenate([np.arange(b, e, dtype=np.int64) for b, e in ranges])
+            owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
+        yield self._batch(chosen, owner, batch.partitions)
+
+    def indexed_slices(self, partition: Partition) -> SliceBatch | None:
+        return None
+
+    def unchanged(self, slices: SliceBatch) -> Mask:
+        return np.zeros(len(slices), np.bool_)
+
+    def _batch(
+        self,
+        chosen: Int64Array | slice,
+        owner: np.ndarray,
+        partitions: tuple[Partition, ...],
+    ) -> SliceBatch:
+        found = self._slices
+        whole = self._files(self._paths, self._sizes)
+        has_base = found.has_base
+        logs: Logs | None = None
+        if len(found.log_paths):
+            log_files = self._files(self._log_paths, found.log_sizes)
+            logs = Logs(found.log_offsets, log_files, self._match(log_files))
+        files = whole
+        if not isinstance(chosen, slice):
+            files = whole.take(chosen)
+            has_base = has_base[chosen]
+            logs = None if logs is None else logs.take(chosen)
+        ordinals = self._match(files)
+        reader = None
+        if logs is not None:
+            merged = logs.counts > 0
+            reader = merged.astype(np.int32)
+            if not self._whole_records:
+                ordinals = np.where(merged, -1, ordinals)
+        return SliceBatch(
+            files,
+            ordinals,
+            owner,
+            partitions,
+            self._readers,
+            self.index,
+            reader,
+            None if has_base.all() else has_base,
+            logs,
+        )
+
+    def _files(self, paths: pa.Array, sizes: Int64Array) -> FileTable:
+        return FileTable(paths, sizes, np.full(len(sizes), UNKNOWN_TIME, np.int64))
+
+    def _match(self, files: FileTable) -> Int64Array:
+        if self.index is None:
+            return np.full(len(files), -1, np.int64)
+        return self.index.match(files)
+
+    def _range(self, path: str) -> tuple[int, int]:
+        number = self._number.get(path)
+        if number is None:
+            return 0, 0
+        return int(self._bounds[number]), int(self._bounds[number + 1])
+
+    def _partition(self, name: str) -> Partition:
+        if self._planned.source is KeySource.METASTORE:
+            return self._metastore()[name]
+        if self._planned.source is KeySource.FILES:
+            return Partition(name, (), self.table.location)
+        path = self._names[name]
+        return Partition(name, self._planned.values[path], f"{self._base}/{path}")
+
+    def _path(self, partition: Partition) -> str:
+        return partition.location[len(self._base) + 1 :]
+
+    def _metastore(self) -> dict[str, Partition]:
+        """The registered partitions that hold files, by name.
+
+        Errors:
+            PartitionAbsent: the metastore lacks a partition, and only it knows the keys' values.
+        """
+        if self._registered is None:
+            catalog, age = self._context.catalog, max_age(self._context.freshness)
+            names = catalog.partition_names(self.table, age)
+            found: dict[str, Partition] = {}
+            inside = f"{self._base}/"
+            for batch in catalog.partitions(self.table, names, age):
+                for partition in batch.partitions:
+                    if partition.location.startswith(inside):
+                        found[partition.name] = partition
+            known = {self._path(p) for p in found.values()}
+            lacking = [path for path in self._slices.partitions if path not in known]
+            if lacking:
+                raise PartitionAbsent(
+                    f"{len(lacking)} partitions of {self.table.name} are not in the metastore, "
+                    f"such as {_quoted(lacking)}, and their paths do not tell the values of "
+                    f"{', '.join(k.name for k in self.table.partition_keys)}",
+                    "run Hudi's sync to the metastore (HiveSyncTool) again",
+                )
+            self._registered = {
+                name: p for name, p in found.items() if self._path(p) in self._number
+            }
+        return self._registered
+
+
+def _quoted(paths: Sequence[str]) -> str:
+    return ", ".join(repr(path) for path in paths[:_NAMED])
+
+
+def _uris(base: str, paths: pa.Array) -> pa.Array:
+    """Full paths; an empty one stays empty."""
+    prefix = pa.scalar(f"{base}/", pa.large_string())
+    joined = pc.binary_join_element_wise(prefix, paths, pa.scalar("", pa.large_string()))
+    if not len(paths):
+        return pa.nulls(0, pa.large_string())
+    return pc.if_else(pc.equal(paths, ""), pa.scalar("", pa.large_string()), joined)

@@ -1,0 +1,140 @@
+"""Hudi tables that Spark wrote, read through the Python API: rows equal Spark's own answers.
+
+The law: rows with pruning equal the rows without, and those equal Spark's, for the newest version,
+for older ones, for changes and for the read-optimised form.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import bridge
+from bridge.errors import ReadVersionNotFound
+from tests.fixtures.hudi.text import encode_table
+from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+
+FIXTURES = [pytest.param(f, id=f.id) for f in hudi_fixtures()]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[bridge.Session]:
+    with bridge.connect() as opened:
+        yield opened
+
+
+def rows(found: pa.Table, answer: Answer) -> list[list[object]]:
+    """Our rows in the columns and the types of Spark's answer."""
+    expected = answer.table(answer.schema.names)
+    names = [n.lower() for n in expected.column_names]
+    chosen = found.select(names).rename_columns(expected.column_names)
+    arrays = [_as(chosen[field.name].combine_chunks(), field.type) for field in expected.schema]
+    return encode_table(pa.Table.from_arrays(arrays, schema=expected.schema))
+
+
+def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if values.type == kind:
+        return values
+    return pa.array(values.to_pylist(), kind)
+
+
+def spark(answer: Answer) -> list[list[object]]:
+    return encode_table(answer.table(answer.schema.names))
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_the_newest_version_is_sparks(fixture: HudiFixture, session: bridge.Session) -> None:
+    answers = fixture.answers()
+    found = session.table(str(fixture.path())).scan().to_arrow()
+    assert rows(found, answers.snapshot) == spark(answers.snapshot)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_base_files_alone_are_sparks_read_optimised_rows(
+    fixture: HudiFixture, session: bridge.Session
+) -> None:
+    answer = fixture.answers().read_optimized
+    if answer.error is not None:
+        pytest.skip("Spark has no answer")
+    found = session.table(str(fixture.path())).scan(read_optimized=True).to_arrow()
+    assert rows(found, answer) == spark(answer)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_older_versions_are_sparks_or_are_refused(
+    fixture: HudiFixture, session: bridge.Session
+) -> None:
+    table = session.table(str(fixture.path()))
+    for old in fixture.answers().as_of:
+        if old.answer.error is not None:
+            continue
+        try:
+            found = table.scan(version=old.instant).to_arrow()
+        except ReadVersionNotFound:
+            continue  # what was cleaned cannot be proven to be whole
+        assert rows(found, old.answer) == spark(old.answer), old.instant
+
+
+def conditions(found: pa.Table, rng: random.Random, count: int) -> list[str]:
+    """Conditions about values that the table holds, and about their neighbours."""
+    made: list[str] = []
+    simple = [
+        field
+        for field in found.schema
+        if pa.types.is_integer(field.type)
+        or pa.types.is_string(field.type)
+        or pa.types.is_floating(field.type)
+    ]
+    while len(made) < count and simple:
+        field = rng.choice(simple)
+        values = found[field.name].drop_null().to_pylist() or [1]
+        value = rng.choice(values)
+        if isinstance(value, str):
+            text = "'" + value.replace("'", "''") + "'"
+        elif isinstance(value, float):
+            text = (
+                "1.5e0"
+                if value != value or value in (float("inf"), -float("inf"))
+                else f"{value!r}e0"
+            )
+        else:
+            text = str(value + rng.choice((-1, 0, 0, 1)))
+        op = rng.choice(("=", "=", "<", ">", "<=", ">=", "<>"))
+        made.append(
+            rng.choice(
+                (
+                    f'"{field.name}" {op} {text}',
+                    f'"{field.name}" IS NULL',
+                    f'NOT ("{field.name}" {op} {text})',
+                )
+            )
+        )
+    return made
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_pruning_drops_no_row(
+    fixture: HudiFixture, session: bridge.Session, tmp_path: Path
+) -> None:
+    location = str(fixture.unpack(tmp_path))
+    table = session.table(location)
+    whole = table.scan().to_arrow()
+    table.index.build()
+    rng = random.Random(fixture.id)
+    for condition in conditions(whole, rng, 30):
+        kept = table.scan(condition).to_arrow()
+        every = table.scan(condition, pruning=False).to_arrow()
+        assert encode_table(kept) == encode_table(every), condition
+
+
+def test_an_index_skips_base_files(session: bridge.Session, tmp_path: Path) -> None:
+    for fixture in hudi_fixtures(names=["cow_upserts"]):
+        location = str(fixture.unpack(tmp_path / fixture.bundle))
+        table = session.table(location)
+        table.index.build()
+        report = table.scan("id = 5").explain()
+        assert report.files_kept < report.files_total

@@ -1,0 +1,85 @@
+"""A real Trino reads Hudi tables that Spark wrote: every row, and no file that cannot match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bridge.config import Config, Setting
+from bridge.jobs.index_table import index_table
+from bridge.metastore.client import MetastoreClient
+from bridge.table.model import TableName
+from tests.engines.stack import Stack
+from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+from tests.support.hudi_registration import as_text, register, table_name
+
+SCHEMA = "hudi"
+FIXTURES = [f for f in hudi_fixtures() if f.answers().snapshot.error is None]
+PARAMETERS = [pytest.param(f, id=f.id) for f in FIXTURES]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every fixture as a table of the schema ``hudi``, with an index."""
+    root = tmp_path_factory.mktemp("hudi")
+    config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.create_database(SCHEMA, f"file://{root}")
+        for fixture in FIXTURES:
+            location = fixture.unpack(root / fixture.bundle)
+            schema = fixture.answers().snapshot.schema
+            name = TableName(SCHEMA, table_name(fixture))
+            register(client, name, location, schema)
+            optimized = TableName(SCHEMA, f"{name.table}_ro")
+            register(client, optimized, location, schema, read_optimized=True)
+            index_table(
+                config,
+                str(name),
+                local=True,
+                progress=lambda done, total: None,
+                say=lambda text: None,
+            )
+    yield
+
+
+def rows(stack: Stack, fixture: HudiFixture, answer: Answer, suffix: str = "") -> object:
+    names = [f.name.lower() for f in answer.schema]
+    columns = ", ".join(f'"{n}"' for n in names)
+    return as_text(
+        stack.query(f"SELECT {columns} FROM {SCHEMA}.{table_name(fixture)}{suffix}"), answer, names
+    )
+
+
+def spark(answer: Answer) -> object:
+    from tests.fixtures.hudi.text import encode_table
+
+    return encode_table(answer.table(answer.schema.names))
+
+
+@pytest.mark.parametrize("fixture", PARAMETERS)
+def test_the_newest_version_is_sparks(stack: Stack, fixture: HudiFixture) -> None:
+    answer = fixture.answers().snapshot
+    assert rows(stack, fixture, answer) == spark(answer)
+
+
+@pytest.mark.parametrize("fixture", PARAMETERS)
+def test_base_files_alone_are_sparks(stack: Stack, fixture: HudiFixture) -> None:
+    answer = fixture.answers().read_optimized
+    if answer.error is None:
+        assert rows(stack, fixture, answer, "_ro") == spark(answer)
+
+
+@pytest.mark.parametrize("fixture", PARAMETERS)
+def test_older_versions_are_sparks(stack: Stack, fixture: HudiFixture) -> None:
+    for old in fixture.answers().as_of[-3:]:
+        if old.answer.error is None:
+            found = rows(stack, fixture, old.answer, f" FOR VERSION AS OF '{old.instant}'")
+            assert found == spark(old.answer), old.instant
+
+
+def test_files_that_cannot_match_are_skipped(stack: Stack) -> None:
+    for fixture in hudi_fixtures(names=["cow_upserts"]):
+        table = f"{SCHEMA}.{table_name(fixture)}"
+        assert stack.kept_files(f"SELECT name FROM {table}") == 5
+        assert stack.kept_files(f"SELECT name FROM {table} WHERE id = 5") < 5
