@@ -217,8 +217,9 @@ class HudiTable:
         operation: str = "UPSERT",
         replaced: Mapping[str, Sequence[str]] | None = None,
         schema: str | None = None,
+        begin: bool = True,
     ) -> Path:
-        """Completes a write of some files."""
+        """Completes a write of some files. ``begin``: also write its earlier states."""
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in files:
             stats.setdefault(file.partition, []).append(file.stat())
@@ -229,7 +230,8 @@ class HudiTable:
         }
         if action == "replacecommit":
             body["partitionToReplaceFileIds"] = {k: list(v) for k, v in (replaced or {}).items()}
-        self.begin(instant, action)
+        if begin:
+            self.begin(instant, action)
         return self.complete(instant, action, body, end)
 
     def forget(self, instant: str) -> None:

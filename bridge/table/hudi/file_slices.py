@@ -181,7 +181,8 @@ def resolve(files: DataFiles, rules: Rules) -> tuple[FileSlices, Mask]:
     if not rules.base_only:
         log = _logs(files, instants, groups, alive, base, rules)
     owners = np.union1d(groups[base], groups[log])
-    return _build(files, groups, base, log, owners, many, ids.dictionary, order)
+    named_after_writer = rules.is_log_base is None
+    return _build(files, groups, base, log, owners, many, ids.dictionary, order, named_after_writer)
 
 
 class _Instants:
@@ -278,6 +279,7 @@ def _build(
     many: int,
     ids: pa.Array,
     order: Int64,
+    named_after_writer: bool,
 ) -> tuple[FileSlices, Mask]:
     count = len(owners)
     parsed, where = files.parsed, files.parsed.position
@@ -301,8 +303,10 @@ def _build(
     log_files = where[log]
     if files.writers is not None:
         log_instants = files.writers.take(pa.array(log_files))
-    else:
+    elif named_after_writer:
         log_instants = parsed.instants.take(pa.array(log))
+    else:
+        log_instants = pa.array([""] * len(log), pa.large_string())
     slices = FileSlices(
         partitions=files.partitions,
         partition=(owners // many).astype(np.int32),

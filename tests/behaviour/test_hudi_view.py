@@ -1,0 +1,106 @@
+"""The file slices of tables that Spark wrote are those of Hudi's own file system view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.storage.local import LocalStorage
+from bridge.table.hudi.file_slices import FileSlices
+from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
+
+TABLES = pytest.mark.parametrize(
+    "fixture", [pytest.param(one, id=one.id) for one in hudi_fixtures()]
+)
+Row = tuple[str, str, str, str | None, tuple[str, ...]]
+
+
+def open_view(fixture: HudiFixture) -> FileSystemView:
+    return FileSystemView.open(LocalStorage(), f"file://{fixture.path()}")
+
+
+def listing(root: Path) -> FileListing:
+    """Every data directory of a table, as a listing of storage has it."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        if path.is_file() and ".hoodie" not in inside.parts:
+            partition = "" if inside.parent == Path() else inside.parent.as_posix()
+            found.setdefault(partition, []).append((path.name, path.stat().st_size))
+    return FileListing.of(found)
+
+
+def rows(slices: FileSlices) -> list[Row]:
+    logs = [path.rpartition("/")[2] for path in slices.log_paths.to_pylist()]
+    offsets = slices.log_offsets.tolist()
+    columns = zip(
+        slices.partition.tolist(),
+        slices.file_ids.to_pylist(),
+        slices.base_instants.to_pylist(),
+        slices.base_paths.to_pylist(),
+        offsets[:-1],
+        offsets[1:],
+        strict=True,
+    )
+    return [
+        (
+            slices.partitions[partition],
+            group,
+            instant,
+            base.rpartition("/")[2] or None,
+            tuple(logs[begin:end]),
+        )
+        for partition, group, instant, base, begin, end in columns
+    ]
+
+
+@TABLES
+def test_slices_are_those_of_hudis_own_view(fixture: HudiFixture) -> None:
+    view = open_view(fixture)
+    expected = sorted(
+        (s.partition, s.file_id, s.base_instant, s.base_file, s.logs)
+        for s in fixture.answers().slices
+    )
+    assert sorted(rows(view.slices(files=listing(fixture.path())))) == expected
+
+
+@TABLES
+def test_both_sources_give_the_same_slices(fixture: HudiFixture) -> None:
+    view = open_view(fixture)
+    if not view.commits_suffice():
+        pytest.skip("some of its commits were archived")
+    listed = view.slices(files=listing(fixture.path()))
+    assert rows(view.slices()) == rows(listed)
+    assert view.slices().base_sizes.tolist() == listed.base_sizes.tolist()
+    assert view.slices().log_sizes.tolist() == listed.log_sizes.tolist()
+
+
+@TABLES
+def test_the_timeline_is_hudis(fixture: HudiFixture) -> None:
+    view = open_view(fixture)
+    expected = [
+        (i.requested, i.action, i.state, i.completed if view.config.completes else None)
+        for i in fixture.answers().timeline
+    ]
+    found = [(i.requested, i.action, i.state.name, i.completion) for i in view.timeline.instants]
+    assert found == expected
+
+
+@TABLES
+def test_versions_that_spark_reads_are_there(fixture: HudiFixture) -> None:
+    view = open_view(fixture)
+    files = listing(fixture.path())
+    for as_of in fixture.answers().as_of:
+        try:
+            slices = view.slices(as_of=as_of.instant, files=files)
+        except BridgeError:
+            assert as_of.answer.error is not None
+            continue
+        if as_of.answer.error is None:
+            # The files that Spark took rows from are among the base files and logs.
+            used = {row[4] for row in as_of.answer.rows} if as_of.answer.rows else set()
+            groups = {name.split("_")[0] for name in used if isinstance(name, str)}
+            assert groups <= set(slices.file_ids.to_pylist())
