@@ -57,11 +57,16 @@ def rows(slices: FileSlices) -> list[Row]:
     ]
 
 
+def _without_changes(logs: tuple[str, ...]) -> tuple[str, ...]:
+    """Hudi's view has the files for CDC queries too; its readers leave them out."""
+    return tuple(log for log in logs if not log.endswith(".cdc"))
+
+
 @TABLES
 def test_slices_are_those_of_hudis_own_view(fixture: HudiFixture) -> None:
     view = open_view(fixture)
     expected = sorted(
-        (s.partition, s.file_id, s.base_instant, s.base_file, s.logs)
+        (s.partition, s.file_id, s.base_instant, s.base_file, _without_changes(s.logs))
         for s in fixture.answers().slices
     )
     assert sorted(rows(view.slices(files=listing(fixture.path())))) == expected

@@ -46,12 +46,12 @@ def held(history: History, slices: FileSlices, as_of: str | None = None) -> list
 def sizes_are_right(history: History, slices: FileSlices) -> bool:
     files = zip(slices.base_paths.to_pylist(), slices.base_sizes.tolist(), strict=True)
     logs = zip(slices.log_paths.to_pylist(), slices.log_sizes.tolist(), strict=True)
-    root = history.table.root
-    return all((root / path).stat().st_size == size for path, size in [*files, *logs] if path)
+    sizes = history.table.sizes
+    return all(sizes[path] == size for path, size in [*files, *logs] if path)
 
 
 @VERSIONS
-@settings(max_examples=settings.default.max_examples // 6)
+@settings(max_examples=settings.default.max_examples // 10)
 @given(random=st.randoms(use_true_random=False), merge_on_read=st.booleans())
 def test_snapshots_hold_what_was_written(version: int, random: Random, merge_on_read: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -81,7 +81,7 @@ def test_snapshots_hold_what_was_written(version: int, random: Random, merge_on_
 
 
 @VERSIONS
-@settings(max_examples=settings.default.max_examples // 6)
+@settings(max_examples=settings.default.max_examples // 10)
 @given(random=st.randoms(use_true_random=False), merge_on_read=st.booleans())
 def test_older_versions_hold_what_was_written_by_then(
     version: int, random: Random, merge_on_read: bool
@@ -91,7 +91,8 @@ def test_older_versions_hold_what_was_written_by_then(
         history.run(random.randint(1, 30))
         view = FileSystemView.open(LocalStorage(), history.table.uri)
         listing = FileListing.of(history.table.listing())
-        for requested, completed in history.versions:
+        chosen = random.sample(history.versions, min(4, len(history.versions)))
+        for requested, completed in chosen:
             for files in (None, listing):
                 try:
                     slices = view.slices(as_of=requested, files=files)

@@ -291,7 +291,7 @@ class History:
     def _clean(self) -> None:
         old = [f for g in [*self._groups, *self._gone] for f in g.old]
         old += [f for g in self._gone for f in [*([g.base] if g.base else []), *g.logs]]
-        old = [f for f in old if (self.table.root / f.path).exists()]
+        old = [f for f in old if f.path in self.table.sizes]
         if not old:
             return
         chosen = self._random.sample(old, self._random.randint(1, len(old)))

@@ -118,12 +118,17 @@ class Written:
 
 
 class HudiTable:
-    """A table below a directory. Instants may be any digits."""
+    """A table below a directory. Instants may be any digits.
+
+    Attributes:
+        sizes: of all data files, by path.
+    """
 
     def __init__(
         self, root: Path, version: int, kind: str = "MERGE_ON_READ", **properties: str
     ) -> None:
         self.root = root
+        self.sizes: dict[str, int] = {}
         self.version = version
         self.meta = root / ".hoodie"
         self.timeline = self.meta if version < 8 else self.meta / "timeline"
@@ -176,14 +181,17 @@ class HudiTable:
         return self._write(Written(partition, name, size, previous))
 
     def _write(self, file: Written) -> Written:
-        directory = self.root / file.partition
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / file.name).write_bytes(b"x" * file.size)
+        # Nobody reads it, so it need not exist.
+        self.sizes[file.path] = file.size
         return file
+
+    def stray(self, path: str) -> None:
+        """Adds a file that no writer of Hudi made."""
+        self.sizes[path] = 1
 
     def delete(self, file: Written) -> None:
         """Deletes a data file; no error if it is gone."""
-        (self.root / file.path).unlink(missing_ok=True)
+        self.sizes.pop(file.path, None)
 
     def state(self, name: str, content: bytes = b"") -> Path:
         """Writes one file of the timeline."""
@@ -243,9 +251,7 @@ class HudiTable:
     def listing(self) -> dict[str, list[tuple[str, int]]]:
         """All files of all partitions, whatever wrote them."""
         found: dict[str, list[tuple[str, int]]] = {}
-        for path in sorted(self.root.rglob("*")):
-            if path.is_file() and ".hoodie" not in path.relative_to(self.root).parts:
-                directory = path.parent.relative_to(self.root)
-                partition = "" if directory == Path() else directory.as_posix()
-                found.setdefault(partition, []).append((path.name, path.stat().st_size))
+        for path in sorted(self.sizes):
+            partition, _, name = path.rpartition("/")
+            found.setdefault(partition, []).append((name, self.sizes[path]))
         return found

@@ -355,7 +355,6 @@ def test_names_of_other_files_are_ignored(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version)
     a = table.base("p", "a", "1")
     table.commit("1", [a])
-    directory = tmp_path / "t" / "p"
     for name in (
         ".hoodie_partition_metadata",
         f"{a.name}.crc",
@@ -365,9 +364,9 @@ def test_names_of_other_files_are_ignored(tmp_path: Path, version: int) -> None:
         "b_0-1-2_1.orc",
         ".a_1.archive.1_0-1-2",
     ):
-        (directory / name).write_bytes(b"x")
+        table.stray(f"p/{name}")
     assert slices(table) == {"p/a": (a.name, [])}
-    (directory / "data.parquet_1_hudiext").write_bytes(b"x")
+    table.stray("p/data.parquet_1_hudiext")
     with pytest.raises(UnsupportedTable, match="hudiext"):
         slices(table)
 
