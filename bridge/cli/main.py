@@ -18,6 +18,10 @@ _COMMANDS = {
     "explain": ("bridge.cli.explain:explain", "Show which files a query reads, and why."),
     "index": ("bridge.cli.index:index", "Build, refresh, show and clean indexes."),
     "table": ("bridge.cli.table:table", "Register existing files as a table."),
+    "timeline": (
+        "bridge.cli.timeline:timeline",
+        "Show the versions of a table, and the files of each.",
+    ),
     "sync": ("bridge.cli.sync:sync", "Make the metastore match storage."),
     "metastore": ("bridge.cli.metastore:metastore", "A Hive Metastore for trials."),
     "serve": ("bridge.cli.serve:serve", "Start the planner service for Trino and Hive."),

@@ -1,4 +1,4 @@
-"""System tables as rows: a table's files, its partitions, and the contents of its index.
+"""System tables as rows: a table's files, partitions, history, and the contents of its index.
 
 Storage is listed with the table's freshness, as in a scan. Rows come in pieces, so that a million
 files are never held as objects at once.
@@ -15,9 +15,10 @@ import numpy as np
 from bridge.errors import InvalidRequest
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics
+from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.planner.scan_plan import ScanPlan
-from bridge.table.slices import SliceBatch
+from bridge.table.slices import Int64Array, SliceBatch
+from bridge.table.snapshot import HasTimeline, timeline_of
 from bridge.types import Type
 
 _PIECE = 10_000
@@ -25,8 +26,29 @@ _MAX_BOUNDS = 200
 Rows = list[list[Any]]
 """One list per column."""
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "files": ("path", "partition", "size", "modified", "rows", "indexed", "bounds"),
-    "partitions": ("partition", "location", "files", "size", "rows", "indexed_files", "modified"),
+    "files": (
+        "path",
+        "partition",
+        "size",
+        "modified",
+        "rows",
+        "indexed",
+        "bounds",
+        "logs",
+        "log_bytes",
+        "commit",
+    ),
+    "partitions": (
+        "partition",
+        "location",
+        "files",
+        "size",
+        "rows",
+        "indexed_files",
+        "modified",
+        "logs",
+        "log_bytes",
+    ),
     "indexes": (
         "kind",
         "name",
@@ -38,6 +60,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "files_exact",
         "problem",
     ),
+    "timeline": ("instant", "completion", "action", "state", "size", "modified"),
 }
 
 
@@ -45,14 +68,20 @@ def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Ite
     """Rows of a system table in pieces; each piece has one list per column of `COLUMNS`.
 
     Args:
-        kind: ``files``, ``partitions`` or ``indexes``.
+        kind: ``files``, ``partitions``, ``indexes`` or ``timeline``.
         wanted: columns that the caller reads; other costly columns (``bounds``) are all None.
-            Times are milliseconds since the epoch.
+            Times are milliseconds since the epoch; None where they are not known.
 
     Errors:
         InvalidRequest: there is no such system table.
+        ReadVersionUnsupported: the table's format keeps no timeline.
     """
-    makers = {"files": _files, "partitions": _partitions, "indexes": _indexes}
+    makers = {
+        "files": _files,
+        "partitions": _partitions,
+        "indexes": _indexes,
+        "timeline": _timeline,
+    }
     if kind not in makers:
         raise InvalidRequest(f"no system table ${kind}", f"there are {', '.join(sorted(makers))}")
     return makers[kind](plan, frozenset(wanted))
@@ -67,15 +96,36 @@ def _files(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
 def _file_rows(plan: ScanPlan, batch: SliceBatch, wanted: frozenset[str]) -> Rows:
     files, known = batch.files, plan.context.statistics(batch)
     names = [p.name for p in batch.partitions]
+    logs, log_bytes = _logs(batch)
+    based = _has_base(batch).tolist()
+    history = plan.snapshot
+    commits: list[str | None] = [None] * len(files)
+    if "commit" in wanted and isinstance(history, HasTimeline):
+        commits = history.commits(batch)
     return [
-        files.paths.to_pylist(),
+        [path if b else None for path, b in zip(files.paths.to_pylist(), based, strict=True)],
         [names[i] for i in batch.partition.tolist()],
-        files.sizes.tolist(),
+        [size if b else None for size, b in zip(files.sizes.tolist(), based, strict=True)],
         [None if t < 0 else t // 1000 for t in files.modified.tolist()],
         [None if n < 0 else n for n in known.rows.tolist()],
         (batch.ordinals >= 0).tolist(),
         _bounds(plan, batch) if "bounds" in wanted else [None] * len(files),
+        logs.tolist(),
+        log_bytes.tolist(),
+        commits,
     ]
+
+
+def _has_base(batch: SliceBatch) -> Mask:
+    return np.ones(len(batch), np.bool_) if batch.has_base is None else batch.has_base
+
+
+def _logs(batch: SliceBatch) -> tuple[Int64Array, Int64Array]:
+    """The number of logs of each slice, and their bytes."""
+    if batch.logs is None:
+        return np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
+    before = np.concatenate(([0], np.cumsum(batch.logs.files.sizes)))
+    return batch.logs.counts, np.diff(before[batch.logs.offsets])
 
 
 def _bounds(plan: ScanPlan, batch: SliceBatch) -> list[str | None]:
@@ -123,21 +173,27 @@ def _text(value: Any, type: Type) -> str:
 
 
 def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
-    """One row per partition, even if its directory comes in several batches."""
+    """One row per partition, even if its directory comes in several batches.
+
+    Files are base files. Logs count apart, and merging them leaves the number of rows unknown.
+    """
     held: list[Any] | None = None
     for batch in plan.batches():
         known = plan.context.statistics(batch)
         owner, count = batch.partition, len(batch.partitions)
         rows = np.bincount(owner, np.maximum(known.rows, 0), count)
         doubt = np.bincount(owner, known.rows < 0, count)
-        files = np.bincount(owner, minlength=count)
-        size = np.bincount(owner, batch.files.sizes, count)
-        indexed_files = np.bincount(owner, batch.ordinals >= 0, count)
+        based = _has_base(batch)
+        slices = np.bincount(owner, minlength=count)
+        files = np.bincount(owner, based, count)
+        size = np.bincount(owner, np.where(based, batch.files.sizes, 0), count)
+        indexed_files = np.bincount(owner, (batch.ordinals >= 0) & based, count)
         modified = np.full(count, -1, np.int64)
         np.maximum.at(modified, owner, batch.files.modified // 1000)
+        logs, log_bytes = (np.bincount(owner, each, count) for each in _logs(batch))
         piece: list[list[Any]] = []
         for i, partition in enumerate(batch.partitions):
-            if not files[i]:
+            if not slices[i]:
                 continue
             row = [
                 partition.name,
@@ -147,6 +203,8 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
                 None if doubt[i] else int(rows[i]),
                 int(indexed_files[i]),
                 int(modified[i]) if modified[i] >= 0 else None,
+                int(logs[i]),
+                int(log_bytes[i]),
             ]
             if held is not None and held[0] == row[0]:  # several partitions may share a location
                 held = _merged(held, row)
@@ -162,9 +220,22 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
 
 def _merged(one: list[Any], other: list[Any]) -> list[Any]:
     rows = None if one[4] is None or other[4] is None else one[4] + other[4]
-    sums = [one[i] + other[i] for i in (2, 3, 5)]
     newest = None if one[6] is None or other[6] is None else max(one[6], other[6])
-    return [one[0], one[1], sums[0], sums[1], rows, sums[2], newest]
+    files, size, indexed, logs, log_bytes = (one[i] + other[i] for i in (2, 3, 5, 7, 8))
+    return [one[0], one[1], files, size, rows, indexed, newest, logs, log_bytes]
+
+
+def _timeline(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    for begin in range(0, len(entries := timeline_of(plan.snapshot)), _PIECE):
+        piece = entries[begin : begin + _PIECE]
+        yield [
+            [each.instant for each in piece],
+            [each.completion for each in piece],
+            [each.action for each in piece],
+            [each.state for each in piece],
+            [None if each.size < 0 else each.size for each in piece],
+            [None if each.modified < 0 else each.modified // 1000 for each in piece],
+        ]
 
 
 def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:

@@ -68,7 +68,8 @@ class ReadVersion:
 
     Attributes:
         point: a version, or the changes between two versions.
-        read_optimized: reads only base files; logs are not merged.
+        read_optimized: reads only base files; logs are not merged. Means nothing to a table without
+            logs.
         segments: the segments to read; empty: all.
     """
 

@@ -7,12 +7,13 @@ group ``skipbridge.table_formats`` (see CONTRIBUTING.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from bridge.errors import ReadVersionUnsupported
 from bridge.expression.nodes import Expression
 from bridge.storage.port import Storage
 from bridge.table.directory_lister import DirectoryLister
@@ -115,6 +116,52 @@ class Snapshot(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An action on a table, in its latest state.
+
+    Attributes:
+        instant: its name. Where it made a version, a query can name that version by it.
+        completion: when it was completed, as the format spells it; None if it is pending, or the
+            format does not tell.
+        action: ``commit``, ``clean`` and others, in the format's words.
+        state: ``requested``, ``inflight`` or ``completed``.
+        size: bytes of its record; -1 if unknown.
+        modified: of its record, in microseconds since the epoch; negative if unknown.
+    """
+
+    instant: str
+    completion: str | None
+    action: str
+    state: str
+    size: int = -1
+    modified: int = -1
+
+
+@runtime_checkable
+class HasTimeline(Protocol):
+    """A snapshot of a format that records its history. Formats without one leave this out."""
+
+    def timeline(self) -> Sequence[TimelineEntry]:
+        """The actions that the format still records, the oldest request first."""
+        ...
+
+    def commits(self, slices: SliceBatch) -> list[str | None]:
+        """The instant that wrote each base file; None where there is none or it is not known."""
+        ...
+
+
+def timeline_of(snapshot: Snapshot) -> Sequence[TimelineEntry]:
+    """A snapshot's timeline. Errors: ReadVersionUnsupported: its format keeps none."""
+    if not isinstance(snapshot, HasTimeline):
+        raise ReadVersionUnsupported(
+            f"{snapshot.table.name} has no timeline: its format, {snapshot.table.table_format}, "
+            "keeps no history",
+            "only tables of a versioned format have one",
+        )
+    return snapshot.timeline()
+
+
 class TableFormat(Protocol):
     """The interface of a table format.
 
@@ -146,7 +193,8 @@ class TableFormat(Protocol):
 
         Errors:
             ReadVersionNotFound: there is no such version, or it was cleaned up.
-            ReadVersionUnsupported: the format does not support this read.
+            ReadVersionUnsupported: the format does not support this read. ``read_optimized`` is
+                never refused: a table without logs is read as it is.
             SnapshotExpired: ``id`` cannot be reopened.
         """
         ...

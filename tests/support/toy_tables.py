@@ -29,12 +29,14 @@ class VersionedLake(Lake):
         *,
         where: str = "",
         committed_at: int = 0,
+        written_in: str = "",
     ) -> int:
         """Adds a version. Args: slices: by partition name; paths are relative to the table."""
         number = max(self.committed, default=0) + 1
         manifest = {
             "committed_at": committed_at,
             "filter": where,
+            "written_in": written_in,
             "partitions": [{"name": name, "slices": list(held)} for name, held in slices.items()],
         }
         self.committed[number] = manifest

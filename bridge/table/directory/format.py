@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bridge.errors import ReadVersionUnsupported, SnapshotExpired
 from bridge.storage.port import Storage
@@ -42,7 +43,7 @@ class DirectoryFormat:
             ReadVersionUnsupported: a version other than the newest was requested.
             SnapshotExpired: a listing cannot be repeated.
         """
-        if read != NEWEST:
+        if replace(read, read_optimized=False) != NEWEST:
             raise ReadVersionUnsupported(
                 f"{table.name} keeps no older versions, {str(read)!r} was asked for",
                 "read its newest version; a directory of files has no other",

@@ -2,9 +2,13 @@
 
 ::
 
-    {"committed_at": 1716199200000, "filter": "id >= 0", "partitions": [
+    {"committed_at": 1716199200000, "filter": "id >= 0", "written_in": "v", "partitions": [
         {"name": "day=1", "slices": [
-            {"path": "day=1/a.parquet", "format": "parquet", "deletes": ["day=1/a.del"]}]}]}
+            {"path": "day=1/a.parquet", "format": "parquet", "deletes": ["day=1/a.del"],
+             "added": 1}]}]}
+
+``written_in`` names the column that holds the version in which each row was written. A table with
+one can be asked for its changes: they are rows of the later version.
 """
 
 from __future__ import annotations
@@ -17,15 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, ReadVersionNotFound, ReadVersionUnsupported, SnapshotExpired
-from bridge.expression.nodes import AlwaysTrue
+from bridge.expression.nodes import AlwaysTrue, And, Expression
 from bridge.expression.text import parse_where
 from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.table.discovered import Discovered, combine, summarise
 from bridge.table.model import Partition, PartitionBatch, Table
 from bridge.table.partition import parse_partition_name
-from bridge.table.read_version import AsOfTime, AsOfVersion, Newest, ReadVersion
+from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.slices import Logs, Mask, ReaderSpec, SliceBatch
-from bridge.table.snapshot import Columns, TableContext
+from bridge.table.snapshot import Columns, TableContext, TimelineEntry
 
 
 class ManifestFormat:
@@ -38,17 +42,19 @@ class ManifestFormat:
     def snapshot(
         self, table: Table, read: ReadVersion, context: TableContext, id: str = ""
     ) -> ManifestSnapshot:
-        if read.read_optimized or read.segments:
+        if read.segments:
             raise ReadVersionUnsupported(f"{table.name} cannot be read as {read}", "leave it out")
         versions = self._versions(table.location, context.storage)
         if id:
             number = int(id.removeprefix("version:"))
             if number not in versions:
                 raise SnapshotExpired(f"{id} of {table.name} was cleaned", "run the query again")
-            return ManifestSnapshot(table, context, number)
+            return ManifestSnapshot(table, context, read, number)
         match read.point:
-            case Newest():
+            case Newest() | ChangesBetween(until=""):
                 number = max(versions, default=-1)
+            case ChangesBetween(until=text) if text.isdigit() and int(text) in versions:
+                number = int(text)
             case AsOfVersion(text) if text.isdigit() and int(text) in versions:
                 number = int(text)
             case AsOfTime(millis):
@@ -58,7 +64,7 @@ class ManifestFormat:
                 number = -1
         if number < 0:
             raise ReadVersionNotFound(f"{table.name} has no {read}", f"there are {versions}")
-        return ManifestSnapshot(table, context, number)
+        return ManifestSnapshot(table, context, read, number)
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         newest = max(self._versions(location, storage), default=0)
@@ -68,8 +74,7 @@ class ManifestFormat:
         return Discovered(location, combine([summarise(_table(stats, newest), location)]))
 
     def _versions(self, location: str, storage: Storage) -> list[int]:
-        paths = storage.list_all(f"{location}/_versions").paths.to_pylist()
-        return sorted(int(path.rpartition("/")[2].removesuffix(".json")) for path in paths)
+        return sorted(_manifests(location, storage))
 
 
 class ManifestSnapshot:
@@ -78,13 +83,19 @@ class ManifestSnapshot:
     plans_without_io = False
     listed_files = 0
 
-    def __init__(self, table: Table, context: TableContext, version: int) -> None:
+    def __init__(
+        self, table: Table, context: TableContext, read: ReadVersion, version: int
+    ) -> None:
         self.id = f"version:{version}"
         self.table = table
         self.index = context.index
         manifest = _read(table, context, version)
         where = manifest.get("filter", "")
         self.row_filter = parse_where(where)[0] if where else AlwaysTrue()
+        if isinstance(read.point, ChangesBetween):
+            changed = _changes(table, manifest.get("written_in", ""), read.point.after, version)
+            self.row_filter = And((self.row_filter, changed)) if where else changed
+        self._base_only = read.read_optimized
         self._context = context
         self._partitions = {p["name"]: p["slices"] for p in manifest["partitions"]}
 
@@ -111,7 +122,7 @@ class ManifestSnapshot:
             return
         formats = sorted({s["format"] for _, s in listed})
         files = self._files([s["path"] for _, s in listed])
-        deletes = [s.get("deletes", []) for _, s in listed]
+        deletes = [[] if self._base_only else s.get("deletes", []) for _, s in listed]
         logs = None
         if any(deletes):
             offsets = np.cumsum([0, *map(len, deletes)])
@@ -134,6 +145,19 @@ class ManifestSnapshot:
 
     def unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
+
+    def timeline(self) -> list[TimelineEntry]:
+        found = _manifests(self.table.location, self._context.storage)
+        return [
+            TimelineEntry(str(n), None, "commit", "completed", stat.size, stat.modified)
+            for n, stat in sorted(found.items())
+        ]
+
+    def commits(self, slices: SliceBatch) -> list[str | None]:
+        added = {s["path"]: s.get("added") for held in self._partitions.values() for s in held}
+        start = len(self.table.location) + 1
+        found = [added[path[start:]] for path in slices.files.paths.to_pylist()]
+        return [None if version is None else str(version) for version in found]
 
     def _files(self, names: list[str]) -> FileTable:
         """A file that the version names and that is gone is an error, never no file."""
@@ -168,6 +192,27 @@ def _table(stats: Sequence[FileStat | None], version: object) -> FileTable:
 
 def _read(table: Table, context: TableContext, version: int) -> dict[str, Any]:
     return _manifest(table.location, context.storage, version)
+
+
+def _changes(table: Table, column: str, after: str, until: int) -> Expression:
+    if not column:
+        raise ReadVersionUnsupported(
+            f"{table.name} does not tell in which version its rows were written",
+            "read a whole version",
+        )
+    if not after.isdigit():
+        raise ReadVersionNotFound(f"{table.name} has no version {after!r}", "give a number")
+    return parse_where(f"{column} > {after} AND {column} <= {until}")[0]
+
+
+def _manifests(location: str, storage: Storage) -> dict[int, FileStat]:
+    listed = storage.list_all(f"{location}/_versions")
+    return {
+        int(path.rpartition("/")[2].removesuffix(".json")): FileStat(path, size, modified)
+        for path, size, modified in zip(
+            listed.paths.to_pylist(), listed.sizes.tolist(), listed.modified.tolist(), strict=True
+        )
+    }
 
 
 def _manifest(location: str, storage: Storage, version: int) -> dict[str, Any]:

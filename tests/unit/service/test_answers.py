@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest
+from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest, ReadVersionUnsupported
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL
 from tests.support.service import Service
@@ -94,7 +94,10 @@ def test_system_tables(client: PlannerClient, service: Service) -> None:
     known = next(f for f in files if f[0].endswith("p=2/1.parquet"))
     assert known[4:6] == [1, True]
     assert json.loads(known[6]) == {"x": {"min": "1", "max": "1", "nulls": 0}}
+    assert known[7:] == [0, 0, None]  # no logs, and no commit is recorded
     assert all(f[6] is None for f in client.system_table("db", "t", "files"))
+    with pytest.raises(ReadVersionUnsupported, match="no timeline"):
+        list(client.system_table("db", "t", "timeline"))
     partitions = list(client.system_table("db", "t", "partitions"))
     assert [(p[0], p[2], p[4], p[5]) for p in partitions] == [
         ("p=0", 3, 3, 3),

@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bridge.api.session import Session
 from bridge.config import Config
-from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired, UnsupportedTable
+from bridge.errors import (
+    FileCorrupt,
+    ReadVersionNotFound,
+    ReadVersionUnsupported,
+    SnapshotExpired,
+    UnsupportedTable,
+)
 from bridge.expression.nodes import AlwaysTrue
 from bridge.expression.text import parse_where
 from bridge.file_formats.registry import file_formats
@@ -29,11 +36,12 @@ from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.open_snapshots import OpenSnapshots
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
+from bridge.planner.system_tables import COLUMNS, system_table_rows
 from bridge.splits.coalesce import SplitSettings, coalesce
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.freshness import Live
 from bridge.table.model import Column
-from bridge.table.read_version import NEWEST, AsOfTime, AsOfVersion, ReadVersion
+from bridge.table.read_version import NEWEST, AsOfTime, AsOfVersion, ChangesBetween, ReadVersion
 from bridge.table.registry import recognised, table_format, table_formats
 from bridge.table.snapshot import TableContext
 from bridge.types import BIGINT, INTEGER
@@ -218,6 +226,107 @@ def test_a_format_is_known_by_its_property_or_its_name() -> None:
     assert recognised({"toy.versions": "true"}) == "manifest"
     assert recognised({"skipbridge.table_format": "manifest"}) == "manifest"
     assert recognised({}) == "directory"
+
+
+def test_the_read_optimised_version_leaves_deletes_unread(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2])
+    (lake.root / "t" / "p=1" / "a.del").write_text("0")
+    lake.commit({"p=1": slices(a, deletes={a: ["p=1/a.del"]})})
+    index(lake)
+    planner = lake.planner()
+    (batch,) = planner.plan(ScanRequest(NAME)).batches()
+    assert batch.logs is not None
+    optimised = ReadVersion(read_optimized=True)
+    (batch,) = planner.plan(ScanRequest(NAME, read=optimised)).batches()
+    assert batch.logs is None
+    counted = AggregateRequest((Aggregate("count"),))
+    assert aggregate(planner.plan(ScanRequest(NAME, read=optimised)), counted).rows == ((2,),)
+
+
+def test_system_tables_tell_logs_and_history(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2])
+    b = write(lake, "b.parquet", [50, 60, 70])
+    for name, text in (("b1.del", "0"), ("b2.del", "12")):
+        (lake.root / "t" / "p=1" / name).write_text(text)
+    held = slices(a, b, deletes={b: ["p=1/b1.del", "p=1/b2.del"]})
+    held[0]["added"] = 1
+    lake.commit({"p=1": slices(a)})
+    lake.commit({"p=1": held})
+    index(lake)
+
+    def rows(kind: str) -> list[dict[str, Any]]:
+        wanted = COLUMNS[kind]
+        pages = system_table_rows(lake.planner().plan(ScanRequest(NAME)), kind, wanted)
+        found = [row for page in pages for row in zip(*page, strict=True)]
+        return [dict(zip(wanted, row, strict=True)) for row in found]
+
+    files = {row["path"].rpartition("/")[2]: row for row in rows("files")}
+    first, second = files["a.parquet"], files["b.parquet"]
+    assert (first["rows"], first["logs"], first["log_bytes"], first["commit"]) == (2, 0, 0, "1")
+    assert (second["rows"], second["logs"], second["log_bytes"], second["commit"]) == (
+        None,
+        2,
+        3,
+        None,
+    )
+    (partition,) = rows("partitions")
+    assert partition["files"] == partition["indexed_files"] == 2
+    assert (partition["rows"], partition["logs"], partition["log_bytes"]) == (None, 2, 3)
+    assert partition["size"] == first["size"] + second["size"]
+    timeline = rows("timeline")
+    assert [(t["instant"], t["action"], t["state"]) for t in timeline] == [
+        ("1", "commit", "completed"),
+        ("2", "commit", "completed"),
+    ]
+    assert all(t["size"] > 0 and t["modified"] > 0 for t in timeline)
+
+
+def test_changes_that_a_table_cannot_tell_are_refused(lake: VersionedLake) -> None:
+    a = write(lake, "a.parquet", [1, 2])
+    lake.commit({"p=1": slices(a)})
+    planner = lake.planner()
+    with pytest.raises(ReadVersionUnsupported, match="does not tell"):
+        plan(planner, read=ReadVersion(ChangesBetween("0", "1")))
+    lake.commit({"p=1": slices(a)}, written_in="x")
+    for after, until in (("0", "7"), ("first", "")):
+        with pytest.raises(ReadVersionNotFound):
+            plan(planner, read=ReadVersion(ChangesBetween(after, until)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_changes_are_all_rows_written_between_two_versions(lake: VersionedLake, seed: int) -> None:
+    """Column x is the version in which a row was written; each version rewrites some files."""
+    rng = random.Random(seed)
+    live: dict[str, list[int]] = {}
+    versions: dict[int, list[int]] = {}
+    for number in range(1, 7):
+        rewritten = rng.sample(sorted(live), rng.randrange(len(live) + 1))
+        kept = [live.pop(path) for path in rewritten]
+        held = [*(x for file in kept for x in file), *[number] * rng.randrange(1, 3)]
+        live[write(lake, f"f{number}.parquet", list(held))] = held
+        assert lake.commit({"p=1": slices(*live)}, written_in="x") == number
+        versions[number] = [x for file in live.values() for x in file]
+        if rng.random() < 0.5:
+            index(lake)
+    planner, skipped = lake.planner(), 0
+    for after in range(7):
+        for until in range(1, 7):
+            read = ReadVersion(ChangesBetween(str(after), "" if until == 6 else str(until)))
+            where = rng.choice(("", "x <> 3"))
+            found = plan(planner, where, read=read, query_id=rng.choice(("", "q")))
+            got = [
+                x
+                for path in sorted(found)
+                for x in pq.read_table(lake.root / "t" / path)["x"].to_pylist()
+                if after < x <= until and (x != 3 or not where)
+            ]
+            expected = [x for x in versions[until] if after < x <= until and (x != 3 or not where)]
+            assert sorted(got) == sorted(expected), (read, where)
+            filter = planner.snapshot(ScanRequest(NAME, read=read)).snapshot.row_filter
+            assert filter == parse_where(f"x > {after} AND x <= {until}")[0]
+            whole = plan(planner, read=version(until))
+            skipped += len(whole - found)
+    assert skipped > 0
 
 
 def _belongs(value: int | None, where: str, partition: int) -> bool:

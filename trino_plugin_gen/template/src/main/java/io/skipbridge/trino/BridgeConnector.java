@@ -1,6 +1,7 @@
 package io.skipbridge.trino;
 
 import io.skipbridge.trino.metadata.BridgeMetadata;
+import io.skipbridge.trino.metadata.TableChangesFunction;
 import io.skipbridge.trino.read.page.BridgePageSourceProviderFactory;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplitManager;
@@ -11,11 +12,13 @@ import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorSplitManager;
 import io.trino.spi.connector.ConnectorTransactionHandle;
+import io.trino.spi.function.table.ConnectorTableFunction;
 import io.trino.spi.session.PropertyMetadata;
 import io.trino.spi.transaction.IsolationLevel;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -87,6 +90,12 @@ public class BridgeConnector
     public ConnectorPageSourceProviderFactory getPageSourceProviderFactory()
     {
         return pageSources;
+    }
+
+    @Override
+    public Set<ConnectorTableFunction> getTableFunctions()
+    {
+        return Set.of(new TableChangesFunction(transactions::get));
     }
 
     @Override

@@ -20,6 +20,7 @@ public final class BridgeSession
     private static final String METADATA_ANSWERS_ENABLED = "metadata_answers_enabled";
     private static final String METADATA_WAIT = "metadata_wait";
     private static final String STATISTICS_ENABLED = "statistics_enabled";
+    private static final String READ_OPTIMIZED = "read_optimized";
 
     private BridgeSession() {}
 
@@ -32,7 +33,8 @@ public final class BridgeSession
                 booleanProperty(TOP_N_PRUNING_ENABLED, "ORDER BY with LIMIT reads only files that may hold one of the first rows", true, false),
                 booleanProperty(METADATA_ANSWERS_ENABLED, "Answer count, min and max, and drop filters, where statistics are exact", true, false),
                 durationProperty(METADATA_WAIT, "Longest wait for the planner's statistics while a query is planned", Duration.valueOf("2s"), false),
-                booleanProperty(STATISTICS_ENABLED, "Give the optimiser table and column statistics", true, false));
+                booleanProperty(STATISTICS_ENABLED, "Give the optimiser table and column statistics", true, false),
+                booleanProperty(READ_OPTIMIZED, "Read only the base files of merge-on-read tables, without what their logs changed", false, false));
     }
 
     public static boolean pruningEnabled(ConnectorSession session)
@@ -63,6 +65,11 @@ public final class BridgeSession
     public static boolean statisticsEnabled(ConnectorSession session)
     {
         return session.getProperty(STATISTICS_ENABLED, Boolean.class);
+    }
+
+    public static boolean readOptimized(ConnectorSession session)
+    {
+        return session.getProperty(READ_OPTIMIZED, Boolean.class);
     }
 
     public static OptionalLong dynamicFilterWaitMillis(ConnectorSession session)

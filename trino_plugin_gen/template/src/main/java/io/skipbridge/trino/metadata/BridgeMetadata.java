@@ -24,8 +24,10 @@ import io.trino.spi.connector.RelationColumnsMetadata;
 import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.connector.SortItem;
 import io.trino.spi.connector.SystemTable;
+import io.trino.spi.connector.TableFunctionApplicationResult;
 import io.trino.spi.connector.TableNotFoundException;
 import io.trino.spi.connector.TopNApplicationResult;
+import io.trino.spi.function.table.ConnectorTableFunctionHandle;
 import io.trino.spi.statistics.Estimate;
 import io.trino.spi.statistics.TableStatistics;
 import io.trino.spi.type.TypeManager;
@@ -146,6 +148,27 @@ public class BridgeMetadata
         return table(session, version).map(table -> BridgeTableHandle.all(version, table, timeZone)).orElse(null);
     }
 
+    /** A scan of what changed in a table. */
+    TableChanges changes(ConnectorSession session, TableVersion version)
+    {
+        TableColumns table = table(session, version).orElseThrow(() -> new TableNotFoundException(version.name()));
+        if (table.view().isPresent()) {
+            throw new TrinoException(NOT_SUPPORTED, "%s is a view: only a table has changes".formatted(version.name()));
+        }
+        handles.incrementAndGet();
+        return new TableChanges(
+                BridgeTableHandle.all(version, table, timeZone),
+                table.handles().values().stream().filter(column -> !column.kind().hidden()).toList());
+    }
+
+    @Override
+    public Optional<TableFunctionApplicationResult<ConnectorTableHandle>> applyTableFunction(ConnectorSession session, ConnectorTableFunctionHandle handle)
+    {
+        return handle instanceof TableChanges changes
+                ? Optional.of(new TableFunctionApplicationResult<>(changes.table(), List.copyOf(changes.columns())))
+                : Optional.empty();
+    }
+
     @Override
     public ConnectorTableMetadata getTableMetadata(ConnectorSession session, ConnectorTableHandle handle)
     {
@@ -261,7 +284,7 @@ public class BridgeMetadata
 
     private Optional<TableColumns> newest(ConnectorSession session, SchemaTableName name)
     {
-        return table(session, TableVersion.newest(name));
+        return table(session, TableVersions.newest(session, name));
     }
 
     private Optional<TableColumns> table(ConnectorSession session, TableVersion version)

@@ -2,6 +2,7 @@ package io.skipbridge.trino.metadata;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.NullNode;
 import io.airlift.slice.Slice;
 import io.airlift.slice.Slices;
 import io.skipbridge.trino.Planners;
@@ -137,9 +138,10 @@ final class SystemCursor
         throw new UnsupportedOperationException();
     }
 
+    /** A column that an older planner does not send is NULL. */
     private JsonNode value(int field)
     {
-        return columns.get(field).get(position);
+        return field < columns.size() ? columns.get(field).get(position) : NullNode.getInstance();
     }
 
     @Override

@@ -23,7 +23,10 @@ enum SystemTableKind
             column("modified", TIMESTAMP_TZ_MILLIS),
             column("rows", BIGINT),
             column("indexed", BOOLEAN),
-            column("bounds", VARCHAR)),
+            column("bounds", VARCHAR),
+            column("logs", BIGINT),
+            column("log_bytes", BIGINT),
+            column("commit", VARCHAR)),
     PARTITIONS(
             column("partition", VARCHAR),
             column("location", VARCHAR),
@@ -31,7 +34,9 @@ enum SystemTableKind
             column("size", BIGINT),
             column("rows", BIGINT),
             column("indexed_files", BIGINT),
-            column("modified", TIMESTAMP_TZ_MILLIS)),
+            column("modified", TIMESTAMP_TZ_MILLIS),
+            column("logs", BIGINT),
+            column("log_bytes", BIGINT)),
     INDEXES(
             column("kind", VARCHAR),
             column("name", VARCHAR),
@@ -41,7 +46,14 @@ enum SystemTableKind
             column("files", BIGINT),
             column("files_known", BIGINT),
             column("files_exact", BIGINT),
-            column("problem", VARCHAR));
+            column("problem", VARCHAR)),
+    TIMELINE(
+            column("instant", VARCHAR),
+            column("completion", VARCHAR),
+            column("action", VARCHAR),
+            column("state", VARCHAR),
+            column("size", BIGINT),
+            column("modified", TIMESTAMP_TZ_MILLIS));
 
     private final List<ColumnMetadata> columns;
 

@@ -13,11 +13,6 @@ record TableVersion(SchemaTableName name, String readVersion)
         requireNonNull(readVersion, "readVersion is null");
     }
 
-    static TableVersion newest(SchemaTableName name)
-    {
-        return new TableVersion(name, "");
-    }
-
     @Override
     public String toString()
     {

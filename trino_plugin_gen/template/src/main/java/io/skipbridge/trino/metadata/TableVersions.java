@@ -1,6 +1,7 @@
 package io.skipbridge.trino.metadata;
 
 import io.airlift.slice.Slice;
+import io.skipbridge.trino.BridgeSession;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorTableVersion;
@@ -28,7 +29,7 @@ import static io.trino.spi.type.IntegerType.INTEGER;
 import static io.trino.spi.type.SmallintType.SMALLINT;
 import static io.trino.spi.type.TinyintType.TINYINT;
 
-/** Converts {@code FOR VERSION AS OF} and {@code FOR TIMESTAMP AS OF} to a read version of the protocol. */
+/** Converts what a query says of a table's version to a read version of the protocol. */
 final class TableVersions
 {
     private TableVersions() {}
@@ -38,7 +39,26 @@ final class TableVersions
         if (start.isPresent()) {
             throw new TrinoException(NOT_SUPPORTED, "Table %s: a range of versions cannot be read here; name one version".formatted(table));
         }
-        return new TableVersion(table, end.map(version -> readVersion(session, version)).orElse(""));
+        return of(session, table, end.map(version -> readVersion(session, version)).orElse(""));
+    }
+
+    static TableVersion newest(ConnectorSession session, SchemaTableName table)
+    {
+        return of(session, table, "");
+    }
+
+    /** The rows written after one version, up to and including another, or the newest. */
+    static TableVersion changes(ConnectorSession session, SchemaTableName table, String after, Optional<String> until)
+    {
+        if ((after + "..").indexOf("..") < after.length()) {
+            throw unnamed(after);
+        }
+        return of(session, table, "changes:%s..%s".formatted(named(after), named(until.orElse(""))));
+    }
+
+    private static TableVersion of(ConnectorSession session, SchemaTableName table, String readVersion)
+    {
+        return new TableVersion(table, BridgeSession.readOptimized(session) ? readVersion + ";read_optimized" : readVersion);
     }
 
     private static String readVersion(ConnectorSession session, ConnectorTableVersion version)
@@ -57,10 +77,24 @@ final class TableVersions
             throw new TrinoException(NOT_SUPPORTED, "A version of a table is a text or a whole number, not a value of type " + type.getDisplayName());
         }
         String name = ((Slice) value).toStringUtf8();
-        if (name.isEmpty() || name.contains(";")) {
-            throw new TrinoException(INVALID_ARGUMENTS, "'%s' does not name a version of a table".formatted(name));
+        if (name.isEmpty()) {
+            throw unnamed(name);
+        }
+        return named(name);
+    }
+
+    /** The name of a version, if the protocol can tell it from the flags behind it. */
+    private static String named(String name)
+    {
+        if (name.contains(";")) {
+            throw unnamed(name);
         }
         return name;
+    }
+
+    private static TrinoException unnamed(String name)
+    {
+        return new TrinoException(INVALID_ARGUMENTS, "'%s' does not name a version of a table".formatted(name));
     }
 
     /** Milliseconds since the epoch. A value without a zone is in the session's zone, as a cast to an instant takes it. */

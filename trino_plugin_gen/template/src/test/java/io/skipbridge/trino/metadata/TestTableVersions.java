@@ -61,9 +61,30 @@ class TestTableVersions
     @Test
     void readsTheNewestWithoutAVersionAndRefusesRanges()
     {
-        assertEquals(TableVersion.newest(TABLE), TableVersions.of(session(), TABLE, Optional.empty(), Optional.empty()));
+        assertEquals(new TableVersion(TABLE, ""), TableVersions.of(session(), TABLE, Optional.empty(), Optional.empty()));
+        assertEquals(new TableVersion(TABLE, ""), TableVersions.newest(session(), TABLE));
         Optional<ConnectorTableVersion> one = Optional.of(new ConnectorTableVersion(PointerType.TARGET_ID, BIGINT, 1L));
         assertThrows(TrinoException.class, () -> TableVersions.of(session(), TABLE, one, one));
+    }
+
+    @Test
+    void namesTheVersionsBetweenWhichRowsChanged()
+    {
+        assertEquals("changes:1..2", TableVersions.changes(session(), TABLE, "1", Optional.of("2")).readVersion());
+        assertEquals("changes:1..", TableVersions.changes(session(), TABLE, "1", Optional.empty()).readVersion());
+        for (String after : new String[] {"1..2", "1.", "1;read_optimized"}) {
+            assertThrows(TrinoException.class, () -> TableVersions.changes(session(), TABLE, after, Optional.empty()));
+        }
+        assertThrows(TrinoException.class, () -> TableVersions.changes(session(), TABLE, "1", Optional.of("2;segments=3")));
+    }
+
+    @Test
+    void everyVersionOfAReadOptimizedSessionSaysSo()
+    {
+        assertEquals(";read_optimized", TableVersions.newest(session(true), TABLE).readVersion());
+        assertEquals("changes:1..2;read_optimized", TableVersions.changes(session(true), TABLE, "1", Optional.of("2")).readVersion());
+        Optional<ConnectorTableVersion> one = Optional.of(new ConnectorTableVersion(PointerType.TARGET_ID, BIGINT, 1L));
+        assertEquals("version:1;read_optimized", TableVersions.of(session(true), TABLE, Optional.empty(), one).readVersion());
     }
 
     private static String read(PointerType pointer, Type type, Object value)
@@ -71,11 +92,17 @@ class TestTableVersions
         return TableVersions.of(session(), TABLE, Optional.empty(), Optional.of(new ConnectorTableVersion(pointer, type, value))).readVersion();
     }
 
-    /** A session of which only the zone is known. */
     private static ConnectorSession session()
+    {
+        return session(false);
+    }
+
+    /** A session of which only the zone and one property are known. */
+    private static ConnectorSession session(boolean readOptimized)
     {
         return (ConnectorSession) Proxy.newProxyInstance(TestTableVersions.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, _) -> switch (method.getName()) {
             case "getTimeZoneKey" -> ZONE;
+            case "getProperty" -> readOptimized;
             default -> throw new UnsupportedOperationException(method.getName());
         });
     }
