@@ -30,6 +30,7 @@ def build(
     package: str = DEFAULT_PACKAGE,
     progress: Progress = lambda _: None,
     stores: Collection[str] = (),
+    hudi: bool = False,
 ) -> Path:
     """Builds the connector.
 
@@ -44,6 +45,7 @@ def build(
         package: Java package of the connector.
         progress: called with a line for each step.
         stores: of `versions.STORES`, besides S3 and local files.
+        hudi: adds Hudi's reader, which merges logs into base files. It comes from Maven alone.
 
     Returns:
         The plugin directory: copy or link it into the server's `plugin/`.
@@ -56,6 +58,8 @@ def build(
     chosen = target(version)
     if unknown := sorted(set(stores) - set(STORES)):
         raise BuildFailed(f"no store {unknown[0]}: known are {', '.join(STORES)}")
+    if hudi and from_server is not None:
+        raise BuildFailed("Hudi's reader is built by Maven only: leave out the server or Hudi")
     _require_java(java_home, chosen.java_release)
     progress(f"generating the connector for Trino {version}")
     files = generate(version, package, connector_name)
@@ -65,6 +69,8 @@ def build(
         write(files, project)
         if from_server is None:
             built = _maven(project, java_home, stores, progress)
+            if hudi:
+                _maven_hudi(project, chosen, java_home, progress)
         else:
             built = _javac(project, chosen, java_home, from_server, stores, progress)
         _replace(plugin, built)
@@ -96,6 +102,14 @@ def _maven(project: Path, java_home: Path, stores: Collection[str], progress: Pr
         progress("fetching Hadoop's client with Maven: about 100 MB")
         _run([maven, "-q", "-B", "-f", "hdfs/pom.xml", "package"], project, environment)
     return project / "target" / "plugin"
+
+
+def _maven_hudi(project: Path, chosen: Target, java_home: Path, progress: Progress) -> None:
+    """Adds Hudi's reader to a plugin that `_maven` built, in a directory of its own."""
+    progress("building Hudi's reader with Maven: about 12 MB")
+    command: list[str | Path] = ["mvn", "-q", "-B", "-f", "hudi/pom.xml", "-DskipTests"]
+    release = f"-Dmaven.compiler.release={chosen.java_release}"
+    _run([*command, release, "package"], project, {"JAVA_HOME": str(java_home)})
 
 
 def _javac(

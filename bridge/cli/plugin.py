@@ -38,9 +38,17 @@ def plugin() -> None:
     help="Add a store's client, or Trino's file system cache; may be repeated. S3 and local files"
     " are always read.",
 )
+@click.option(
+    "--hudi", is_flag=True, help="Add Hudi's reader, for its merge-on-read tables. Maven only."
+)
 @click.option("--name", default="skipbridge", show_default=True, help="Name of the connector.")
 def build(
-    trino_version: str, to: Path, from_server: Path | None, stores: tuple[str, ...], name: str
+    trino_version: str,
+    to: Path,
+    from_server: Path | None,
+    stores: tuple[str, ...],
+    hudi: bool,
+    name: str,
 ) -> None:
     """Generate, compile and assemble the connector for one Trino version.
 
@@ -56,7 +64,9 @@ def build(
 
     Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
-    made = build_plugin(trino_version, to.absolute(), from_server, name, say, stores)
+    made = build_plugin(
+        trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi
+    )
     say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")
     emit(str(made))
 

@@ -66,12 +66,15 @@ def build_plugin(
     name: str,
     say: Say,
     stores: Sequence[str] = (),
+    *,
+    hudi: bool = False,
 ) -> Path:
     """Builds a plugin directory.
 
     Args:
         stores: of ``hdfs``, ``gcs`` and ``azure``, to read besides S3 and local files;
             ``cache`` is Trino's file system cache.
+        hudi: adds Hudi's reader, for merge-on-read tables.
 
     Errors:
         PluginBuildFailed: the version or name is unknown, or the compiler failed.
@@ -89,6 +92,7 @@ def build_plugin(
             connector_name=name,
             progress=say,
             stores=stores,
+            hudi=hudi,
         )
     except (generate.InvalidName, build.BuildFailed) as e:
         raise PluginBuildFailed(str(e), _remedy(e, from_server)) from e

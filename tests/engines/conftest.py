@@ -197,7 +197,9 @@ def everything(
 @pytest.fixture(scope="session")
 def plugin_476(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The connector for Trino 476, generated and built by Maven."""
-    return build_plugin("476", tmp_path_factory.mktemp("plugin"), None, "skipbridge", print)
+    return build_plugin(
+        "476", tmp_path_factory.mktemp("plugin"), None, "skipbridge", print, hudi=True
+    )
 
 
 @pytest.fixture(scope="session")
@@ -275,6 +277,8 @@ def stack_483(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
     """The same over Trino 483, assembled from jars."""
-    plugin = build_plugin("483", tmp_path_factory.mktemp("plugin483"), None, "skipbridge", print)
+    plugin = build_plugin(
+        "483", tmp_path_factory.mktemp("plugin483"), None, "skipbridge", print, hudi=True
+    )
     directory = tmp_path_factory.mktemp("stack483")
     yield from _stack(metastore, everything, {"skipbridge": plugin}, "483", directory)

@@ -8,10 +8,12 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** The file formats for which this connector has a reader. */
+/** The formats of files and file slices for which this connector has a reader. */
 public enum FileFormat
 {
-    PARQUET;
+    PARQUET,
+    /** A base file and logs of Hudi, merged when they are read. */
+    HUDI;
 
     /** The format of a file that {@link SupportedSlices} accepted. */
     public static FileFormat of(PlannedFile file)
@@ -32,7 +34,7 @@ public enum FileFormat
                 "File %s has the format %s; this connector reads %s".formatted(path, format, known));
     }
 
-    private String wireName()
+    String wireName()
     {
         return name().toLowerCase(Locale.ENGLISH);
     }

@@ -19,11 +19,12 @@ final class SupportedSlices
                 throw FileFormat.unsupported(columns.pathText(file), reader.format());
             }
             List<LogFile> logs = columns.logs(file);
-            if (!logs.isEmpty() || columns.size(file) < 0) {
+            boolean merges = reader.format().equals(FileFormat.HUDI.wireName());
+            if (merges == logs.isEmpty() || (!merges && columns.size(file) < 0)) {
                 throw new TrinoException(
                         BridgeErrorCode.MERGE_ON_READ,
-                        "File slice %s has %d logs to merge, such as %s, and this connector merges none. Read the table once it is compacted, or with Hive or Spark"
-                                .formatted(columns.pathText(file), logs.size(), logs.isEmpty() ? "none" : logs.getFirst().path()));
+                        "File slice %s of the format %s has %d logs to merge, such as %s, and this connector merges only logs of Hudi. Read the table once it is compacted, or with Hive or Spark"
+                                .formatted(columns.pathText(file), reader.format(), logs.size(), logs.isEmpty() ? "none" : logs.getFirst().path()));
             }
         }
     }

@@ -45,6 +45,21 @@ final class BridgePageSource
         this.current = files.isEmpty() ? "split without files" : files.getFirst().path();
     }
 
+    /** Reads a file whose bytes are in memory. */
+    static BridgePageSource ofBytes(ScanContext scan, PlannedFile file, byte[] bytes)
+            throws IOException
+    {
+        BridgePageSource source = new BridgePageSource(scan, List.of());
+        source.current = file.path();
+        try {
+            source.loader.add(file, bytes);
+        }
+        catch (IOException | RuntimeException e) {
+            throw ReadFailure.of(e, file.path());
+        }
+        return source;
+    }
+
     @Override
     public SourcePage getNextSourcePage()
     {

@@ -128,7 +128,19 @@ final class CombinedFilesLoader
     private LoadedFile load(PlannedFile file)
             throws IOException
     {
-        byte[] bytes = files.end(file);
+        return decode(file, files.end(file));
+    }
+
+    /** Adds a file whose bytes are in memory already, of any size. */
+    void add(PlannedFile file, byte[] bytes)
+            throws IOException
+    {
+        ahead = decode(file, bytes);
+    }
+
+    private LoadedFile decode(PlannedFile file, byte[] bytes)
+            throws IOException
+    {
         ParquetDataSourceId id = new ParquetDataSourceId(file.path());
         FooterBytes footerBytes = FooterBytes.in(bytes, bytes.length, id);
         ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);

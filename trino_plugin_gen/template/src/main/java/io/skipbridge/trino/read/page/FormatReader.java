@@ -32,6 +32,7 @@ interface FormatReader
     {
         return switch (format) {
             case PARQUET -> new ParquetFormat(files);
+            case HUDI -> new HudiFormat(files);
         };
     }
 }

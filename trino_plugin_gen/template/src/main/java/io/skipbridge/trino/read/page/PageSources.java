@@ -1,6 +1,5 @@
 package io.skipbridge.trino.read.page;
 
-import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.AggregatePages;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.BridgeTableHandle;
@@ -8,7 +7,6 @@ import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplit;
 import io.skipbridge.trino.split.FileFormat;
 import io.skipbridge.trino.split.PlannedFile;
-import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.ConnectorSession;
@@ -16,6 +14,8 @@ import io.trino.spi.connector.EmptyPageSource;
 import io.trino.spi.predicate.TupleDomain;
 import org.joda.time.DateTimeZone;
 
+import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -56,12 +56,12 @@ final class PageSources
             return new EmptyPageSource();
         }
         List<PlannedFile> planned = split.files();
-        Set<FileFormat> formats = planned.stream().map(FileFormat::of).collect(Collectors.toSet());
-        if (formats.size() != 1) {
-            throw new TrinoException(BridgeErrorCode.UNSUPPORTED_FORMAT, "A split has files of several formats: " + formats);
-        }
-        FormatReader reader = readers.computeIfAbsent(formats.iterator().next(), format -> FormatReader.of(format, files));
-        ConnectorPageSource source = reader.open(session, timeZone, channels, predicate, planned);
+        List<ConnectorPageSource> sources = new ArrayList<>();
+        planned.stream().collect(Collectors.groupingBy(FileFormat::of, () -> new EnumMap<>(FileFormat.class), Collectors.toList())).forEach((format, ofFormat) -> {
+            FormatReader reader = readers.computeIfAbsent(format, key -> FormatReader.of(key, files));
+            sources.add(reader.open(session, timeZone, channels, predicate, ofFormat));
+        });
+        ConnectorPageSource source = sources.size() == 1 ? sources.getFirst() : new ChainedPageSource(sources);
         return rowFilter.isAll() ? source : new RowFilterPageSource(source, channels, columns.size(), rowFilter);
     }
 }

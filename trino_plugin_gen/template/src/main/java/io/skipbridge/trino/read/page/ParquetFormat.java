@@ -40,10 +40,21 @@ final class ParquetFormat
             Supplier<TupleDomain<BridgeColumnHandle>> predicate,
             List<PlannedFile> planned)
     {
-        SchemaCache schema = schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone));
-        ScanContext scan = new ScanContext(session, files, schema, channels, predicate, options, reached, loaded);
+        ScanContext scan = scan(session, timeZone, channels, predicate);
         return channels.stream().anyMatch(BridgeColumnHandle::isData)
                 ? new BridgePageSource(scan, planned)
                 : new CountPageSource(scan, planned);
+    }
+
+    /** The context of a scan that skips no row. */
+    ScanContext unfiltered(ConnectorSession session, DateTimeZone timeZone, List<BridgeColumnHandle> channels)
+    {
+        return scan(session, timeZone, channels, TupleDomain::all);
+    }
+
+    private ScanContext scan(ConnectorSession session, DateTimeZone timeZone, List<BridgeColumnHandle> channels, Supplier<TupleDomain<BridgeColumnHandle>> predicate)
+    {
+        SchemaCache schema = schemas.computeIfAbsent(channels, key -> new SchemaCache(key, timeZone));
+        return new ScanContext(session, files, schema, channels, predicate, options, reached, loaded);
     }
 }

@@ -1,7 +1,10 @@
 package io.skipbridge.trino.read.storage;
 
 import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.split.LogFile;
 import io.skipbridge.trino.split.PlannedFile;
+import io.skipbridge.trino.wire.PartitionEntry;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.TrinoException;
 import io.trino.spi.connector.ConnectorContext;
 import io.trino.spi.connector.ConnectorSession;
@@ -11,6 +14,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -66,26 +70,40 @@ public final class FileOpener
     {
         String uri = planned.path();
         if (uri.startsWith(LOCAL)) {
-            return openLocal(planned);
+            return openLocal(planned, false);
         }
+        ReadableFile file = openRemote(session, planned, false);
+        return cache.filter(_ -> FileCache.keeps(planned, System.currentTimeMillis()))
+                .map(each -> each.over(file, planned, stores.orElseThrow().tellsUsersApart()))
+                .orElse(file);
+    }
+
+    private ReadableFile openRemote(ConnectorSession session, PlannedFile planned, boolean mayGrow)
+    {
+        String uri = planned.path();
         Store store = Store.of(uri).orElseThrow(() ->
                 new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file://, s3://, gs://, abfs:// and hdfs:// only".formatted(uri)));
         TrinoFiles files = stores.filter(each -> each.reads(store)).orElseThrow(() -> new TrinoException(
                 BridgeErrorCode.INVALID_CONFIGURATION,
                 "%s: this catalog does not read %s. Set %s=true in its file, and the store's properties as for Trino's hive connector".formatted(
                         uri, store.title(), StorageModules.enabled(store))));
-        ReadableFile file = new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri));
-        return cache.filter(_ -> FileCache.keeps(planned, System.currentTimeMillis()))
-                .map(each -> each.over(file, planned, files.tellsUsersApart()))
-                .orElse(file);
+        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri), mayGrow);
     }
 
-    private static ReadableFile openLocal(PlannedFile planned)
+    /** Opens a planned log, which writers may have appended to since. A shorter one is FILE_CHANGED, at once or when it is read. */
+    public ReadableFile openLog(ConnectorSession session, LogFile log)
+            throws IOException
+    {
+        PlannedFile planned = new PlannedFile(log.path(), 0, log.size(), log.size(), log.modifiedMillis(), PartitionEntry.NONE, ReaderSpec.PARQUET, List.of());
+        return log.path().startsWith(LOCAL) ? openLocal(planned, true) : openRemote(session, planned, true);
+    }
+
+    private static ReadableFile openLocal(PlannedFile planned, boolean mayGrow)
             throws IOException
     {
         String path = planned.path().substring(LOCAL.length());
         try {
-            return new LocalFile(planned, path);
+            return new LocalFile(planned, path, mayGrow);
         }
         catch (FileNotFoundException e) {
             // Java says so too of a file that may not be opened

@@ -11,9 +11,16 @@ final class FileVersions
 {
     private FileVersions() {}
 
-    /** Throws FILE_CHANGED unless size and time are the planned ones. An unknown time, -1, equals any; times are compared in multiples of the grain. */
-    static void check(PlannedFile planned, long size, long modifiedMillis, long timeGrainMillis)
+    /**
+     * Throws FILE_CHANGED unless size and time are the planned ones. An unknown time, -1, equals any; times are compared in multiples of the grain.
+     *
+     * @param mayGrow whether a file that is longer now is still the planned one
+     */
+    static void check(PlannedFile planned, boolean mayGrow, long size, long modifiedMillis, long timeGrainMillis)
     {
+        if (mayGrow && size > planned.size()) {
+            return;
+        }
         boolean sameTime = planned.modifiedMillis() < 0
                 || modifiedMillis < 0
                 || Math.floorDiv(planned.modifiedMillis(), timeGrainMillis) == Math.floorDiv(modifiedMillis, timeGrainMillis);

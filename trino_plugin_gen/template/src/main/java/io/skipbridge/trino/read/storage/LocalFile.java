@@ -19,16 +19,19 @@ final class LocalFile
         implements ReadableFile
 {
     private final PlannedFile planned;
+    private final boolean mayGrow;
     private final Path path;
     private final RandomAccessFile file;
     private boolean known;
     private Object key;
     private long next;
 
-    LocalFile(PlannedFile planned, String path)
+    /** @param mayGrow whether more bytes after the planned ones are no change */
+    LocalFile(PlannedFile planned, String path, boolean mayGrow)
             throws IOException
     {
         this.planned = planned;
+        this.mayGrow = mayGrow;
         File name = new File(path);
         this.path = name.toPath();
         this.file = new RandomAccessFile(name, "r");
@@ -75,7 +78,7 @@ final class LocalFile
         if (known && !Objects.equals(key, now.fileKey())) {
             return;
         }
-        FileVersions.check(planned, now.size(), now.lastModifiedTime().toMillis(), 1);
+        FileVersions.check(planned, mayGrow, now.size(), now.lastModifiedTime().toMillis(), 1);
         known = true;
         key = now.fileKey();
     }

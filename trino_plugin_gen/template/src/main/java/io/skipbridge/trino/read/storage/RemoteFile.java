@@ -22,14 +22,19 @@ final class RemoteFile
     private static final long HTTP_GRAIN = 1_000;
 
     private final PlannedFile planned;
+    private final boolean mayGrow;
     private final Supplier<TrinoInputFile> files;
     private final long timeGrain;
     private TrinoInput input;
 
-    /** @param files gives another object at each call: one remembers the size and the time that it saw first */
-    RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files)
+    /**
+     * @param files gives another object at each call: one remembers the size and the time that it saw first
+     * @param mayGrow whether more bytes after the planned ones are no change
+     */
+    RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files, boolean mayGrow)
     {
         this.planned = planned;
+        this.mayGrow = mayGrow;
         this.files = files;
         this.timeGrain = store == Store.HDFS ? 1 : HTTP_GRAIN;
     }
@@ -87,11 +92,11 @@ final class RemoteFile
         Optional<ObjectHeaders.Version> version = ObjectHeaders.last();
         try {
             if (version.isPresent()) {
-                FileVersions.check(planned, version.get().size(), version.get().modifiedMillis(), timeGrain);
+                FileVersions.check(planned, mayGrow, version.get().size(), version.get().modifiedMillis(), timeGrain);
             }
             else {
                 TrinoInputFile now = files.get();
-                FileVersions.check(planned, now.length(), now.lastModified().toEpochMilli(), timeGrain);
+                FileVersions.check(planned, mayGrow, now.length(), now.lastModified().toEpochMilli(), timeGrain);
             }
         }
         catch (FileNotFoundException e) {

@@ -150,7 +150,7 @@ class TestRemoteFile
     private static RemoteFile open(FakeStore store, Store kind, long plannedMillis)
     {
         PlannedFile planned = new PlannedFile("hdfs://name/f", 0, 4, 4, plannedMillis, null, null, List.of());
-        return new RemoteFile(planned, kind, store::file);
+        return new RemoteFile(planned, kind, store::file, false);
     }
 
     /** One file that may be replaced at any time; objects of it remember what they saw first, as Trino's do. */

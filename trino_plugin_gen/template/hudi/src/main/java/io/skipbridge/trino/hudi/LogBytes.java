@@ -1,0 +1,79 @@
+package io.skipbridge.trino.hudi;
+
+import io.skipbridge.trino.read.merge.SliceFiles;
+
+/** The bytes of a log. Small logs are read in one request, large ones in pieces; the last pieces are kept, since blocks are opened anew. */
+final class LogBytes
+{
+    private static final int PIECE = 8 << 20;
+    private static final int KEPT = 2;
+
+    private final SliceFiles files;
+    private final int log;
+    private final long size;
+    private final byte[][] pieces = new byte[KEPT][];
+    private final long[] ordinals = new long[KEPT];
+    private int oldest;
+
+    LogBytes(SliceFiles files, int log, long size)
+    {
+        this.files = files;
+        this.log = log;
+        this.size = size;
+    }
+
+    int log()
+    {
+        return log;
+    }
+
+    long size()
+    {
+        return size;
+    }
+
+    /** Reads up to {@code length} bytes, at least one; -1 at the end. */
+    int read(long position, byte[] buffer, int offset, int length)
+    {
+        if (position >= size) {
+            return -1;
+        }
+        byte[] piece = piece(position / PIECE);
+        int start = (int) (position % PIECE);
+        int count = Math.min(length, piece.length - start);
+        System.arraycopy(piece, start, buffer, offset, count);
+        return count;
+    }
+
+    private byte[] piece(long ordinal)
+    {
+        for (int i = 0; i < KEPT; i++) {
+            if (pieces[i] != null && ordinals[i] == ordinal) {
+                return pieces[i];
+            }
+        }
+        byte[] piece = new byte[(int) Math.min(PIECE, size - ordinal * PIECE)];
+        files.readLog(log, ordinal * PIECE, piece, 0, piece.length);
+        pieces[oldest] = piece;
+        ordinals[oldest] = ordinal;
+        oldest = (oldest + 1) % KEPT;
+        return piece;
+    }
+
+    long bytes()
+    {
+        long bytes = 0;
+        for (byte[] piece : pieces) {
+            bytes += piece == null ? 0 : piece.length;
+        }
+        return bytes;
+    }
+
+    /** Forgets the bytes that were kept. */
+    void forget()
+    {
+        for (int i = 0; i < KEPT; i++) {
+            pieces[i] = null;
+        }
+    }
+}

@@ -1,0 +1,221 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.merge.MergedPages;
+import io.skipbridge.trino.read.merge.SliceMerger;
+import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import io.skipbridge.trino.split.LogFile;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.spi.Page;
+import io.trino.spi.TrinoException;
+import io.trino.spi.block.Block;
+import io.trino.spi.block.RunLengthEncodedBlock;
+import io.trino.spi.connector.ConnectorPageSource;
+import io.trino.spi.connector.SourcePage;
+import io.trino.spi.metrics.Metrics;
+import io.trino.spi.predicate.TupleDomain;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.function.BiFunction;
+import java.util.function.Supplier;
+
+/**
+ * Reads slices whose logs are merged, one after another. The predicate skips only slices whose constants, such as partition keys, contradict it.
+ * It never skips rows of a slice's files: a log may change or delete any of them.
+ */
+final class MergePageSource
+        implements ConnectorPageSource
+{
+    private final List<BridgeColumnHandle> channels;
+    private final List<SliceRequest.Column> columns;
+    private final Supplier<TupleDomain<BridgeColumnHandle>> predicate;
+    private final List<PlannedFile> slices;
+    private final BiFunction<PlannedFile, ReadCounters, PlannedSliceFiles> files;
+    private final Supplier<SliceMerger> merger;
+    private final ConstantColumns constants;
+    private final ReadCounters counters = new ReadCounters();
+    private int next;
+    private PlannedFile slice;
+    private PlannedSliceFiles open;
+    private MergedPages merged;
+    private long positions;
+    private boolean finished;
+
+    /**
+     * @param files opens the files of a slice
+     * @param merger is asked for when there is a slice to merge
+     */
+    MergePageSource(
+            List<BridgeColumnHandle> channels,
+            Supplier<TupleDomain<BridgeColumnHandle>> predicate,
+            List<PlannedFile> slices,
+            BiFunction<PlannedFile, ReadCounters, PlannedSliceFiles> files,
+            Supplier<SliceMerger> merger)
+    {
+        this.channels = channels;
+        this.columns = channels.stream().filter(BridgeColumnHandle::isData).map(each -> new SliceRequest.Column(each.name(), each.type())).toList();
+        this.predicate = predicate;
+        this.slices = slices;
+        this.files = files;
+        this.merger = merger;
+        this.constants = new ConstantColumns(channels);
+    }
+
+    @Override
+    public SourcePage getNextSourcePage()
+    {
+        try {
+            while (merged != null || openNext()) {
+                Page page = merged.next();
+                if (page != null) {
+                    positions += page.getPositionCount();
+                    return SourcePage.create(withConstants(page));
+                }
+                closeSlice();
+            }
+            finished = true;
+            return null;
+        }
+        catch (IOException | RuntimeException | LinkageError e) {
+            throw failure(e, slice == null ? "split" : slice.path());
+        }
+    }
+
+    private boolean openNext()
+    {
+        while (next < slices.size()) {
+            slice = named(slices.get(next++));
+            if (!constants.mayMatch(slice, predicate.get())) {
+                counters.skipped++;
+                continue;
+            }
+            counters.opened += slice.logs().size();
+            PlannedFile planned = slices.get(next - 1);
+            open = files.apply(planned, counters);
+            merged = merger.get().merge(new SliceRequest(
+                    planned.reader().properties(),
+                    planned.size() < 0 ? Optional.empty() : Optional.of(planned.path()),
+                    planned.logs().stream().map(log -> new SliceRequest.Log(log.path(), log.size())).toList(),
+                    columns,
+                    open));
+            return true;
+        }
+        return false;
+    }
+
+    /** The slice with the name, size and time of its first log if it has no base file. */
+    private static PlannedFile named(PlannedFile slice)
+    {
+        if (slice.size() >= 0) {
+            return slice;
+        }
+        LogFile log = slice.logs().getFirst();
+        return new PlannedFile(log.path(), 0, log.size(), log.size(), log.modifiedMillis(), slice.partition(), slice.reader(), slice.logs());
+    }
+
+    private Page withConstants(Page page)
+    {
+        Block[] values = constants.blocks(slice);
+        Block[] blocks = new Block[channels.size()];
+        int data = 0;
+        for (int i = 0; i < blocks.length; i++) {
+            blocks[i] = values[i] == null ? page.getBlock(data++) : RunLengthEncodedBlock.create(values[i], page.getPositionCount());
+        }
+        return new Page(page.getPositionCount(), blocks);
+    }
+
+    private void closeSlice()
+            throws IOException
+    {
+        MergedPages closing = merged;
+        merged = null;
+        if (closing != null) {
+            try (PlannedSliceFiles _ = open) {
+                closing.close();
+            }
+        }
+    }
+
+    /** An error of the plugin's own readers is kept; any other one is of the merger. */
+    private static RuntimeException failure(Throwable problem, String path)
+    {
+        for (Throwable cause = problem; cause != null; cause = cause.getCause()) {
+            switch (cause) {
+                case TrinoException e -> {
+                    return ReadFailure.of(e, path);
+                }
+                case UnsupportedSlice e -> {
+                    return new TrinoException(BridgeErrorCode.MERGE_ON_READ, "File slice %s: %s".formatted(path, e.getMessage()), problem);
+                }
+                default -> {}
+            }
+        }
+        for (Throwable cause = problem; cause != null; cause = cause.getCause()) {
+            if (cause instanceof ClassNotFoundException || cause instanceof LinkageError) {
+                return new TrinoException(
+                        BridgeErrorCode.MERGE_ON_READ,
+                        "File slice %s: its merging needs %s. Put its jar into the plugin's directory hudi, or read the table once it is compacted".formatted(path, cause.getMessage()),
+                        problem);
+            }
+        }
+        String reason = reason(problem);
+        return problem instanceof IOException
+                ? new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "File slice %s cannot be read: %s".formatted(path, reason), problem)
+                : new TrinoException(BridgeErrorCode.FILE_CORRUPT, "File slice %s cannot be merged: %s".formatted(path, reason), problem);
+    }
+
+    private static String reason(Throwable problem)
+    {
+        return problem.getCause() == null ? problem.toString() : "%s: %s".formatted(problem, problem.getCause());
+    }
+
+    @Override
+    public long getCompletedBytes()
+    {
+        return counters.bytes;
+    }
+
+    @Override
+    public OptionalLong getCompletedPositions()
+    {
+        return OptionalLong.of(positions);
+    }
+
+    @Override
+    public long getReadTimeNanos()
+    {
+        return counters.nanos;
+    }
+
+    @Override
+    public boolean isFinished()
+    {
+        return finished;
+    }
+
+    @Override
+    public long getMemoryUsage()
+    {
+        return merged == null ? 0 : merged.memoryBytes() + open.memoryBytes();
+    }
+
+    @Override
+    public Metrics getMetrics()
+    {
+        return counters.metrics();
+    }
+
+    @Override
+    public void close()
+            throws IOException
+    {
+        finished = true;
+        next = slices.size();
+        closeSlice();
+    }
+}

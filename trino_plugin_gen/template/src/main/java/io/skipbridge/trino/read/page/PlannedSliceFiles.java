@@ -1,0 +1,151 @@
+package io.skipbridge.trino.read.page;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.metadata.ColumnKind;
+import io.skipbridge.trino.read.merge.RowPages;
+import io.skipbridge.trino.read.merge.SliceFiles;
+import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.storage.FileOpener;
+import io.skipbridge.trino.read.storage.ReadableFile;
+import io.skipbridge.trino.split.PlannedFile;
+import io.trino.spi.Page;
+import io.trino.spi.classloader.ThreadContextClassLoader;
+import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.SourcePage;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+
+/** The files of a planned slice. Logs are read up to their planned size. */
+final class PlannedSliceFiles
+        implements SliceFiles, Closeable
+{
+    private final PlannedFile slice;
+    private final FileOpener files;
+    private final ConnectorSession session;
+    private final Function<List<BridgeColumnHandle>, ScanContext> scans;
+    private final ReadCounters counters;
+    private final ReadableFile[] logs;
+    private final List<Rows> open = new ArrayList<>();
+
+    /** @param scans gives the context of a scan of these columns without a predicate */
+    PlannedSliceFiles(PlannedFile slice, FileOpener files, ConnectorSession session, Function<List<BridgeColumnHandle>, ScanContext> scans, ReadCounters counters)
+    {
+        this.slice = slice;
+        this.files = files;
+        this.session = session;
+        this.scans = scans;
+        this.counters = counters;
+        this.logs = new ReadableFile[slice.logs().size()];
+    }
+
+    @Override
+    public void readLog(int log, long position, byte[] buffer, int offset, int length)
+    {
+        try (ThreadContextClassLoader _ = pluginClasses()) {
+            if (logs[log] == null) {
+                logs[log] = counters.counted(files.openLog(session, slice.logs().get(log)));
+            }
+            logs[log].readFully(position, buffer, offset, length);
+        }
+        catch (IOException e) {
+            // a merger would take the end of a file for the end of its log
+            throw ReadFailure.of(e, slice.logs().get(log).path());
+        }
+    }
+
+    @Override
+    public RowPages readBase(List<SliceRequest.Column> columns)
+    {
+        PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of());
+        return rows(new BridgePageSource(scans.apply(handles(columns)), List.of(whole)));
+    }
+
+    @Override
+    public RowPages readInlineParquet(int log, long position, int length, List<SliceRequest.Column> columns)
+            throws IOException
+    {
+        byte[] bytes = new byte[length];
+        readLog(log, position, bytes, 0, length);
+        String name = "%s at byte %d".formatted(slice.logs().get(log).path(), position);
+        PlannedFile block = new PlannedFile(name, 0, length, length, -1, slice.partition(), slice.reader(), List.of());
+        return rows(BridgePageSource.ofBytes(scans.apply(handles(columns)), block, bytes));
+    }
+
+    private static List<BridgeColumnHandle> handles(List<SliceRequest.Column> columns)
+    {
+        return columns.stream().map(column -> new BridgeColumnHandle(column.name(), column.type(), ColumnKind.DATA, 0)).toList();
+    }
+
+    private Rows rows(BridgePageSource source)
+    {
+        Rows rows = new Rows(source);
+        open.add(rows);
+        return rows;
+    }
+
+    /** The stores' clients look up classes by the thread's loader, which is the merger's here. */
+    private static ThreadContextClassLoader pluginClasses()
+    {
+        return new ThreadContextClassLoader(PlannedSliceFiles.class.getClassLoader());
+    }
+
+    long memoryBytes()
+    {
+        return open.stream().mapToLong(rows -> rows.source.getMemoryUsage()).sum();
+    }
+
+    @Override
+    public void close()
+            throws IOException
+    {
+        for (Rows rows : List.copyOf(open)) {
+            rows.close();
+        }
+        for (ReadableFile log : logs) {
+            if (log != null) {
+                log.close();
+            }
+        }
+    }
+
+    private final class Rows
+            implements RowPages
+    {
+        private final BridgePageSource source;
+        private long counted;
+
+        Rows(BridgePageSource source)
+        {
+            this.source = source;
+        }
+
+        @Override
+        public Page next()
+        {
+            try (ThreadContextClassLoader _ = pluginClasses()) {
+                while (!source.isFinished()) {
+                    SourcePage page = source.getNextSourcePage();
+                    Page whole = page == null ? null : page.getPage();
+                    counters.read(source.getCompletedBytes() - counted, 0);
+                    counted = source.getCompletedBytes();
+                    if (whole != null) {
+                        return whole;
+                    }
+                }
+                return null;
+            }
+        }
+
+        @Override
+        public void close()
+                throws IOException
+        {
+            open.remove(this);
+            source.close();
+        }
+    }
+}
