@@ -54,7 +54,8 @@ engines: setup
 	$(BIN)/pytest -q tests/engines
 
 java: setup
-	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B test
+	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B package
+	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B -f hudi/pom.xml test
 	home=$(JDK17) && cd hive_hooks/java && for hive in 2.3.10 3.1.3; do \
 		JAVA_HOME=$$home mvn -q -B -Dhive.version=$$hive -Dmaven.test.skip=true clean compile || exit 1; done
 	home=$(JDK17) && cd hive_hooks/java && JAVA_HOME=$$home mvn -q -B clean test

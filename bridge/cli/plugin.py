@@ -64,9 +64,7 @@ def build(
 
     Restart Trino. Only the coordinator calls the planner: start `skipbridge serve` beside it.
     """
-    made = build_plugin(
-        trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi
-    )
+    made = build_plugin(trino_version, to.absolute(), from_server, name, say, stores, hudi=hudi)
     say("copy this directory into plugin/ of every Trino node, as `plugin build --help` says:")
     emit(str(made))
 

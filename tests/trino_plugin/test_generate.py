@@ -87,6 +87,21 @@ def test_an_unknown_store_is_told(tmp_path: Path) -> None:
         build(DEFAULT, tmp_path, java_home=tmp_path, stores=["hdfs", "ftp"])
 
 
+def test_hudis_reader_comes_from_maven_alone(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="Maven only"):
+        build(DEFAULT, tmp_path, java_home=tmp_path, from_server=tmp_path, hudi=True)
+
+
+@pytest.mark.parametrize("version", supported())
+def test_hudis_reader_is_of_the_plugins_release_and_package(version: int) -> None:
+    files = generate(version, package="com.example.skip", connector_name="fastfiles")
+    pom = files["hudi/pom.xml"].decode()
+    assert f"<trino.version>{version}<" in pom
+    # the jar that the main project makes
+    assert "<connector>trino-fastfiles<" in pom and "target/plugin/${connector}-0.1.0.jar" in pom
+    assert "hudi/src/main/java/com/example/skip/hudi/HudiSliceMerger.java" in files
+
+
 @pytest.mark.parametrize("version", supported())
 def test_every_store_has_a_way_into_the_plugin(version: int) -> None:
     files = generate(version)

@@ -25,8 +25,18 @@ import java.util.Set;
 public final class HudiSliceMerger
         implements SliceMerger
 {
-    /** What the log rows of one slice may take in memory; the others are spilled. */
-    static final long MAX_MEMORY_BYTES = Math.clamp(Runtime.getRuntime().maxMemory() / 64, 32L << 20, 1L << 30);
+    private final long maxMemoryBytes;
+
+    public HudiSliceMerger()
+    {
+        this(Math.clamp(Runtime.getRuntime().maxMemory() / 64, 32L << 20, 1L << 30));
+    }
+
+    /** @param maxMemoryBytes what the log rows of one slice may take in memory; the others are spilled */
+    HudiSliceMerger(long maxMemoryBytes)
+    {
+        this.maxMemoryBytes = maxMemoryBytes;
+    }
 
     @Override
     public MergedPages merge(SliceRequest request)
@@ -37,7 +47,7 @@ public final class HudiSliceMerger
         }
     }
 
-    private static MergedPages open(SliceRequest request)
+    private MergedPages open(SliceRequest request)
     {
         request.basePath().filter(path -> !path.endsWith(".parquet")).ifPresent(path -> {
             throw new UnsupportedSlice("only base files of Parquet are merged. Rewrite the table as Parquet");
@@ -49,7 +59,7 @@ public final class HudiSliceMerger
         TypedProperties properties = new TypedProperties();
         properties.putAll(table.getTableConfig().getProps());
         properties.setProperty(HoodieMemoryConfig.SPILLABLE_MAP_BASE_PATH.key(), spill.path().toString());
-        LogRecords records = new LogRecords(context.sizes());
+        LogRecords records = new LogRecords(context.sizes(), maxMemoryBytes);
         HoodieFileGroupReader<IndexedRecord> reader;
         try {
             reader = HoodieFileGroupReader.<IndexedRecord>newBuilder()

@@ -32,10 +32,12 @@ final class LogRecords
         implements FileGroupRecordBufferLoader<IndexedRecord>
 {
     private final RecordSizes sizes;
+    private final long maxMemoryBytes;
     private Buffer buffer;
 
-    LogRecords(RecordSizes sizes)
+    LogRecords(RecordSizes sizes, long maxMemoryBytes)
     {
+        this.maxMemoryBytes = maxMemoryBytes;
         this.sizes = sizes;
     }
 
@@ -75,7 +77,7 @@ final class LogRecords
         }
     }
 
-    private static final class Buffer
+    private final class Buffer
             extends KeyBasedFileGroupRecordBuffer<IndexedRecord>
     {
         Buffer(
@@ -93,7 +95,7 @@ final class LogRecords
                 throws IOException
         {
             return new ExternalSpillableMap<>(
-                    HudiSliceMerger.MAX_MEMORY_BYTES,
+                    maxMemoryBytes,
                     directory,
                     key -> 2L * key.toString().length(),
                     readerContext.getRecordSizeEstimator(),

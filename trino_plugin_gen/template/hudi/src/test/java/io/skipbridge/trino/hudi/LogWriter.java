@@ -1,0 +1,110 @@
+package io.skipbridge.trino.hudi;
+
+import io.skipbridge.trino.read.merge.SliceRequest;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.IndexedRecord;
+import org.apache.hudi.common.model.DeleteRecord;
+import org.apache.hudi.common.model.HoodieAvroIndexedRecord;
+import org.apache.hudi.common.model.HoodieKey;
+import org.apache.hudi.common.model.HoodieRecord;
+import org.apache.hudi.common.table.log.HoodieLogFormat;
+import org.apache.hudi.common.table.log.block.HoodieAvroDataBlock;
+import org.apache.hudi.common.table.log.block.HoodieCommandBlock;
+import org.apache.hudi.common.table.log.block.HoodieDeleteBlock;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock.HeaderMetadataType;
+import org.apache.hudi.common.util.collection.Pair;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** Writes a log with Hudi's own blocks. */
+final class LogWriter
+{
+    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    private final Schema schema;
+
+    LogWriter(Schema schema)
+    {
+        this.schema = schema;
+    }
+
+    /** A block of rows; the values are those of the schema's fields. */
+    LogWriter rows(String instant, Object[]... rows)
+            throws IOException
+    {
+        List<HoodieRecord> records = Arrays.stream(rows).map(this::record).toList();
+        return block(new HoodieAvroDataBlock(records, header(instant), "_hoodie_record_key"));
+    }
+
+    private HoodieRecord record(Object[] values)
+    {
+        GenericData.Record record = new GenericData.Record(schema);
+        for (int i = 0; i < values.length; i++) {
+            record.put(i, values[i]);
+        }
+        return new HoodieAvroIndexedRecord(new HoodieKey(String.valueOf(values[0]), ""), (IndexedRecord) record);
+    }
+
+    LogWriter deletes(String instant, DeleteRecord... deletes)
+            throws IOException
+    {
+        return block(new HoodieDeleteBlock(Arrays.stream(deletes).map(delete -> Pair.of(delete, -1L)).toList(), header(instant)));
+    }
+
+    LogWriter rollback(String instant, String target)
+            throws IOException
+    {
+        Map<HeaderMetadataType, String> header = header(instant);
+        header.put(HeaderMetadataType.TARGET_INSTANT_TIME, target);
+        header.put(HeaderMetadataType.COMMAND_BLOCK_TYPE, String.valueOf(HoodieCommandBlock.HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK.ordinal()));
+        return block(new HoodieCommandBlock(header));
+    }
+
+    private Map<HeaderMetadataType, String> header(String instant)
+    {
+        Map<HeaderMetadataType, String> header = new HashMap<>();
+        header.put(HeaderMetadataType.INSTANT_TIME, instant);
+        header.put(HeaderMetadataType.SCHEMA, schema.toString());
+        return header;
+    }
+
+    private LogWriter block(HoodieLogBlock block)
+            throws IOException
+    {
+        byte[] header = HoodieLogBlock.getHeaderMetadataBytes(block.getLogBlockHeader());
+        byte[] content = block.getContentBytes(storage()).toByteArray();
+        byte[] footer = HoodieLogBlock.getFooterMetadataBytes(block.getLogBlockFooter());
+        long length = 4 + 4 + header.length + 8 + content.length + footer.length + 8;
+        DataOutputStream output = new DataOutputStream(bytes);
+        output.write(HoodieLogFormat.MAGIC);
+        output.writeLong(length);
+        output.writeInt(HoodieLogFormat.CURRENT_VERSION);
+        output.writeInt(block.getBlockType().ordinal());
+        output.write(header);
+        output.writeLong(content.length);
+        output.write(content);
+        output.write(footer);
+        output.writeLong(length + HoodieLogFormat.MAGIC.length);
+        return this;
+    }
+
+    /** Blocks ask it for settings, of which there are none. */
+    private LogStorage storage()
+    {
+        SliceRequest.Log none = new SliceRequest.Log("file:///t/none", 0);
+        return new LogStorage(new SliceRequest(Map.of(), Optional.empty(), List.of(none), List.of(), new SliceOfArrays(schema, "")));
+    }
+
+    byte[] bytes()
+    {
+        return bytes.toByteArray();
+    }
+}

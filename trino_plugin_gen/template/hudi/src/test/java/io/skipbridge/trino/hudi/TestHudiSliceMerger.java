@@ -1,0 +1,200 @@
+package io.skipbridge.trino.hudi;
+
+import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import org.apache.avro.Schema;
+import org.apache.avro.SchemaBuilder;
+import org.apache.hudi.common.model.DeleteRecord;
+import org.junit.jupiter.api.Test;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+
+import static io.trino.spi.type.VarcharType.VARCHAR;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+class TestHudiSliceMerger
+{
+    private static final Schema SCHEMA = SchemaBuilder.record("t_record").namespace("hoodie.t").fields()
+            .optionalString("_hoodie_commit_time")
+            .optionalString("_hoodie_commit_seqno")
+            .optionalString("_hoodie_record_key")
+            .optionalString("_hoodie_partition_path")
+            .optionalString("_hoodie_file_name")
+            .optionalString("id")
+            .optionalLong("ts")
+            .optionalString("name")
+            .optionalString("rest")
+            .endRecord();
+    private static final SliceRequest.Column ID = new SliceRequest.Column("id", VARCHAR);
+    private static final SliceRequest.Column NAME = new SliceRequest.Column("name", VARCHAR);
+
+    @Test
+    void theLatestEventWinsAndTiesAreTheLogs()
+            throws IOException
+    {
+        SliceOfArrays slice = byEventTime()
+                .base(row("a", 5, "base"), row("b", 5, "base"), row("c", 5, "base"), row("d", 5, "base"))
+                .log(log().rows("001", row("a", 6, "newer"), row("b", 4, "older"), row("c", 5, "tie"), row("e", 1, "insert")).bytes());
+        assertEquals(List.of(List.of("a", "newer"), List.of("b", "base"), List.of("c", "tie"), List.of("d", "base"), List.of("e", "insert")), rows(slice));
+    }
+
+    @Test
+    void theLatestCommitWinsWhateverItsEventTime()
+            throws IOException
+    {
+        SliceOfArrays slice = new SliceOfArrays(SCHEMA, "COMMIT_TIME_ORDERING")
+                .base(row("a", 5, "base"), row("b", 5, "base"))
+                .log(log().rows("001", row("a", 9, "first"), row("b", 1, "older")).bytes())
+                .log(log().rows("002", row("a", 2, "second")).bytes());
+        assertEquals(List.of(List.of("a", "second"), List.of("b", "older")), rows(slice));
+    }
+
+    @Test
+    void deletesCountByTheirEventTimeOrByTheirCommit()
+            throws IOException
+    {
+        SliceOfArrays slice = byEventTime()
+                .base(row("a", 5, "base"), row("b", 5, "base"), row("c", 5, "base"), row("d", 5, "base"))
+                .log(log()
+                        .rows("001", row("d", 9, "log"))
+                        .deletes("002", DeleteRecord.create("a", "", 6L), DeleteRecord.create("b", "", 4L), DeleteRecord.create("c", "", 0), DeleteRecord.create("d", "", 0))
+                        .bytes());
+        assertEquals(List.of(List.of("b", "base")), rows(slice));
+    }
+
+    @Test
+    void aSliceOfLogsAloneHasTheirRows()
+            throws IOException
+    {
+        SliceOfArrays slice = byEventTime()
+                .log(log().rows("001", row("a", 1, "one"), row("b", 1, "one")).bytes())
+                .log(log().rows("002", row("a", 2, "two")).deletes("002", DeleteRecord.create("b", "", 2L)).bytes());
+        assertEquals(List.of(List.of("a", "two")), rows(slice));
+        assertEquals(List.of(), slice.columnsOfBase);
+    }
+
+    @Test
+    void blocksThatAreCutOffOrRolledBackOrLaterAreNotRead()
+            throws IOException
+    {
+        byte[] whole = log().rows("001", row("a", 2, "first")).rows("002", row("a", 3, "second")).bytes();
+        SliceOfArrays cut = byEventTime().base(row("a", 1, "base")).log(Arrays.copyOf(whole, whole.length - 5));
+        assertEquals(List.of(List.of("a", "first")), rows(cut));
+
+        SliceOfArrays back = byEventTime()
+                .base(row("a", 1, "base"))
+                .log(log().rows("001", row("a", 2, "first")).rows("002", row("a", 3, "second")).rollback("003", "002").bytes());
+        assertEquals(List.of(List.of("a", "first")), rows(back));
+
+        SliceOfArrays earlier = byEventTime().base(row("a", 1, "base")).log(whole).set("skipbridge.hudi.instant", "001");
+        assertEquals(List.of(List.of("a", "first")), rows(earlier));
+    }
+
+    @Test
+    void olderTablesLeaveOutBlocksOfInstantsThatAreNotCompleted()
+            throws IOException
+    {
+        byte[] log = log().rows("002", row("a", 2, "done")).rows("003", row("b", 3, "failed")).rows("004", row("c", 3, "pending")).bytes();
+        SliceOfArrays slice = byEventTime()
+                .base(row("a", 1, "base"))
+                .log(log)
+                .set("hoodie.table.version", "6")
+                .set("hoodie.timeline.layout.version", "1")
+                .set("hoodie.table.precombine.field", "ts")
+                .set("hoodie.compaction.payload.class", "org.apache.hudi.common.model.DefaultHoodieRecordPayload")
+                .set("skipbridge.hudi.completed", "001,002,005")
+                .set("skipbridge.hudi.inflight", "004");
+        assertEquals(List.of(List.of("a", "done")), rows(slice));
+    }
+
+    @Test
+    void onlyInstantsOfTheRangeAreMerged()
+            throws IOException
+    {
+        SliceOfArrays slice = byEventTime()
+                .base(row("a", 5, "base"), row("b", 5, "base"))
+                .log(log().rows("001", row("a", 3, "late")).rows("002", row("c", 3, "other")).bytes())
+                .set("skipbridge.hudi.range", "001");
+        assertEquals(List.of(List.of("a", "late")), rows(slice));
+    }
+
+    @Test
+    void ofTheBaseOnlyTheColumnsOfTheQueryAndOfTheMergeAreRead()
+            throws IOException
+    {
+        byte[] log = log().rows("001", row("a", 6, "newer")).bytes();
+        SliceOfArrays slice = byEventTime().base(row("a", 5, "base")).log(log);
+        slice.rows(new HudiSliceMerger(), List.of(NAME));
+        assertEquals(List.of("_hoodie_record_key", "name", "ts"), slice.columnsOfBase.stream().sorted().toList());
+
+        SliceOfArrays none = byEventTime().base(row("a", 5, "base"), row("b", 5, "base")).log(log);
+        assertEquals(List.of(List.of(), List.of()), none.rows(new HudiSliceMerger(), List.of()));
+        assertTrue(!none.columnsOfBase.contains("rest"));
+    }
+
+    @Test
+    void rowsThatDoNotFitInMemoryAreSpilledAndRead()
+            throws IOException
+    {
+        LogWriter log = log();
+        Object[][] rows = new Object[500][];
+        for (int i = 0; i < rows.length; i++) {
+            rows[i] = row("k%03d".formatted(i), i, "v" + i);
+        }
+        SliceOfArrays slice = byEventTime().base(row("k000", 1_000, "base")).log(log.rows("001", rows).bytes());
+        List<List<Object>> found = slice.rows(new HudiSliceMerger(4_096), List.of(ID, NAME));
+        assertEquals(500, found.size());
+        assertTrue(found.contains(List.of("k000", "base")) && found.contains(List.of("k499", "v499")));
+    }
+
+    @Test
+    void anOrderingFieldThatBecameWiderIsComparedAsTheTableHasIt()
+            throws IOException
+    {
+        Schema old = new Schema.Parser().parse(SCHEMA.toString().replace("\"long\"", "\"int\""));
+        Object[] older = row("a", 7, "seven");
+        older[6] = 7;
+        Object[] other = row("b", 1, "one");
+        other[6] = 1;
+        SliceOfArrays slice = byEventTime()
+                .base(row("a", 5, "base"), row("b", 5, "base"), row("c", 5, "base"))
+                .log(new LogWriter(old).rows("001", older, other).deletes("001", DeleteRecord.create("c", "", 4)).bytes());
+        assertEquals(List.of(List.of("a", "seven"), List.of("b", "base"), List.of("c", "base")), rows(slice));
+    }
+
+    @Test
+    void whatIsMissingIsTold()
+    {
+        SliceOfArrays slice = byEventTime().log(new byte[0]).set("skipbridge.hudi.schema", "no schema");
+        assertTrue(assertThrows(UnsupportedSlice.class, () -> rows(slice)).getMessage().contains("schema"));
+        SliceOfArrays custom = new SliceOfArrays(SCHEMA, "CUSTOM").log(new byte[0]).set("hoodie.record.merge.strategy.id", "8d2e9f8c-0000-4a6f-9c7a-000000000000");
+        assertTrue(assertThrows(UnsupportedSlice.class, () -> rows(custom)).getMessage().contains("merge"));
+    }
+
+    private static SliceOfArrays byEventTime()
+    {
+        return new SliceOfArrays(SCHEMA, "EVENT_TIME_ORDERING");
+    }
+
+    private static LogWriter log()
+    {
+        return new LogWriter(SCHEMA);
+    }
+
+    private static Object[] row(String id, long ts, String name)
+    {
+        return new Object[] {"000", "000_0", id, "p", "f", id, ts, name, "rest"};
+    }
+
+    private static List<List<Object>> rows(SliceOfArrays slice)
+            throws IOException
+    {
+        List<List<Object>> found = slice.rows(new HudiSliceMerger(), List.of(ID, NAME));
+        return found.stream().sorted(Comparator.comparing(row -> (String) row.getFirst())).toList();
+    }
+}
