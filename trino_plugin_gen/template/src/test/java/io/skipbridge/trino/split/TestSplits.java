@@ -135,6 +135,19 @@ class TestSplits
     }
 
     @Test
+    void acceptsLogsOfHudiAlone()
+    {
+        ReaderSpec hudi = new ReaderSpec("hudi", Map.of(), Optional.empty());
+        List<LogFile> logs = List.of(new LogFile("file:///t/.log", 1, 2));
+        PlannedFile withBase = new PlannedFile("file:///t/base", 0, 10, 10, 0, NULL, hudi, logs);
+        PlannedFile logsAlone = new PlannedFile("", 0, 0, -1, -1, NULL, hudi, logs);
+        SupportedSlices.check(new SplitColumns(new BatchBuilder().split(withBase, logsAlone).build(), TupleDomain.all()));
+        PlannedFile withoutLogs = new PlannedFile("file:///t/base", 0, 10, 10, 0, NULL, hudi, List.of());
+        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(withoutLogs).build(), TupleDomain.all())));
+        assertEquals("SKIPBRIDGE_MERGE_ON_READ", refused.getErrorCode().getName());
+    }
+
+    @Test
     void refusesABrokenBatch()
     {
         SplitBatch whole = new BatchBuilder().split(A, B).split(C).build();

@@ -132,12 +132,9 @@ final class MergePageSource
     private void closeSlice()
             throws IOException
     {
-        MergedPages closing = merged;
-        merged = null;
-        if (closing != null) {
-            try (PlannedSliceFiles _ = open) {
-                closing.close();
-            }
+        try (PlannedSliceFiles _ = open; MergedPages _ = merged) {
+            merged = null;
+            open = null;
         }
     }
 

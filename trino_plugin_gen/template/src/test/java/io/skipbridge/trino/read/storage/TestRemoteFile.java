@@ -94,6 +94,20 @@ class TestRemoteFile
     }
 
     @Test
+    void aLogMayBecomeLongerAndNothingElse()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile log = open(store, Store.HDFS, TIME, true);
+        store.replace(new byte[] {1, 2, 3, 4, 5}, TIME + 1);
+        assertArrayEquals(OLD, read(log, 0, 4));
+        store.replace(NEW, TIME + 1);
+        assertChanged(open(store, Store.HDFS, TIME, true));
+        store.replace(new byte[] {1}, TIME);
+        assertChanged(open(store, Store.HDFS, TIME, true));
+    }
+
+    @Test
     void comparesTimesAsExactlyAsTheStoreTellsThem()
             throws IOException
     {
@@ -149,8 +163,13 @@ class TestRemoteFile
 
     private static RemoteFile open(FakeStore store, Store kind, long plannedMillis)
     {
+        return open(store, kind, plannedMillis, false);
+    }
+
+    private static RemoteFile open(FakeStore store, Store kind, long plannedMillis, boolean mayGrow)
+    {
         PlannedFile planned = new PlannedFile("hdfs://name/f", 0, 4, 4, plannedMillis, null, null, List.of());
-        return new RemoteFile(planned, kind, store::file, false);
+        return new RemoteFile(planned, kind, store::file, mayGrow);
     }
 
     /** One file that may be replaced at any time; objects of it remember what they saw first, as Trino's do. */
