@@ -162,9 +162,14 @@ class PartitionDiff:
     """Compares storage with the metastore's partitions.
 
     Partitions are passed in parts of any size; unchanged ones are not kept in memory.
+
+    Args:
+        occupied: whether there is data at or below a location (`Occupied`).
     """
 
-    def __init__(self, stored: DiscoveredPartitions, target: Target, occupied: Occupied) -> None:
+    def __init__(
+        self, stored: DiscoveredPartitions, target: Target, occupied: Callable[[str], bool]
+    ) -> None:
         self._stored = stored
         self._target = target
         self._occupied = occupied

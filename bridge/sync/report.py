@@ -28,6 +28,7 @@ class SyncReport:
         left_out: columns whose type Hive does not have.
         index: report of the index job, if it ran.
         rounds: number of comparisons; more than one if another job wrote meanwhile.
+        views: reports of other records of the same table, as Hudi has them.
     """
 
     table: str
@@ -53,13 +54,21 @@ class SyncReport:
     index: dict[str, Any] | None = None
     rounds: int = 1
     seconds: float = 0.0
+    views: list[SyncReport] = field(default_factory=list)
 
     @property
     def problems(self) -> int:
         """Number of partitions that differ from storage and that a person should check."""
-        return len(self.collisions) + len(self.failed)
+        own = len(self.collisions) + len(self.failed)
+        return own + sum(view.problems for view in self.views)
 
     def to_dict(self) -> dict[str, Any]:
+        found = self._own()
+        if self.views:
+            found["views"] = [view.to_dict() for view in self.views]
+        return found
+
+    def _own(self) -> dict[str, Any]:
         return {
             "table": self.table,
             "location": self.location,
@@ -99,7 +108,7 @@ class SyncReport:
 
 
 def summary(report: SyncReport) -> str:
-    """The result in one line."""
+    """The result in one line, after those of the report's views."""
     verb = {"in step": "in step", "synced": "synced", "planned": "would be synced"}
     counts = (
         ("added", len(report.added)),
@@ -112,7 +121,8 @@ def summary(report: SyncReport) -> str:
         ("failed", len(report.failed)),
     )
     told = ", ".join(f"{n:,} {word}" for word, n in counts if n or word == "unchanged")
-    return f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
+    line = f"{report.table} {verb[report.outcome]}: {told} ({report.seconds:.1f} s)"
+    return "\n".join([*map(summary, report.views), line])
 
 
 def index_line(index: Mapping[str, Any] | None) -> str:
@@ -130,16 +140,20 @@ def diff_text(report: SyncReport, *, shown: int = _SHOWN) -> str:
 
     Shows at most ``shown`` lines of a kind; 0 shows all.
     """
-    lines = [f"{report.table}  {report.location}", *table_changes(report, shown=shown)]
+    lines = [f"{report.table}  {report.location}", *_own_changes(report, shown)]
     lines += _some([f"+ partition {n}" for n in report.added], shown)
     lines += _some([f"~ partition {n}  {change}" for n, change in report.updated], shown)
     lines += _some([f"- partition {n}" for n in report.dropped], shown)
-    lines += warnings(report, shown=shown)
-    return "\n".join(lines)
+    lines += _own_warnings(report, shown)
+    return "\n".join([*(diff_text(view, shown=shown) for view in report.views), *lines])
 
 
 def table_changes(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
     """Changes of the table itself, one line each; at most ``shown`` of a kind, 0 for all."""
+    return [line for one in (*report.views, report) for line in _own_changes(one, shown)]
+
+
+def _own_changes(report: SyncReport, shown: int) -> list[str]:
     lines: list[str] = []
     for _, several in groupby(report.table_changes, lambda line: line.split(" ")[:2]):
         lines += _some(list(several), shown)
@@ -148,6 +162,10 @@ def table_changes(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
 
 def warnings(report: SyncReport, *, shown: int = _SHOWN) -> list[str]:
     """Findings that the run left alone, one line each."""
+    return [line for one in (*report.views, report) for line in _own_warnings(one, shown)]
+
+
+def _own_warnings(report: SyncReport, shown: int) -> list[str]:
     lines = _some([f"! kept {n} at {where}: {why}" for n, where, why in report.kept], shown)
     lines += _some([f"! not a partition: {d or '.'}: {why}" for d, why in report.unparsable], shown)
     lines += _some(

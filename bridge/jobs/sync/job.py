@@ -14,7 +14,7 @@ from bridge.errors import InvalidRequest, UnsupportedType
 from bridge.jobs.compose import metastore_of, storage_of, storage_options
 from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.spark_log_filter import filter_spark_log
-from bridge.jobs.sync.metastore import read_table
+from bridge.jobs.sync.hudi import HudiSync, hudi_place
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.table import Progress, TableSync
 from bridge.metastore.client import MetastoreClient
@@ -59,11 +59,17 @@ def run_job(config: Config, job: SyncJob, *, progress: Progress, say: Say) -> Sy
             require_file_system(client, job.request.location)
 
         def sync() -> SyncReport:
+            storage, settings = storage_of(config), SyncSettings.of(config)
+            place = hudi_place(client, storage, job.request)
+            if place is not None:
+                return HudiSync(
+                    client, storage, place, job.request, settings, progress=progress
+                ).run()
             return TableSync(
                 client,
-                storage_of(config),
+                storage,
                 job.request,
-                SyncSettings.of(config),
+                settings,
                 lister=lambda root: _list_with_spark(config, root),
                 progress=progress,
             ).run()
@@ -109,7 +115,7 @@ def _index(
     from bridge.jobs.index_table import has_index, index_table
 
     name = job.request.name
-    properties = read_table(client, name).properties
+    properties = client.get_table(name.schema, name.table).parameters or {}
     state = parse_state(properties.get(STATE_PROPERTY))
     current = state is not None and properties.get(INDEXED_PROPERTY) == state.storage
     # The property may be outdated: neither `index drop` nor another index root removes it.

@@ -30,6 +30,7 @@ from bridge.storage.uri import canonical
 from bridge.sync.diff import Columns, Drop, Layout, RegisteredPartition, Update
 from bridge.sync.discovered_partitions import Key
 from bridge.sync.spark_schema import follow
+from bridge.sync.state import STATE_PROPERTY
 from bridge.table.model import Column, Table, TableName
 from bridge.table.partition import NULL_MARKER, parse_partition_name
 from bridge.types import parse_hive_type
@@ -40,6 +41,7 @@ from bridge.types import parse_hive_type
 _CODED_FILES = "numFilesErasureCoded"
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _MOST_FAILURES = 50
+_CHANGED = "transient_lastDdlTime"
 T = TypeVar("T")
 
 
@@ -91,6 +93,11 @@ def registered_table(record: records.Table) -> RegisteredTable:
             "register its new partitions with Hive (MSCK REPAIR TABLE), then index refresh",
         )
     refuse_other_table_formats(record)
+    return described_table(record)
+
+
+def described_table(record: records.Table) -> RegisteredTable:
+    """What the record says, for a table of any format."""
     return RegisteredTable(
         record,
         _columns(record.sd.cols),
@@ -99,6 +106,30 @@ def registered_table(record: records.Table) -> RegisteredTable:
         record.sd.location,
         _layout(record.sd),
     )
+
+
+def alter_unless_changed(
+    client: MetastoreClient, fresh: records.Table, amended: records.Table
+) -> bool:
+    """Alters a table unless it was altered since ``fresh`` was read; False if it was.
+
+    Servers that support the condition check it in the same transaction. For others the window is
+    one call long, and the comparison at the end of a sync finds a lost change.
+    """
+    context = dict(_NO_STATISTICS)
+    properties = fresh.parameters or {}
+    condition = STATE_PROPERTY if STATE_PROPERTY in properties else _CHANGED
+    known = properties.get(condition)
+    if known is not None:
+        context |= {"expected_parameter_key": condition, "expected_parameter_value": known}
+    try:
+        client.alter_table(fresh.dbName, fresh.tableName, amended, context)
+    except MetastoreFailure:
+        now = client.get_table(fresh.dbName, fresh.tableName).parameters or {}
+        if now.get(condition) != known:
+            return False
+        raise
+    return True
 
 
 def _columns(fields: Sequence[records.FieldSchema]) -> tuple[Column, ...]:

@@ -18,13 +18,13 @@ from bridge.jobs.sync.metastore import (
     NewPartition,
     RegisteredTable,
     Writer,
+    alter_unless_changed,
     amended_table,
     new_table,
     read_table,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Lister, SyncStorage
-from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
 from bridge.storage.uri import canonical
@@ -42,7 +42,6 @@ from bridge.table.partition import partition_name
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 _ROUNDS = 5
-_CHANGED = "transient_lastDdlTime"
 
 
 class TableSync:
@@ -213,28 +212,8 @@ class TableSync:
             return False
         moved = fresh.location != plan.place.root
         spelled = plan.place.spell(plan.place.root) if moved else fresh.spelled
-        return self._alter(fresh, amended_table(fresh.record, plan.columns, spelled, marks))
-
-    def _alter(self, fresh: RegisteredTable, amended: records.Table) -> bool:
-        """Alters the table unless it was altered since; False if it was.
-
-        Servers that support the condition check it in the same transaction. For others the window
-        is one call long, and the comparison at the end finds a lost change.
-        """
-        context = {"DO_NOT_UPDATE_STATS": "true"}
-        condition = STATE_PROPERTY if STATE_PROPERTY in fresh.properties else _CHANGED
-        known = fresh.properties.get(condition)
-        if known is not None:
-            context |= {"expected_parameter_key": condition, "expected_parameter_value": known}
-        name = self._request.name
-        try:
-            self._client.alter_table(name.schema, name.table, amended, context)
-        except MetastoreFailure:
-            now = read_table(self._client, name).properties.get(condition)
-            if now != known:
-                return False
-            raise
-        return True
+        amended = amended_table(fresh.record, plan.columns, spelled, marks)
+        return alter_unless_changed(self._client, fresh.record, amended)
 
     def _remember(self, plan: Plan, table: RegisteredTable, expected: set[str]) -> bool:
         """Writes the state if the metastore is as this run left it; False otherwise."""
@@ -264,7 +243,7 @@ class TableSync:
         amended = amended_table(
             fresh.record, fresh.columns, fresh.spelled, {STATE_PROPERTY: state.to_text()}
         )
-        return self._alter(fresh, amended)
+        return alter_unless_changed(self._client, fresh.record, amended)
 
     def _still(self, old: SyncState, new: SyncState) -> bool:
         recent = time.time() - old.compared < self._settings.compare_all_after

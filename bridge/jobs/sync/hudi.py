@@ -1,0 +1,471 @@
+"""``skipbridge sync`` of a Hudi table: makes the metastore match the timeline.
+
+The timeline is read once and gives the state that every record of the table is brought to: ``t``,
+and of a merge-on-read table ``t_ro`` and ``t_rt`` too (`bridge.sync.hudi_table`). A partition is
+registered if it has a file slice. A record is written in steps that may be repeated, and
+``last_commit_time_sync`` comes last: a run after a kill finds the remaining difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from bridge.errors import (
+    InvalidRequest,
+    MetastoreFailure,
+    SchemaNotFound,
+    TableExists,
+    TableNotFound,
+)
+from bridge.jobs.sync.hudi_files import HudiFiles
+from bridge.jobs.sync.hudi_plan import HudiPlan, HudiTarget, planned_record
+from bridge.jobs.sync.metastore import (
+    NewPartition,
+    RegisteredTable,
+    Writer,
+    alter_unless_changed,
+    described_table,
+    key_of,
+    plain_columns,
+    registered_partition,
+)
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.storage import Place, place_of
+from bridge.jobs.sync.table import Progress, describe
+from bridge.metastore.batches import BatchSettings, fetch_partitions
+from bridge.metastore.client import MetastoreClient
+from bridge.storage.port import Storage
+from bridge.sync.diff import Changes, PartitionDiff, Target
+from bridge.sync.discovered_partitions import DiscoveredPartitions, read_directories
+from bridge.sync.hudi_partitions import key_columns, partition_extractor
+from bridge.sync.hudi_table import LAST_COMMIT, LAST_COMPLETION, is_hudi, views
+from bridge.sync.hudi_timeline import (
+    HudiSyncState,
+    Position,
+    commits_since,
+    parse_hudi_state,
+)
+from bridge.sync.report import SyncReport
+from bridge.sync.state import EXTRACTOR_PROPERTY, ROOT_PROPERTY, STATE_PROPERTY, text_digest
+from bridge.table.discovered import Discovered
+from bridge.table.hudi.avro_schema import avro_columns
+from bridge.table.model import TableName
+from bridge.table.partition import partition_name
+from bridge.types import UNKNOWN
+
+log = logging.getLogger(__name__)
+_MARKS = (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup")
+_ROUNDS = 5
+_FETCHED = 100
+
+
+def hudi_place(client: MetastoreClient, storage: Storage, request: SyncRequest) -> Place | None:
+    """Where the Hudi table is that a request means; None if it means a table of another format.
+
+    A location that holds ``.hoodie`` is a Hudi table; without a location the metastore tells.
+
+    Errors:
+        TableExists: the name belongs to a table of another kind.
+    """
+    if request.location is not None:
+        place = place_of(str(request.name), request.location, None)
+        marked = [f"{place.root}/{name}" for name in _MARKS]
+        if all(storage.stat(uri) is None for uri in marked):
+            return None
+    found = read_record(client, request.name)
+    known = found is not None and is_hudi(found.properties, found.layout.input_format)
+    if request.location is None:
+        return place_of(str(request.name), None, found.spelled) if found and known else None
+    if found is not None and not known:
+        raise TableExists(
+            f"{request.name} exists and is no Hudi table; {place.root} holds one",
+            "choose another name, or drop the table from the metastore first (its files stay)",
+        )
+    spelled = found.spelled if found is not None else None
+    return place_of(str(request.name), request.location, spelled)
+
+
+def read_record(client: MetastoreClient, name: TableName) -> RegisteredTable | None:
+    """A table of any format; None if there is none."""
+    with contextlib.suppress(TableNotFound, SchemaNotFound):
+        return described_table(client.get_table(name.schema, name.table))
+    return None
+
+
+class HudiSync:
+    """One run for one Hudi table and all its records.
+
+    Args:
+        place: the table's root.
+    """
+
+    def __init__(
+        self,
+        client: MetastoreClient,
+        storage: Storage,
+        place: Place,
+        request: SyncRequest,
+        settings: SyncSettings,
+        *,
+        progress: Progress = lambda done, total: None,
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._request = request
+        self._settings = settings
+        self._progress = progress
+        self._files = HudiFiles(storage, place.root)
+
+    def run(self) -> SyncReport:
+        """Syncs all records; returns the report of ``t``, which holds those of the others.
+
+        Errors:
+            TableExists: a record is at another location, or of another kind.
+            TableNotFound: no Hudi table is there, or nothing was ever written to it.
+            SchemaConflict: a column's type changed in a way that Hive cannot follow.
+            InvalidRequest, UnsupportedTable, FileCorrupt, MetastoreUnavailable, StorageFailure and
+            others. Completed steps stay, and the next run continues from there.
+        """
+        started = time.perf_counter()
+        config = self._files.view.config
+        schema = self._files.view.schema()
+        if schema is None:
+            raise TableNotFound(
+                f"no commit of the Hudi table {config.base} was completed, so its columns are "
+                "not known",
+                "write to the table first",
+            )
+        columns = avro_columns(schema, f"the newest commit of {config.base}")
+        left_out = tuple(c.name for c in columns if c.type is UNKNOWN)
+        keys = key_columns(config, {c.name: c for c in columns}, self._request.keys)
+        own = {k.name for k in keys}
+        rest = tuple(c for c in columns if c.name not in own and c.type is not UNKNOWN)
+        reports: list[SyncReport] = []
+        for view in views(config):
+            target = HudiTarget(self._place, view, rest, keys, schema, left_out)
+            name = TableName(self._request.name.schema, self._request.name.table + view.suffix)
+            one = _RecordSync(
+                self._client, self._files, target, name, self._request, self._settings
+            )
+            reports.append(one.run(self._progress))
+        report = reports.pop()
+        report.views = reports
+        report.seconds = time.perf_counter() - started
+        return report
+
+
+class _RecordSync:
+    """One record of the table."""
+
+    def __init__(
+        self,
+        client: MetastoreClient,
+        files: HudiFiles,
+        target: HudiTarget,
+        name: TableName,
+        request: SyncRequest,
+        settings: SyncSettings,
+    ) -> None:
+        self._client = client
+        self._files = files
+        self._target = target
+        self._name = name
+        self._request = request
+        self._settings = settings
+        self._position = Position.of(files.view.timeline)
+        self._report = SyncReport(str(name), target.place.root, listed_by="hudi")
+        self._report.left_out = list(target.left_out)
+
+    def run(self, progress: Progress) -> SyncReport:
+        started = time.perf_counter()
+        report = self._report
+        for number in range(1, _ROUNDS + 1):
+            report.rounds = number
+            if self._round(progress):
+                break
+            log.info("%s: another job wrote meanwhile; comparing again", report.table)
+        else:
+            raise MetastoreFailure(
+                f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
+                "run the sync again when the other job has ended",
+            )
+        report.seconds = time.perf_counter() - started
+        return report
+
+    def _round(self, progress: Progress) -> bool:
+        plan = self._compare()
+        report = self._report
+        report.compared = "changes" if plan.quick else "all"
+        report.directories = len(plan.stored.directories)
+        report.unparsable = list(plan.stored.unparsable)
+        names = [k.name for k in self._target.keys]
+        report.collisions = [(partition_name(names, k), c) for k, c in plan.stored.collisions]
+        report.kept = [(k.name, k.location, k.reason) for k in plan.changes.kept]
+        report.unchanged = plan.changes.unchanged
+        report.partitions = len(plan.names)
+        if self._request.dry_run:
+            report.table_changes = list(plan.lines)
+            report.created = plan.table is None
+            report.added = [partition_name(names, key) for key in plan.changes.adds]
+            report.updated = [(u.name, describe(u)) for u in plan.changes.updates]
+            report.dropped = [d.name for d in plan.changes.drops]
+            if plan.lines or len(plan.changes):
+                report.outcome = "planned"
+            return True
+        return self._write(plan, progress)
+
+    def _compare(self) -> HudiPlan:
+        request, target = self._request, self._target
+        table = read_record(self._client, self._name)
+        properties = table.properties if table is not None else {}
+        extractor = request.extractor or properties.get(EXTRACTOR_PROPERTY)
+        if table is not None:
+            self._refuse_strangers(table)
+        wanted = planned_record(self._files.view.config, self._name, target, table, request.adopt)
+        if extractor is not None and properties.get(EXTRACTOR_PROPERTY) != extractor:
+            wanted.record.parameters[EXTRACTOR_PROPERTY] = extractor
+            if table is not None:
+                wanted.lines.append(f"~ table is kept by sync, extractor {extractor}")
+        names: list[str] = []
+        if table is not None and table.keys:
+            names = self._client.get_partition_names(self._name.schema, self._name.table)
+        state = parse_hudi_state(properties.get(STATE_PROPERTY))
+        plan = HudiPlan(table, wanted.record, wanted.lines, names, state, extractor or "")
+        if not target.keys:
+            plan.stored = DiscoveredPartitions(())
+            plan.quick = self._trusted(plan)
+            return plan
+        reader = partition_extractor(self._files.view.config, wanted.keys, extractor)
+
+        def read(directories: Discovered) -> DiscoveredPartitions:
+            return read_directories(directories, reader, wanted.keys)
+
+        considered = names
+        if self._trusted(plan):
+            assert state is not None
+            considered = self._quick(plan, state, read)
+        if not plan.quick:
+            plan.stored = read(self._files.partitions())
+            self._refuse_unparsable(plan.stored)
+        if table is None:
+            plan.changes.adds = list(plan.stored.partitions)
+        else:
+            plan.changes = self._diff(plan, table, considered if plan.quick else names)
+            plan.changes.unchanged += len(names) - len(considered) if plan.quick else 0
+        return plan
+
+    def _quick(
+        self,
+        plan: HudiPlan,
+        state: HudiSyncState,
+        read: Callable[[Discovered], DiscoveredPartitions],
+    ) -> list[str]:
+        """Reads only partitions of the commits since the last run; returns their known names."""
+        config, timeline = self._files.view.config, self._files.view.timeline
+        if self._position.reached(state, config.completes):
+            plan.quick = True
+            return []
+        commits = commits_since(timeline, state, config.completes)
+        if commits is None:
+            return []
+        living, all_touched = self._files.touched(commits)
+        plan.quick = True
+        plan.stored = read(living)
+        plan.dead = set(all_touched.paths) - set(living.paths)
+        known = read(all_touched)
+        keys = {*known.partitions, *(key for key, _ in known.collisions)}
+        return [n for n in plan.names if key_of(n) in keys]
+
+    def _trusted(self, plan: HudiPlan) -> bool:
+        """Whether cheap checks find the metastore as the last run left it."""
+        state, table, request = plan.state, plan.table, self._request
+        if state is None or table is None or request.full or request.relocate or plan.lines:
+            return False
+        return (
+            time.time() - state.compared < self._settings.compare_all_after
+            and state.reading == plan.extractor
+            and table.properties.get(LAST_COMMIT, "") == state.last
+            and state.names == text_digest(sorted(plan.names))
+            and state.table == text_digest(table.digest_parts())
+        )
+
+    def _refuse_strangers(self, table: RegisteredTable) -> None:
+        root = self._target.place.root
+        if not is_hudi(table.properties, table.layout.input_format):
+            raise TableExists(
+                f"{self._name} exists and is no Hudi table",
+                "drop it from the metastore first (its files stay), or choose another name",
+            )
+        if table.location != root and not self._request.move:
+            raise TableExists(
+                f"{self._name} is at {table.location}, not at {root}",
+                "if the table has moved there, add --move; else correct --location",
+            )
+        self._report.adopted = ROOT_PROPERTY not in table.properties
+
+    def _refuse_unparsable(self, stored: DiscoveredPartitions) -> None:
+        if stored.unparsable and not stored.partitions and not stored.collisions:
+            directory, reason = stored.unparsable[0]
+            raise InvalidRequest(
+                f"none of {len(stored.unparsable)} partitions of {self._target.place.root} can be "
+                f"registered; {directory or 'the root'}: {reason}",
+                "check --extractor and --partition-keys",
+            )
+
+    def _diff(self, plan: HudiPlan, table: RegisteredTable, names: Sequence[str]) -> Changes:
+        root = self._target.place.root
+        columns = plain_columns(plan.record.sd.cols)
+        left = table.location if table.location != root else None
+        layout = described_table(plan.record).layout
+        target = Target(root, columns, layout, left, self._request.relocate)
+        inside = f"{root}/"
+        living = set(plan.stored.directories.paths)
+
+        def occupied(location: str) -> bool:
+            if not location.startswith(inside):
+                return location == root
+            path = location[len(inside) :]
+            # A run that looks at some partitions knows nothing of others.
+            return path not in plan.dead if plan.quick else path in living
+
+        diff = PartitionDiff(plan.stored, target, occupied)
+        sizes = BatchSettings(start=_FETCHED, cap=_FETCHED, parallelism=self._settings.parallelism)
+        schema, name = self._name.schema, self._name.table
+        with fetch_partitions(self._client, schema, name, list(names), sizes) as stream:
+            for batch in stream:
+                diff.take(
+                    registered_partition(n, record)
+                    for n, record in zip(batch.names, batch.partitions, strict=True)
+                )
+        changes = diff.changes()
+        if left is not None:  # the SerDe's parameters name the root too
+            changes.updates = [replace(u, classes=True) for u in changes.updates]
+        # Another sync may have read other values from a path: registered twice, its rows would be
+        # read twice.
+        taken = {k.location for k in changes.kept}
+        partitions = plan.stored.partitions
+        changes.adds = [
+            k for k in changes.adds if f"{inside}{partitions[k].directory}" not in taken
+        ]
+        return changes
+
+    def _write(self, plan: HudiPlan, progress: Progress) -> bool:
+        report, changes = self._report, plan.changes
+        if plan.lines and not self._write_table(plan):
+            return False
+        report.table_changes += plan.lines
+        table = read_record(self._client, self._name)
+        if table is None:
+            return False
+        done = 0
+
+        def tick(more: int) -> None:
+            nonlocal done
+            done += more
+            progress(done, len(changes))
+
+        writer = Writer(
+            self._client, table, self._settings.limits, self._settings.parallelism, tick
+        )
+        spell = self._target.place.spell
+        updates = {u.name: u for u in changes.updates}
+        altered = writer.alter(
+            (u, spell(u.location) if u.location is not None else None) for u in changes.updates
+        )
+        added = writer.add(self._new(plan), list)
+        dropped = writer.drop(changes.drops, list)
+        report.updated += [(n, describe(updates[n])) for n in altered]
+        report.added += added
+        report.dropped += dropped
+        report.failed = writer.failed
+        if plan.lines or altered or added or dropped:
+            report.outcome = "synced"
+        return self._remember(plan, table, (set(plan.names) | set(added)) - set(dropped))
+
+    def _new(self, plan: HudiPlan) -> list[NewPartition]:
+        names = [k.name for k in self._target.keys]
+        made = []
+        for key in plan.changes.adds:
+            stored = plan.stored.partitions[key]
+            uri = plan.stored.directories.uri(stored.directory)
+            made.append(
+                NewPartition(
+                    partition_name(names, key),
+                    key,
+                    self._target.place.spell(uri),
+                    stored.files,
+                    stored.bytes,
+                )
+            )
+        return made
+
+    def _write_table(self, plan: HudiPlan) -> bool:
+        # Not a valid state, so a run after a kill compares everything. Unique, so that another
+        # sync notices the change.
+        plan.record.parameters[STATE_PROPERTY] = f"begun {uuid.uuid4()}"
+        if plan.table is None:
+            self._client.create_database(self._name.schema)
+            try:
+                self._client.create_table(plan.record)
+            except TableExists:
+                return False  # another job created it first
+            self._report.created = True
+            return True
+        return alter_unless_changed(self._client, plan.table.record, plan.record)
+
+    def _remember(self, plan: HudiPlan, table: RegisteredTable, expected: set[str]) -> bool:
+        """Records how far the table was synced, if the metastore is as this run left it.
+
+        False: it is not, so another job wrote meanwhile.
+        """
+        fresh = read_record(self._client, self._name)
+        if fresh is None:
+            return False
+        names: list[str] = []
+        if table.keys:
+            names = self._client.get_partition_names(self._name.schema, self._name.table)
+        self._report.partitions = len(names)
+        same_table = list(fresh.digest_parts()) == list(table.digest_parts())
+        if not same_table or set(names) != expected:
+            return False
+        if self._report.failed:
+            return True  # the next run retries them
+        position = self._position
+        quick = plan.quick and plan.state is not None
+        state = HudiSyncState(
+            position.last,
+            position.completion,
+            position.modified,
+            position.pending,
+            text_digest(sorted(names)),
+            text_digest(fresh.digest_parts()),
+            # Partitions that were left alone are looked at each time.
+            plan.extractor + (" kept" if plan.changes.kept or plan.stored.collisions else ""),
+            len(names),
+            plan.state.compared if quick and plan.state is not None else int(time.time()),
+        )
+        properties = {STATE_PROPERTY: state.to_text(), ROOT_PROPERTY: self._target.place.root}
+        if position.last:
+            properties[LAST_COMMIT] = position.last
+        if position.completion:
+            properties[LAST_COMPLETION] = position.completion
+        if plan.state is not None and self._still(plan.state, state):
+            properties[STATE_PROPERTY] = plan.state.to_text()
+        if properties.items() <= fresh.properties.items():
+            return True
+        amended = copy.deepcopy(fresh.record)
+        amended.parameters = {**fresh.properties, **properties}
+        if not alter_unless_changed(self._client, fresh.record, amended):
+            return False
+        self._report.outcome = "synced"
+        return True
+
+    def _still(self, old: HudiSyncState, new: HudiSyncState) -> bool:
+        recent = time.time() - old.compared < self._settings.compare_all_after
+        return recent and old.but_for_time() == new.but_for_time()
