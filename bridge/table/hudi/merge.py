@@ -2,8 +2,8 @@
 
 The law: the rows are those that Spark reads. Blocks apply in their order; a row's key finds its
 earlier version; the table's rules say which of the two counts. Among rows of the base file with the
-same key only the first meets the logs, as in Hudi. No filter may be applied before: it could remove
-the version that counts.
+same key only the first meets the logs, as in Hudi; where Hudi would go by position, the slice is
+refused. No filter may be applied before: it could remove the version that counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTabl
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.hudi.avro_rows import DAMAGE
-from bridge.table.hudi.log_format import BlockType, LogBlock, blocks_in_merge_order, read_logs
+from bridge.table.hudi.log_format import (
+    BlockType,
+    Header,
+    LogBlock,
+    blocks_in_merge_order,
+    read_logs,
+)
 from bridge.table.hudi.log_records import deletes_of, rows_of
 from bridge.table.hudi.merge_rules import RECORD_KEY, MergeMode, MergeRules, Ordering
 from bridge.table.hudi.parquet_table import parquet_table
@@ -85,9 +91,11 @@ def read_slice(
     if not blocks:
         return found.select(wanted)
     versions, rows = _merge_logs(blocks, needed, rules, ordering)
+    if not rules.legacy and any(Header.RECORD_POSITIONS in block.header for block in blocks):
+        _refuse_duplicates(found, versions, rules)
     keep, over = _over_base(found, versions, rules, ordering)
-    taken = np.array(over, np.int64)
-    return pa.concat_tables([found.filter(keep), rows.take(pa.array(taken))]).select(wanted)
+    taken = pa.array(np.array(over, np.int64))
+    return pa.concat_tables([found.filter(keep), rows.take(taken)]).select(wanted)
 
 
 def _with_meta_columns(schema: pa.Schema, rules: MergeRules) -> pa.Schema:
@@ -174,7 +182,7 @@ def _merge_logs(
 def _row_counts(new: _Version, old: _Version, rules: MergeRules, ordering: Ordering) -> bool:
     """Whether a row of a log counts over an earlier version."""
     if rules.legacy:
-        return old.row < 0 or ordering.not_before(new.ordering, old.ordering)
+        return old.row < 0 or ordering.arrived_after(new.ordering, old.ordering)
     if rules.mode is MergeMode.COMMIT_TIME_ORDERING:
         return True
     if (new.deleted and new.ordering is None) or (old.deleted and old.ordering is None):
@@ -206,6 +214,17 @@ def _counts_over_base(
     if new.deleted and new.ordering is None:
         return True
     return ordering.not_before(new.ordering, base_ordering)
+
+
+def _refuse_duplicates(base: pa.Table, versions: dict[str, _Version], rules: MergeRules) -> None:
+    """Errors: UnsupportedTable if keys do not tell which row of the base file a version is of."""
+    keys = _keys(base.take(pa.array(_meeting(base, versions, rules))), rules)
+    if len(set(keys)) < len(keys):
+        raise UnsupportedTable(
+            f"{len(keys) - len(set(keys))} rows of a base file have the record key of another row, "
+            "and the logs update them by position",
+            "remove the duplicates, compact the table, or read it with the engine",
+        )
 
 
 def _over_base(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -223,6 +224,17 @@ class Ordering:
         if kind in ("float", "double"):
             return _float_keys(np.array([found], np.float64))[0]
         return found
+
+    def arrived_after(self, new: Any, old: Any) -> bool:
+        """`not_before` as Hudi 0.x compares logs: decimals as bytes without a sign.
+
+        Errors:
+            UnsupportedTable.
+        """
+        both = isinstance(new, Decimal) and isinstance(old, Decimal)
+        if both and (new < 0) != (old < 0):
+            return bool(new < 0)
+        return self.not_before(new, old)
 
     def same_type(self, left: Any, right: Any) -> bool:
         """Whether Java finds two values of one class."""
