@@ -1,7 +1,8 @@
 """A file's column in the table's type: files are older than the table's schema.
 
 The law: a value is the one that was written, or it is an error that names the file. What a file
-lacks is NULL; fields of structs go by name; numbers are widened. A number never becomes a text.
+lacks is NULL; fields of structs go by name; numbers are widened. A number never becomes a text. A
+float becomes the double of the same value (rule 16); Spark reads 0.1 of a float as the double 0.1.
 """
 
 from __future__ import annotations
