@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.hudi_writer import avro_block
+
 _TEXT = ["null", "string"]
 _LONG = ["null", "long"]
 
@@ -86,11 +92,44 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 def avro_body(kind: str, body: Mapping[str, Any]) -> bytes:
     """A body in an Avro file, with its schema."""
-    import fastavro
-
     out = io.BytesIO()
     fastavro.writer(out, SCHEMAS[kind], [dict(body)])
     return out.getvalue()
+
+
+_ARCHIVED = {
+    "commit": "hoodieCommitMetadata",
+    "deltacommit": "hoodieCommitMetadata",
+    "replacecommit": "hoodieReplaceCommitMetadata",
+    "rollback": "hoodieRollbackMetadata",
+}
+
+
+def _archived_schema() -> Any:
+    once = json.dumps(_STAT)
+    replace = json.dumps(SCHEMAS["replacecommit"]).replace(once, json.dumps(_STAT["name"]))
+    return _record(
+        "HoodieArchivedMetaEntry",
+        hoodieCommitMetadata=["null", SCHEMAS["commit"]],
+        hoodieReplaceCommitMetadata=["null", json.loads(replace)],
+        hoodieRollbackMetadata=["null", _ROLLBACK],
+        commitTime=_TEXT,
+        actionType=_TEXT,
+        actionState=_TEXT,
+    )
+
+
+def _archived_entry(instant: str, action: str, body: bytes) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "commitTime": instant,
+        "actionType": action,
+        "actionState": "COMPLETED",
+    }
+    if action == "rollback":
+        (entry["hoodieRollbackMetadata"],) = fastavro.reader(io.BytesIO(body))
+    elif action in _ARCHIVED:
+        entry[_ARCHIVED[action]] = json.loads(body)
+    return entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +286,35 @@ class HudiTable:
         for path in self.timeline.glob(f"{instant}[._]*"):
             if path.is_file():
                 path.unlink()
+
+    def archive(self, *instants: str, log: int = 1) -> None:
+        """Moves completed instants to the archived timeline, as its only file.
+
+        Args:
+            log: number of the archived log, before table version 8.
+        """
+        found: list[tuple[str, str, str, bytes]] = []
+        for path in sorted(self.timeline.glob("*")):
+            times, _, action = path.name.partition(".")
+            requested, _, end = times.partition("_")
+            if requested in instants and path.is_file() and action in SCHEMAS:
+                found.append((requested, end or requested, action, path.read_bytes()))
+        for instant in instants:
+            self.forget(instant)
+        if self.version < 8:
+            entries = [_archived_entry(at, action, body) for at, _, action, body in found]
+            block = avro_block(found[0][0], _archived_schema(), entries)
+            (self.history / f".commits_.archive.{log}_1-0-1").write_bytes(block)
+            return
+        names = ("instantTime", "completionTime", "action", "metadata")
+        table = pa.table(dict(zip(names, map(list, zip(*found, strict=True)), strict=True)))
+        name = f"{found[0][0]}_{found[-1][0]}_0.parquet"
+        pq.write_table(table, self.history / name)
+        manifest = {"files": [{"fileName": name, "fileLen": 1}]}
+        (self.history / "manifest_1").write_text(json.dumps(manifest))
+        # A writer that died left a manifest that no reader looks at.
+        (self.history / "manifest_2").write_text("half-writ")
+        (self.history / "_version_").write_text("1")
 
     def listing(self) -> dict[str, list[tuple[str, int]]]:
         """All files of all partitions, whatever wrote them."""

@@ -1,43 +1,83 @@
-"""Archived instants: from table version 8 on an LSM tree of Parquet files with a manifest.
+"""Archived instants: an LSM tree of Parquet files from table version 8 on, log files before.
 
-It is read only when it is asked for. Bodies are read apart from the times of the instants, for they
-are most of its bytes.
+They are read only when they are asked for. In the LSM tree, bodies are read apart from the times of
+the instants, for they are most of its bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.storage.port import Storage
-from bridge.table.hudi.commit_metadata import read_rollback
+from bridge.table.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.table.hudi.commit_metadata import (
+    CommitMetadata,
+    commit_of,
+    read_avro,
+    read_commit,
+    read_rollback,
+    rollback_of,
+)
+from bridge.table.hudi.log_format import BlockType, Header, read_logs
 from bridge.table.hudi.table_config import HudiTableConfig
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit", "clustering"})
 _UNDO = frozenset({"rollback", "restore"})
 _ATTEMPTS = 3
+_BODIES = {
+    "commit": "hoodieCommitMetadata",
+    "deltacommit": "hoodieCommitMetadata",
+    "replacecommit": "hoodieReplaceCommitMetadata",
+    "rollback": "hoodieRollbackMetadata",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedInstant:
-    """A completed instant of the past, with the bytes of its body as the timeline had it."""
+    """A completed instant of the past.
+
+    Attributes:
+        completion: before table version 8 the requested time, as nothing else is recorded.
+        body: the bytes that the timeline had, or the record that they held; None: not kept.
+    """
 
     requested: str
     completion: str
     action: str
-    body: bytes
+    body: bytes | dict[str, Any] | None = None
+
+    def commit(self) -> CommitMetadata:
+        """What a write wrote. Errors: FileCorrupt."""
+        name = f"{self.requested}.{self.action} (archived)"
+        if isinstance(self.body, dict):
+            return commit_of(self.body, name)
+        return read_commit(self.body or b"", name)
+
+    def undone(self) -> frozenset[str]:
+        """What a rollback or restore undid. Errors: FileCorrupt."""
+        name = f"{self.requested}.{self.action} (archived)"
+        if isinstance(self.body, dict):
+            return rollback_of(self.body, name).instants
+        return read_rollback(self.body or b"", name).instants
+
+
+class _Archive(Protocol):
+    def times(self) -> Iterable[ArchivedInstant]: ...
+
+    def instants(self, actions: frozenset[str]) -> Iterable[ArchivedInstant]: ...
 
 
 class History:
-    """The archived timeline of a table as one manifest has it; safe for threads.
+    """The archived timeline of a table at one time.
 
     Attributes:
         completions: completion time of each archived write, by requested time.
@@ -46,69 +86,141 @@ class History:
 
     EMPTY: History
 
-    def __init__(self, storage: Storage | None, uris: tuple[str, ...]) -> None:
-        self._storage = storage
-        self._uris = uris
-        self.completions: dict[str, str] = {}
-        self.cleans: frozenset[str] = frozenset()
-        cleans = []
-        for table in self._tables(["instantTime", "completionTime", "action"]):
-            for requested, completion, action in zip(*(c.to_pylist() for c in table), strict=True):
-                if action in _WRITES:
-                    self.completions[requested] = completion or requested
-                elif action == "clean":
-                    cleans.append(requested)
-        self.cleans = frozenset(cleans)
+    def __init__(self, archive: _Archive | None) -> None:
+        self._archive = archive
+        times = [] if archive is None else list(archive.times())
+        self.completions = {i.requested: i.completion for i in times if i.action in _WRITES}
+        self.cleans = frozenset(i.requested for i in times if i.action == "clean")
 
     @cached_property
     def rolled_back(self) -> frozenset[str]:
         """Instants that archived rollbacks and restores undid. Errors: FileCorrupt."""
-        undone = (read_rollback(i.body, i.requested).instants for i in self.instants(_UNDO))
-        return frozenset(chain.from_iterable(undone))
+        return frozenset(chain.from_iterable(i.undone() for i in self._instants(_UNDO)))
 
-    def writes(self, after: str, until: str) -> list[ArchivedInstant]:
+    def writes(self, after: str, until: str | None) -> list[ArchivedInstant]:
         """Archived writes in a range of completion times: start exclusive, end inclusive."""
-        return [i for i in self.instants(_WRITES) if after < i.completion <= until]
+        chosen = {
+            requested
+            for requested, end in self.completions.items()
+            if after < end and (until is None or end <= until)
+        }
+        if not chosen:
+            return []
+        return [i for i in self._instants(_WRITES) if i.requested in chosen]
 
-    def instants(self, actions: frozenset[str]) -> Iterator[ArchivedInstant]:
-        """All archived instants of some actions, with their bodies."""
-        for table in self._tables(["instantTime", "completionTime", "action", "metadata"]):
-            for row in zip(*(c.to_pylist() for c in table), strict=True):
-                requested, completion, action, body = row
-                if action in actions:
-                    yield ArchivedInstant(requested, completion or requested, action, body or b"")
-
-    def _tables(self, columns: list[str]) -> Iterator[list[pa.ChunkedArray]]:
-        for uri in self._uris:
-            assert self._storage is not None
-            content = self._storage.read(uri)
-            try:
-                table = pq.read_table(pa.BufferReader(content), columns=columns)
-                yield [table.column(name) for name in columns]
-            except (pa.ArrowException, OSError, KeyError) as error:
-                raise FileCorrupt(
-                    f"the archived timeline {uri} cannot be read ({error})",
-                    "restore the file: which files of the table are committed is not known",
-                ) from error
+    def _instants(self, actions: frozenset[str]) -> Iterable[ArchivedInstant]:
+        return () if self._archive is None else self._archive.instants(actions)
 
 
-History.EMPTY = History(None, ())
+History.EMPTY = History(None)
 
 
 def load_history(storage: Storage, config: HudiTableConfig) -> History:
-    """The archived timeline of a table of version 8 or 9. Errors: FileCorrupt, StorageFailure.
+    """The archived timeline of a table. Errors: FileCorrupt, StorageFailure.
 
-    Compactions of the archive delete files of older manifests, so a file that is gone means that
-    there is a newer manifest.
+    Compactions of the archive delete files, so a file that is gone means that there is a newer
+    state of it.
     """
     for attempt in range(_ATTEMPTS):
-        uris = _manifest(storage, config.history_uri)
         try:
-            return History(storage, uris)
+            if config.completes:
+                return History(_Lsm(storage, _manifest(storage, config.history_uri)))
+            return History(_Logs(_log_entries(storage, config.history_uri)))
         except FileUnreadable:
-            if attempt == _ATTEMPTS - 1 or _manifest(storage, config.history_uri) == uris:
+            if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+class _Lsm:
+    """Parquet files of one manifest."""
+
+    def __init__(self, storage: Storage, uris: tuple[str, ...]) -> None:
+        self._storage, self._uris = storage, uris
+
+    def times(self) -> Iterator[ArchivedInstant]:
+        for row in self._rows(["instantTime", "completionTime", "action"]):
+            requested, completion, action = row
+            yield ArchivedInstant(requested, completion or requested, action)
+
+    def instants(self, actions: frozenset[str]) -> Iterator[ArchivedInstant]:
+        for row in self._rows(["instantTime", "completionTime", "action", "metadata"]):
+            requested, completion, action, body = row
+            if action in actions:
+                yield ArchivedInstant(requested, completion or requested, action, body)
+
+    def _rows(self, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+        for uri in self._uris:
+            content = self._storage.read(uri)
+            try:
+                table = pq.read_table(pa.BufferReader(content), columns=columns)
+                types = [pa.binary() if name == "metadata" else pa.string() for name in columns]
+                table = table.cast(pa.schema(list(zip(columns, types, strict=True))))
+                values = [table.column(name).to_pylist() for name in columns]
+            except (pa.ArrowException, OSError, KeyError) as error:
+                raise _corrupt(uri, error) from error
+            yield from zip(*values, strict=True)
+
+
+class _Logs:
+    """Entries of log files: all states of each instant, with their bodies."""
+
+    def __init__(self, entries: Iterable[dict[str, Any]]) -> None:
+        done = (e for e in entries if (e.get("actionState") or "COMPLETED") == "COMPLETED")
+        self._found = {(e["commitTime"], e["actionType"]): e.get(_body_of(e)) for e in done}
+
+    def times(self) -> Iterator[ArchivedInstant]:
+        return (ArchivedInstant(at, at, action) for at, action in self._found)
+
+    def instants(self, actions: frozenset[str]) -> Iterator[ArchivedInstant]:
+        for (at, action), body in self._found.items():
+            if action in actions:
+                yield ArchivedInstant(at, at, action, body)
+
+
+def _body_of(entry: dict[str, Any]) -> str:
+    return _BODIES.get(entry["actionType"], "")
+
+
+def _log_entries(storage: Storage, directory: str) -> Iterator[dict[str, Any]]:
+    listing = storage.list_all(directory, recursive=False)
+    files = [
+        (uri, size)
+        for uri, size in zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True)
+        if uri.rpartition("/")[2].startswith(".commits_.archive")
+    ]
+    for uri, size in files:
+        try:
+            yield from _entries_of(storage, uri, size)
+        except FileCorrupt:
+            # A merge of archive files writes one before it deletes those that it replaces.
+            if uri.rpartition("/")[2] != _being_merged(storage, directory):
+                raise
+
+
+def _entries_of(storage: Storage, uri: str, size: int) -> list[dict[str, Any]]:
+    found = []
+    for block in read_logs(storage, [(uri, size)]):
+        if block.type is not BlockType.AVRO_DATA:
+            continue
+        decoder = row_decoder(block.text(Header.SCHEMA), uri)
+        try:
+            found += [decoder.decode(each) for each in record_slices(block.content)]
+        except DAMAGE as error:
+            raise _corrupt(uri, error) from error
+    for entry in found:
+        for name in ("commitTime", "actionType"):
+            if not isinstance(entry.get(name), str):
+                raise _corrupt(uri, TypeError(f"an entry has no {name}"))
+    return found
+
+
+def _being_merged(storage: Storage, directory: str) -> str:
+    try:
+        (plan,) = read_avro(storage.read(f"{directory}/mergeArchivePlan"))
+        return str(plan["mergedArchiveFileName"])
+    except (FileUnreadable, *DAMAGE):
+        return ""
 
 
 def _manifest(storage: Storage, directory: str) -> tuple[str, ...]:
@@ -127,7 +239,11 @@ def _manifest(storage: Storage, directory: str) -> tuple[str, ...]:
         found: Any = json.loads(storage.read(uri))
         return tuple(f"{directory}/{each['fileName']}" for each in found["files"])
     except (ValueError, KeyError, TypeError) as error:
-        raise FileCorrupt(
-            f"the manifest of the archived timeline {uri} cannot be read ({error})",
-            "restore the file: which files of the table are committed is not known",
-        ) from error
+        raise _corrupt(uri, error) from error
+
+
+def _corrupt(uri: str, error: BaseException) -> FileCorrupt:
+    return FileCorrupt(
+        f"{uri} of the archived timeline cannot be read ({error})",
+        "restore the file: which files of the table are committed is not known",
+    )

@@ -108,7 +108,11 @@ def read_clean_plan(content: bytes, name: str) -> CleanMetadata:
 
 def read_rollback(content: bytes, name: str) -> RollbackMetadata:
     """The body of a completed rollback or restore. Errors: FileCorrupt."""
-    body = _record(content, name)
+    return rollback_of(_record(content, name), name)
+
+
+def rollback_of(body: Any, name: str) -> RollbackMetadata:
+    """A rollback or restore that was decoded before, as the archived timeline has it."""
     try:
         if "hoodieRestoreMetadata" not in body:
             return RollbackMetadata(frozenset(body["commitsRollback"] or ()))

@@ -15,6 +15,7 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.errors import InvalidRequest, ReadVersionNotFound
 from bridge.storage.port import Int64, Storage
@@ -30,6 +31,7 @@ from bridge.table.hudi.commit_metadata import (
 from bridge.table.hudi.file_slices import (
     DataFiles,
     FileSlices,
+    Mask,
     Replaced,
     Rules,
     data_files,
@@ -148,7 +150,7 @@ class FileSystemView:
 
     def commit(self, instant: Instant) -> CommitMetadata:
         """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
-        return self._commits([instant])[0]
+        return self.commits([instant])[0]
 
     def commits_suffice(self) -> bool:
         """Whether commit metadata alone names every file of every slice.
@@ -164,8 +166,26 @@ class FileSystemView:
         known = self.timeline.completed.keys() | {
             i.requested for i in self.timeline.pending_of("compaction", "logcompaction")
         }
-        commits = self._commits(self.timeline.completed.values())
+        commits = self.commits(self.timeline.completed.values())
         return all(not c.appends and c.previous <= known for c in commits)
+
+    def archived_commits(self, after: str, until: str | None) -> dict[str, CommitMetadata]:
+        """Archived writes of a range, by requested time: start exclusive, end inclusive.
+
+        The range is of completion times from table version 8 on, and of instants before.
+
+        Errors:
+            FileCorrupt: the body of one cannot be read.
+        """
+        if self.history_is_empty:
+            return {}
+        with self._lock:
+            if self._history is None:
+                self._history = load_history(self._storage, self.config)
+            found = self._history.writes(after, until)
+        return {
+            i.requested: i.commit() for i in found if i.requested not in self.timeline.completed
+        }
 
     def schema(self, as_of: str | None = None) -> str | None:
         """The Avro schema of the newest commit that has one, as JSON without the meta fields.
@@ -194,6 +214,7 @@ class FileSystemView:
         completed_by: str | None = None,
         files: FileListing | None = None,
         partitions: Collection[str] | None = None,
+        groups: Mapping[str, Collection[str]] | None = None,
         base_only: bool = False,
     ) -> FileSlices:
         """The file slices that a snapshot of the table consists of.
@@ -203,6 +224,7 @@ class FileSystemView:
             completed_by: only instants completed then or earlier; from table version 8 on.
             files: where the files are; None: commit metadata, which `commits_suffice` must allow.
             partitions: only these; None: all, or those that were listed.
+            groups: only these file groups, by partition; None: all.
             base_only: a read-optimised snapshot: base files without their logs.
 
         Errors:
@@ -229,8 +251,11 @@ class FileSystemView:
         slices, lost = resolve(found, rules)
         wanted = np.ones(len(slices), np.bool_)
         if partitions is not None:
-            chosen = np.array([p in set(partitions) for p in slices.partitions], np.bool_)
-            wanted = chosen[slices.partition] if len(slices) else wanted
+            known = set(partitions)
+            chosen = np.array([p in known for p in slices.partitions], np.bool_)
+            wanted = chosen[slices.partition]
+        if groups is not None:
+            wanted &= _are_of(slices, groups)
         if (lost & wanted).any():
             raise ReadVersionNotFound(
                 f"files of {self.config.name} as of {as_of or completed_by} were cleaned up",
@@ -238,7 +263,8 @@ class FileSystemView:
             )
         return slices if wanted.all() else slices.take(np.flatnonzero(wanted))
 
-    def _commits(self, instants: Iterable[Instant]) -> list[CommitMetadata]:
+    def commits(self, instants: Iterable[Instant]) -> list[CommitMetadata]:
+        """The bodies of completed commits, deltacommits or replacecommits. Errors: FileCorrupt."""
         chosen = list(instants)
         with self._lock:
             missing = [i for i in chosen if i.name not in self._bodies]
@@ -265,7 +291,7 @@ class FileSystemView:
 
     def _all_written(self) -> DataFiles:
         instants = sorted(self.timeline.completed)
-        commits = self._commits(self.timeline.completed[i] for i in instants)
+        commits = self.commits(self.timeline.completed[i] for i in instants)
         sizes = [len(c.names) for c in commits]
         return data_files(
             list(chain.from_iterable(c.partitions for c in commits)),
@@ -300,7 +326,7 @@ class FileSystemView:
             for i in self.timeline.of("replacecommit")
             if completed_by is None or (i.completion or "") <= completed_by
         ]
-        for instant, body in zip(instants, self._commits(instants), strict=True):
+        for instant, body in zip(instants, self.commits(instants), strict=True):
             for partition, ids in body.replaced.items():
                 for each in ids:
                     replaced.setdefault((partition, each), instant.requested)
@@ -388,8 +414,6 @@ class FileSystemView:
 
     def _cleaned_after(self, at: str) -> bool:
         """Whether archived cleans may have deleted files of a version."""
-        if not self.config.completes:
-            return True
         return any(clean > at for clean in load_history(self._storage, self.config).cleans)
 
     def _clean(self, instant: Instant) -> CleanMetadata:
@@ -402,6 +426,16 @@ class FileSystemView:
         if not content and instant.state is State.REQUESTED:
             return CleanMetadata("", {})  # the plan is being written
         return read_clean_plan(content, name)
+
+
+def _are_of(slices: FileSlices, groups: Mapping[str, Collection[str]]) -> Mask:
+    found = np.zeros(len(slices), np.bool_)
+    for at, partition in enumerate(slices.partitions):
+        ids = groups.get(partition)
+        if ids:
+            named = pc.is_in(slices.file_ids, pa.array(sorted(ids), pa.large_string()))
+            found |= (slices.partition == at) & named.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _mark_deleted(files: DataFiles, cleans: list[CleanMetadata]) -> DataFiles:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from bridge.errors import FileCorrupt, InvalidRequest, ReadVersionNotFound, UnsupportedTable
@@ -207,32 +206,11 @@ def test_what_was_rolled_back_and_left_behind_does_not_count(tmp_path: Path, ver
     table.base("p", "b", "1")
     table.complete("4", "rollback", {"commitsRollback": ["1"]})
     table.complete("5", "rollback", {"commitsRollback": ["3"]})
-    (table.history / "old").write_bytes(b"")
-    if version > 6:
-        _archive(table, [("0", "0", "commit")])
     old = table.base("p", "c", "0")
+    table.commit("0", [old])
+    table.archive("0")
     assert not view(table).commits_suffice()
     assert slices(table) == {"p/a": (a.name, []), "p/c": (old.name, [])}
-
-
-def _archive(table: HudiTable, instants: list[tuple[str, str, str]]) -> None:
-    """An archived timeline of one file."""
-    import json
-
-    import pyarrow.parquet as pq
-
-    columns = {
-        "instantTime": [i for i, _, _ in instants],
-        "completionTime": [e for _, e, _ in instants],
-        "action": [a for _, _, a in instants],
-        "metadata": [b""] * len(instants),
-    }
-    name = f"{instants[0][0]}_{instants[-1][0]}_0.parquet"
-    pq.write_table(pa.table(columns), table.history / name)
-    manifest = {"files": [{"fileName": name, "fileLen": 1}]}
-    (table.history / "manifest_1").write_text(json.dumps(manifest))
-    (table.history / "manifest_2").write_text("half-writ")
-    (table.history / "_version_").write_text("1")
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -240,7 +218,10 @@ def test_archived_instants_keep_their_completion_times(tmp_path: Path, version: 
     table = HudiTable(tmp_path / "t", version)
     early, late = table.log("p", "a", "1"), table.log("p", "a", "2")
     compacted = table.base("p", "a", "4")
-    _archive(table, [("1", "3", "deltacommit"), ("2", "5", "deltacommit"), ("4", "6", "commit")])
+    table.commit("1", [early], end="3")
+    table.commit("2", [late], end="5")
+    table.commit("4", [compacted], action="commit", end="6")
+    table.archive("1", "2", "4")
     table.commit("7", [])
     assert early.name not in str(slices(table))
     assert slices(table) == {"p/a": (compacted.name, [late.name])}
@@ -320,19 +301,18 @@ def test_versions_older_than_the_active_timeline(tmp_path: Path, version: int) -
     kept = table.base("p", "a", "1")
     table.commit("1", [kept])
     table.complete("1", "savepoint", {"comments": ""})
-    table.commit("5", [table.base("p", "a", "5", previous="1")])
+    table.commit("2", [table.base("p", "a", "2", previous="1")])
+    table.commit("5", [table.base("p", "a", "5", previous="2")])
     table.commit("6", [table.base("p", "a", "6", previous="5")])
-    (table.history / "old").write_bytes(b"")
-    if version > 6:
-        _archive(table, [("2", "3", "commit")])
+    table.archive("2")
     assert slices(table, as_of="1") == {"p/a": (kept.name, [])}
     for instant in ("3", "0"):
         with pytest.raises(ReadVersionNotFound):
             slices(table, as_of=instant)
-    if version > 6:
-        # Nothing was cleaned after it.
-        assert len(slices(table, as_of="5")) == 1
-        _archive(table, [("2", "3", "commit"), ("7", "8", "clean")])
+    # Nothing was cleaned after it.
+    assert len(slices(table, as_of="5")) == 1
+    table.complete("7", "clean", {"earliestCommitToRetain": "", "partitionMetadata": {}})
+    table.archive("7", log=2)
     with pytest.raises(ReadVersionNotFound):
         slices(table, as_of="5")
     table.complete("9", "clean", {"earliestCommitToRetain": "5", "partitionMetadata": {}})

@@ -1,0 +1,84 @@
+"""The file slices that hold what changed between two points of the timeline.
+
+They are slices of the table as of the end, of the groups that some instant of the range wrote to. A
+row changed in the range if its ``_hoodie_commit_time`` is one of those instants: readers merge a
+slice whole and then leave out the other rows. Compaction changes no row, and clustering keeps the
+commit times of the rows that it moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from bridge.errors import InvalidRequest
+from bridge.table.hudi.file_slices import FileSlices
+from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+
+_NO_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "INDEX"})
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed in a range.
+
+    Attributes:
+        slices: of the table as of the end of the range.
+        instants: commit times of the rows that changed in it.
+    """
+
+    slices: FileSlices
+    instants: frozenset[str]
+
+
+def changes_between(
+    view: FileSystemView,
+    start: str,
+    end: str | None = None,
+    *,
+    files: FileListing | None = None,
+) -> Changes:
+    """What changed after ``start``, up to and with ``end``.
+
+    Both are completion times from table version 8 on, and instants (requested times) before.
+
+    Args:
+        end: None: up to now.
+        files: as for `FileSystemView.slices`.
+
+    Errors:
+        InvalidRequest: the table has no commit times.
+        ReadVersionNotFound: commits of the range were archived and are not known any more, or
+            files of the version at its end were deleted.
+        FileCorrupt, StorageFailure.
+    """
+    config, timeline = view.config, view.timeline
+    if not config.has_meta_fields:
+        raise InvalidRequest(
+            f"{config.name} is written without meta fields, so its rows have no commit times",
+            "read a snapshot",
+        )
+    when = {
+        i.requested: i.completion or i.requested if config.completes else i.requested
+        for i in timeline.completed.values()
+    }
+    chosen = [i for i in when if start < when[i] and (end is None or when[i] <= end)]
+    commits = dict(zip(chosen, view.commits(timeline.completed[i] for i in chosen), strict=True))
+    commits |= view.archived_commits(start, end)
+    groups: dict[str, set[str]] = {}
+    for commit in commits.values():
+        if commit.operation in _NO_ROWS:
+            continue
+        names = iter(commit.names)
+        for partition, count in zip(commit.partitions, commit.counts, strict=True):
+            ids = (name.lstrip(".").partition("_")[0] for name in islice(names, count))
+            groups.setdefault(partition, set()).update(ids)
+    if not groups:
+        return Changes(view.slices(files=files, groups={}), frozenset(commits))
+    if end is None or all(at <= end for at in when.values()):
+        slices = view.slices(files=files, groups=groups)
+    elif config.completes:
+        slices = view.slices(completed_by=end, files=files, groups=groups)
+    else:
+        slices = view.slices(as_of=end, files=files, groups=groups)
+    return Changes(slices, frozenset(commits))
