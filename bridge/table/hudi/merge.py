@@ -29,7 +29,13 @@ from bridge.table.hudi.log_format import (
     read_logs,
 )
 from bridge.table.hudi.log_records import deletes_of, rows_of
-from bridge.table.hudi.merge_rules import RECORD_KEY, MergeMode, MergeRules, Ordering
+from bridge.table.hudi.merge_rules import (
+    RECORD_KEY,
+    MergeMode,
+    MergeRules,
+    Ordering,
+    find_column,
+)
 from bridge.table.hudi.parquet_table import parquet_table
 
 META_COLUMNS = (
@@ -72,7 +78,8 @@ def read_slice(
     Args:
         base: a Parquet file, and its length in bytes; None if there is none.
         logs: with their planned lengths, in the order of Hudi's log files.
-        schema: the table's; Hudi's five columns are added in front if the table has them.
+        schema: the table's; Hudi's five columns are added in front if the table has them. Its names
+            may differ in case from those of rules and files.
         is_valid: whether the blocks that an instant wrote count.
         columns: names to return, in this order; None: all.
 
@@ -118,9 +125,10 @@ def _needed(schema: pa.Schema, wanted: Sequence[str], rules: MergeRules) -> pa.S
     if rules.delete_marker is not None:
         names.add(rules.delete_marker[0])
     for name in (*wanted, *rules.key_fields):
-        if schema.get_field_index(name) < 0:
+        if find_column(schema.names, name) is None or schema.names.count(name) > 1:
             raise UnsupportedTable(f"{name!r} is no column of the table, or there are two")
-    return pa.schema([field for field in schema if field.name in names])
+    lowered = {name.lower() for name in names}
+    return pa.schema([field for field in schema if field.name.lower() in lowered])
 
 
 def _read_base(storage: Storage, base: tuple[str, int], schema: pa.Schema) -> pa.Table:
@@ -259,7 +267,7 @@ def _meeting(base: pa.Table, versions: dict[str, _Version], rules: MergeRules) -
 
 def _keys(table: pa.Table, rules: MergeRules) -> list[str]:
     """The record key of each row, as Hudi's key generators spell it."""
-    texts = [_key_texts(table.column(name), name) for name in rules.key_fields]
+    texts = [_key_texts(table, name) for name in rules.key_fields]
     if len(texts) == 1:
         if None in texts[0]:
             raise FileCorrupt("a row has no record key", "write it again")
@@ -273,7 +281,8 @@ def _keys(table: pa.Table, rules: MergeRules) -> list[str]:
     ]
 
 
-def _key_texts(column: pa.ChunkedArray, name: str) -> list[Any]:
+def _key_texts(table: pa.Table, name: str) -> list[Any]:
+    column = table.column(find_column(table.column_names, name))
     if pa.types.is_string(column.type):
         texts: list[Any] = column.to_pylist()
         return texts
@@ -296,8 +305,8 @@ def _deleted(table: pa.Table, rules: MergeRules) -> list[bool]:
     if _OPERATION in table.column_names:
         column = table.column(_OPERATION)
         deleted |= pc.is_in(column, value_set=pa.array(_DELETIONS)).to_numpy()
-    if rules.delete_marker is not None and rules.delete_marker[0] in table.column_names:
-        name, marker = rules.delete_marker
-        deleted |= np.array([t == marker for t in _key_texts(table.column(name), name)], np.bool_)
+    name, marker = rules.delete_marker or ("", "")
+    if find_column(table.column_names, name) is not None:
+        deleted |= np.array([text == marker for text in _key_texts(table, name)], np.bool_)
     flags: list[bool] = deleted.tolist()
     return flags

@@ -156,6 +156,18 @@ def _delete_marker(properties: Mapping[str, str]) -> tuple[str, str] | None:
     return (field, marker) if field else None
 
 
+def find_column(names: Sequence[str], name: str) -> str | None:
+    """The column of a name, which may differ in case; None if there is none, or several (rule 14).
+
+    >>> find_column(["id", "day"], "Day")
+    'day'
+    """
+    if name in names:
+        return name
+    found = [other for other in names if other.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Foreign:
     """A deletion's ordering value of another type than the table's column."""
@@ -196,15 +208,18 @@ class Ordering:
 
     @staticmethod
     def _path(schema: pa.Schema, field: str) -> tuple[list[str], pa.DataType]:
-        path = [field] if field in schema.names else field.split(".")
+        whole = find_column(schema.names, field)
+        path: list[str] = []
         type: Any = pa.struct(list(schema))
-        for name in path:
-            place = type.get_field_index(name) if pa.types.is_struct(type) else -1
-            if place < 0:
+        for part in [field] if whole is not None else field.split("."):
+            names = [child.name for child in type] if pa.types.is_struct(type) else []
+            name = find_column(names, part)
+            if name is None:
                 raise UnsupportedTable(
                     f"the ordering field {field!r} is no column of the table", _HINT
                 )
-            type = type.field(place).type
+            path.append(name)
+            type = type.field(name).type
         return path, type
 
     def values(self, table: pa.Table) -> list[Any]:

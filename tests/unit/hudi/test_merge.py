@@ -273,6 +273,21 @@ def test_keys_of_a_table_without_meta_columns(slice: Slice) -> None:
         slice.read(dates, schema=schema.set(0, pa.field("id", pa.float64())))
 
 
+def test_names_may_differ_in_case(slice: Slice) -> None:
+    schema = pa.schema([("id", pa.int32()), ("part", pa.string()), ("ts", pa.int64())])
+    fields = [("Id", "int"), ("Part", "string"), ("Ts", "long")]
+    avro = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": name, "type": type} for name, type in fields],
+    }
+    slice.with_base(table=pa.table({"ID": [1, 2], "PART": ["p", "q"], "TS": [5, 5]}))
+    slice.log(avro_block("1", avro, [{"Id": 1, "Part": "p", "Ts": 4}]))
+    slice.log(deletes("2", ("Id:2,Part:q", None)))
+    rules = MergeRules(MergeMode.EVENT_TIME_ORDERING, False, ("Ts",), ("Id", "Part"))
+    assert slice.read(rules, schema=schema).to_pylist() == [{"id": 1, "part": "p", "ts": 5}]
+
+
 def test_columns_may_be_chosen(slice: Slice) -> None:
     slice.with_base(("a", "base", 9)).log(rows("1", ("a", "x", 5)))
     read = slice.read(EVENT, columns=["v"])
