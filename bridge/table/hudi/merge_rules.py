@@ -1,8 +1,8 @@
 """Which of two versions of a row counts: by Hudi's merge modes, and as Hudi 0.x does.
 
-A table names its mode, or a payload class that stands for one. Table version 6 belongs to Hudi 0.x,
-whose rules differ where rows come late: this module follows the release that the table's version
-belongs to. What runs a class of the user's, or updates some columns only, is refused.
+A table names its mode, or a payload class that stands for one. The rules of Hudi 0.x, which made
+most tables of version 6, differ where rows come late: the release counts that made the table, as
+its properties show. What runs a class of the user's, or updates some columns only, is refused.
 """
 
 from __future__ import annotations
@@ -82,8 +82,10 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
     payload = text("hoodie.compaction.payload.class")
     strategy = text("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
     mode = text("hoodie.record.merge.mode")
-    legacy = int(version) < 8
-    if legacy:
+    # Hudi 1.x writes these also for tables of version 6.
+    newer = text("hoodie.record.merge.strategy.id", "hoodie.record.merge.mode")
+    legacy = int(version) < 8 and not newer
+    if int(version) < 8:
         mode = _mode_of_payload(payload or _LATEST)
         if strategy not in ("", _BY_ORDER_ID, _LATEST_ID, _PAYLOAD_ID):
             raise UnsupportedTable(f"Hudi's record merger {strategy} is not read here", _HINT)

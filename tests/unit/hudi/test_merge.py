@@ -491,6 +491,8 @@ MODEL = "org.apache.hudi.common.model."
         ({"version": "6"}, OLD_COMMIT),
         ({"version": "6", "payload": "DefaultHoodieRecordPayload"}, OLD_EVENT),
         ({"version": "6", "payload": "OverwriteWithLatestAvroPayload"}, OLD_COMMIT),
+        ({"version": "6", "strategy": "ce9acb64-bde0-424c-9b91-f6ebba25356d"}, COMMIT),
+        ({"version": "6", "strategy": "some-other"}, None),
         ({"version": "8", "mode": "EVENT_TIME_ORDERING"}, EVENT),
         ({"version": "9", "mode": "COMMIT_TIME_ORDERING"}, COMMIT),
         ({"version": "8", "payload": "OverwriteWithLatestAvroPayload"}, COMMIT),
@@ -505,6 +507,7 @@ def test_rules_of_properties(properties: dict[str, str], rules: MergeRules | Non
     names = {
         "version": "hoodie.table.version",
         "mode": "hoodie.record.merge.mode",
+        "strategy": "hoodie.record.merge.strategy.id",
         "payload": "hoodie.compaction.payload.class",
         "partial": "hoodie.table.partial.update.mode",
     }
