@@ -78,10 +78,19 @@ def test_both_sources_give_the_same_slices(fixture: HudiFixture) -> None:
     view = open_view(fixture)
     if not view.commits_suffice():
         pytest.skip("some of its commits were archived")
-    listed = view.slices(files=listing(fixture.path()))
-    assert rows(view.slices()) == rows(listed)
-    assert view.slices().base_sizes.tolist() == listed.base_sizes.tolist()
-    assert view.slices().log_sizes.tolist() == listed.log_sizes.tolist()
+    listed, committed = view.slices(files=listing(fixture.path())), view.slices()
+    assert committed.base_sizes.tolist() == listed.base_sizes.tolist()
+    if view.config.completes:
+        assert rows(committed) == rows(listed)
+        assert committed.log_sizes.tolist() == listed.log_sizes.tolist()
+        return
+    # Before version 8 names of logs do not tell those of failed writes and rollbacks apart.
+    assert [row[:4] for row in rows(committed)] == [row[:4] for row in rows(listed)]
+    sizes = [
+        dict(zip(s.log_paths.to_pylist(), s.log_sizes.tolist(), strict=True))
+        for s in (committed, listed)
+    ]
+    assert sizes[0].items() <= sizes[1].items()
 
 
 @TABLES

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from bridge.errors import FileCorrupt
+from bridge.table.hudi.write_stats import StatsDecoder
 
 _MAGIC = b"Obj\x01"
 _NO_COMMIT = frozenset({"", "null"})
@@ -69,7 +70,7 @@ class RollbackMetadata:
 
 def read_commit(content: bytes, name: str) -> CommitMetadata:
     """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
-    body = _record(content, name)
+    body = _fast_commit(content) or _record(content, name)
     try:
         return _commit(body)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -203,6 +204,54 @@ def _commit(body: Any) -> CommitMetadata:
         appends,
         replaced,
     )
+
+
+def _fast_commit(content: bytes) -> dict[str, Any] | None:
+    """A commit's body in Avro; None if it is anything else, also if it is damaged."""
+    import fastavro
+
+    if content[:4] != _MAGIC:
+        return None
+    try:
+        source = io.BytesIO(content)
+        header = fastavro.schemaless_reader(source, _header(), None)
+        if header["meta"].get("avro.codec", b"null") != b"null":
+            return None
+        decoder, rest = _compiled(header["meta"]["avro.schema"])
+        count = fastavro.schemaless_reader(source, "long", None)
+        block = fastavro.schemaless_reader(source, "bytes", None)
+        if count != 1 or source.read() != header["sync"]:
+            return None
+        stats, at = {}, 1
+        if block[0]:
+            stats, at = decoder.decode(block, 1)
+        source = io.BytesIO(block)
+        source.seek(at)
+        body = fastavro.schemaless_reader(source, rest, None)
+        if source.tell() != len(block):
+            return None
+    except MemoryError:
+        raise
+    except Exception:  # the whole reader tells what is wrong, or knows how to read it
+        return None
+    names = ("path", "prevCommit", "fileSizeInBytes", "logOffset")
+    body["partitionToWriteStats"] = {
+        partition: [dict(zip(names, stat, strict=True)) for stat in each]
+        for partition, each in stats.items()
+    }
+    return body  # type: ignore[no-any-return]
+
+
+@lru_cache(64)
+def _compiled(schema: bytes) -> tuple[StatsDecoder, Any]:
+    import fastavro
+
+    whole = json.loads(schema)
+    first = whole["fields"][0]
+    if first["name"] != "partitionToWriteStats" or first["type"][0] != "null":
+        raise ValueError("write statistics are not the first field")
+    decoder = StatsDecoder(first["type"][1]["values"]["items"])
+    return decoder, fastavro.parse_schema({**whole, "fields": whole["fields"][1:]})
 
 
 def _record(content: bytes, name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import InvalidRequest, ReadVersionNotFound
+from bridge.errors import FileCorrupt, InvalidRequest, ReadVersionNotFound
 from bridge.storage.port import Int64, Storage
 from bridge.table.hudi.archived_timeline import History, load_history
 from bridge.table.hudi.commit_metadata import (
@@ -235,6 +235,11 @@ class FileSystemView:
             raise InvalidRequest(
                 f"table version {self.config.version} does not record completion times",
                 "name the version by its instant",
+            )
+        if not self.timeline.first_active and not self.history_is_empty:
+            raise FileCorrupt(
+                f"{self.config.name} has archived commits, but none on its timeline",
+                "restore the files of the timeline",
             )
         history = self._history_for(files)
         rules = Rules(

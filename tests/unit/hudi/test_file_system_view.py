@@ -320,6 +320,15 @@ def test_versions_older_than_the_active_timeline(tmp_path: Path, version: int) -
 
 
 @VERSIONS
+def test_a_table_that_lost_its_timeline_is_not_empty(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [table.base("p", "a", "1")])
+    table.archive("1")
+    with pytest.raises(FileCorrupt, match="none on its timeline"):
+        slices(table)
+
+
+@VERSIONS
 def test_two_base_files_of_one_commit_are_refused(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version)
     a = table.base("p", "a", "1")
