@@ -178,17 +178,17 @@ def _commit(body: Any) -> CommitMetadata:
         if partition is None or partition == "null":
             partition = ""
         before = len(names)
+        prefix = f"{partition}/" if partition else ""
         for stat in stats:
-            path = stat["path"]
+            path, base, size, offset = stat if type(stat) is tuple else _wanted(stat)
             if not path:
                 continue  # the handle wrote no file
-            prefix = f"{partition}/" if partition else ""
             if not path.startswith(prefix) or "/" in path[len(prefix) :]:
                 raise ValueError(f"{path} is not in partition {partition!r}")
             names.append(path[len(prefix) :])
-            sizes.append(int(stat["fileSizeInBytes"]))
-            previous.add(stat["prevCommit"] or "")
-            appends |= bool(stat.get("logOffset"))
+            sizes.append(int(size))
+            previous.add(base or "")
+            appends |= bool(offset)
         if len(names) > before:
             partitions.append(partition)
             counts.append(len(names) - before)
@@ -204,6 +204,10 @@ def _commit(body: Any) -> CommitMetadata:
         appends,
         replaced,
     )
+
+
+def _wanted(stat: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+    return stat["path"], stat.get("prevCommit"), stat["fileSizeInBytes"], stat.get("logOffset")
 
 
 def _fast_commit(content: bytes) -> dict[str, Any] | None:
@@ -222,9 +226,7 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
         block = fastavro.schemaless_reader(source, "bytes", None)
         if count != 1 or source.read() != header["sync"]:
             return None
-        stats, at = {}, 1
-        if block[0]:
-            stats, at = decoder.decode(block, 1)
+        stats, at = decoder.decode(block, 1) if block[0] else ({}, 1)
         source = io.BytesIO(block)
         source.seek(at)
         body = fastavro.schemaless_reader(source, rest, None)
@@ -234,11 +236,7 @@ def _fast_commit(content: bytes) -> dict[str, Any] | None:
         raise
     except Exception:  # the whole reader tells what is wrong, or knows how to read it
         return None
-    names = ("path", "prevCommit", "fileSizeInBytes", "logOffset")
-    body["partitionToWriteStats"] = {
-        partition: [dict(zip(names, stat, strict=True)) for stat in each]
-        for partition, each in stats.items()
-    }
+    body["partitionToWriteStats"] = stats
     return body  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Decodes the write statistics in Avro bodies of commits, several times as fast as fastavro.
+"""Decodes the write statistics in Avro bodies of commits, more than twice as fast as fastavro.
 
 A statistic has about thirty fields, of which four are wanted, and a large commit has thousands of
 statistics. The schema in the file is compiled to steps: runs of numbers are passed over by one
@@ -18,6 +18,10 @@ Stat = tuple[str | None, str | None, int | None, int | None]
 """The path, the previous commit, the size in bytes and the offset of a log."""
 _WANTED = ("path", "prevCommit", "fileSizeInBytes", "logOffset")
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_Step = tuple[int, re.Pattern[bytes] | None, tuple[Any, ...]]
+"""Numbers: their pattern, and which values its groups are. A text: which value it is, or -1. Other
+fields: how many they are, and how each is passed over."""
+_NULLS = bytes(64)
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
@@ -37,21 +41,21 @@ class StatsDecoder:
         kinds = {field["name"]: _kind(field["type"]) for field in fields}
         if [kinds[name] for name in _WANTED] != ["text", "text", "number", "number"]:
             raise ValueError("its statistics have other fields")
-        self._steps: list[tuple[re.Pattern[bytes] | None, Skip | None, tuple[int, ...]]] = []
+        self._steps: list[_Step] = []
         for kind, run in groupby(fields, lambda field: kinds[field["name"]]):
+            found = list(run)
             if kind == "number":
-                self._add_numbers([field["name"] for field in run])
-                continue
-            for field in run:
-                place = _WANTED.index(field["name"]) if field["name"] in _WANTED else -1
-                skip = None if place >= 0 else _skipper(field["type"], names)
-                self._steps.append((None, skip, (place,)))
-
-    def _add_numbers(self, run: list[str]) -> None:
-        one = rb"\x00|\x02" + _VARINT
-        parts = [b"(%b)" % one if name in _WANTED else b"(?:%b)" % one for name in run]
-        places = tuple(_WANTED.index(name) for name in run if name in _WANTED)
-        self._steps.append((re.compile(b"".join(parts), re.DOTALL), None, places))
+                self._steps.append(_numbers([field["name"] for field in found]))
+            elif kind == "text":
+                for field in found:
+                    name = field["name"]
+                    self._steps.append((_WANTED.index(name) if name in _WANTED else -1, None, ()))
+            else:
+                for begin in range(0, len(found), len(_NULLS)):
+                    part = found[begin : begin + len(_NULLS)]
+                    skips = tuple(_skipper(field["type"], names) for field in part)
+                    nullable = all(_starts_with_null(field["type"]) for field in part)
+                    self._steps.append((len(skips) if nullable else -1, None, skips))
 
     def decode(self, data: bytes, at: int) -> tuple[dict[str, list[Stat]], int]:
         """The statistics of each partition, and the position after the map.
@@ -76,26 +80,49 @@ class StatsDecoder:
 
     def _stat(self, data: bytes, at: int, stats: list[Stat]) -> int:
         values: list[Any] = [None, None, None, None]
-        for pattern, skip, places in self._steps:
+        for place, pattern, skips in self._steps:
             if pattern is not None:
                 match = pattern.match(data, at)
                 if match is None:
                     raise ValueError("a number of a statistic is cut")
                 at = match.end()
-                for group, place in enumerate(places, 1):
-                    raw = match[group]
+                for group, raw in zip(skips, match.groups(), strict=True):
                     if len(raw) > 1:
-                        values[place] = _number(raw, 1)[0]
-            elif skip is not None:
-                at = skip(data, at)
+                        values[group] = _number(raw, 1)[0]
+            elif skips:
+                # Most of them are null, which is one zero byte each.
+                if place > 0 and data.startswith(_NULLS[:place], at):
+                    at += place
+                else:
+                    for skip in skips:
+                        at = skip(data, at)
             elif data[at] == 2:
-                values[places[0]], at = _text(data, at + 1)
+                # A length below 64 is one byte, which saves two calls.
+                length = data[at + 1]
+                if length < 0x80 and not length & 1:
+                    length >>= 1
+                    at += 2
+                else:
+                    length, at = _length(data, at + 1)
+                end = at + length
+                if place >= 0:
+                    values[place] = data[at:end].decode()
+                at = end
             elif data[at] == 0:
                 at += 1
             else:
                 raise ValueError("a text of a statistic has an unknown branch")
+        if at > len(data):
+            raise ValueError("a text of a statistic is cut")
         stats.append((values[0], values[1], values[2], values[3]))
         return at
+
+
+def _numbers(run: list[str]) -> _Step:
+    one = rb"\x00|\x02" + _VARINT
+    parts = [b"(%b)" % one if name in _WANTED else b"(?:%b)" % one for name in run]
+    places = tuple(_WANTED.index(name) for name in run if name in _WANTED)
+    return -1, re.compile(b"".join(parts), re.DOTALL), places
 
 
 def _kind(type: Any) -> str:
@@ -106,6 +133,10 @@ def _kind(type: Any) -> str:
         if inner == "string":
             return "text"
     return "other"
+
+
+def _starts_with_null(type: Any) -> bool:
+    return isinstance(type, list) and type[0] == "null"
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
