@@ -68,18 +68,17 @@ class RowDecoder:
         fields: name, Arrow type and conversion of each field, in order.
     """
 
+    _read: Callable[..., Any]
     _parsed: Any
     fields: tuple[tuple[str, pa.DataType, Convert | None], ...]
 
     def decode(self, data: bytes | memoryview) -> dict[str, Any]:
         """One record. Errors: those in `DAMAGE`; also if bytes are left over."""
-        import fastavro
-
         source = BytesIO(data)
-        row = fastavro.schemaless_reader(source, self._parsed, None)
+        row: dict[str, Any] = self._read(source, self._parsed, None)
         if source.tell() != len(data):
             raise ValueError("a record is longer than its fields")
-        return row  # type: ignore[no-any-return]
+        return row
 
     def columns(
         self, rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]
@@ -130,7 +129,7 @@ def row_decoder(schema: str, uri: str = "") -> RowDecoder:
         raise
     except (fastavro.schema.SchemaParseException, RecursionError, *DAMAGE) as error:
         raise FileCorrupt(f"{uri}: the Avro schema is damaged: {error}", "restore it") from error
-    return RowDecoder(plain, fields)
+    return RowDecoder(fastavro.schemaless_reader, plain, fields)
 
 
 def record_slices(content: memoryview) -> list[memoryview]:

@@ -198,6 +198,9 @@ class Ordering:
     Args:
         schema: of the rows that `values` gets.
 
+    Attributes:
+        is_int: the default is a value like others.
+
     Errors of `__init__`:
         UnsupportedTable: there is no such column, or one of a type that has no order.
     """
@@ -207,6 +210,7 @@ class Ordering:
         self._kinds = [
             _kind(type, field) for (_, type), field in zip(self._paths, fields, strict=True)
         ]
+        self.is_int = self._kinds in (["int"], ["date"])
 
     @staticmethod
     def _path(schema: pa.Schema, field: str) -> tuple[list[str], pa.DataType]:
@@ -274,11 +278,6 @@ class Ordering:
         if left is _FOREIGN or right is _FOREIGN:
             return False
         return self.is_int or (left is None) == (right is None)
-
-    @property
-    def is_int(self) -> bool:
-        """Whether the default is a value like others."""
-        return self._kinds in (["int"], ["date"])
 
     def not_before(self, new: Any, old: Any) -> bool:
         """Whether a value is as great as another, or greater.
