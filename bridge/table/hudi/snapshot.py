@@ -15,16 +15,17 @@ from bridge.table.freshness import max_age
 from bridge.table.hudi.columns import KeySource, Layout
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.history import entries, written_by
 from bridge.table.hudi.merging import MERGED, log_properties, merges_whole_records
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
-from bridge.table.snapshot import Columns, TableContext
+from bridge.table.snapshot import Columns, TableContext, TimelineEntry
 
 _NAMED = 3
 
 
 class HudiSnapshot:
-    """Implements `bridge.table.snapshot.Snapshot`; safe for threads.
+    """Implements `bridge.table.snapshot.Snapshot` and `HasTimeline`; safe for threads.
 
     Args:
         instant: the newest that counts, by its requested time.
@@ -54,6 +55,7 @@ class HudiSnapshot:
         self._planned = planned
         self._context = context
         self._slices = slices
+        self._timeline = view.timeline
         self._base = view.config.base
         format = view.config.base_format
         self._readers: tuple[ReaderSpec, ...] = (ReaderSpec(format),)
@@ -106,6 +108,13 @@ class HudiSnapshot:
 
     def unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
+
+    def timeline(self) -> list[TimelineEntry]:
+        """The active timeline as the query sees it."""
+        return entries(self._timeline)
+
+    def commits(self, slices: SliceBatch) -> list[str | None]:
+        return written_by(slices.files.paths)
 
     def _batch(
         self,
