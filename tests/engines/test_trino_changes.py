@@ -170,7 +170,9 @@ def test_a_call_is_an_ordinary_scan(stack: Stack) -> None:
     assert len(limited) == 12 and {x for (x,) in limited} <= {r[0] for r in changed(2, 4)}
     first = stack.query(f"SELECT x FROM {call(2)} ORDER BY x DESC LIMIT 2")
     assert first == [[49], [48]]
-    joined = f"SELECT c.x FROM {since_1} c JOIN (VALUES BIGINT '41', BIGINT '3') k (x) ON c.x = k.x"
+    joined = (
+        f"SELECT c.x FROM {since_1} c JOIN (VALUES BIGINT '41', BIGINT '99') k (x) ON c.x = k.x"
+    )
     assert stack.query(joined) == [[41]]
     assert stack.kept_files(joined) == 1
     before = stack.query(
