@@ -37,6 +37,17 @@ final class SpillDirectory
         }
     }
 
+    /** The directories of slices that are being read. */
+    static List<Path> existing()
+    {
+        try (Stream<Path> all = Files.list(parent())) {
+            return all.toList();
+        }
+        catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     Path path()
     {
         return path;

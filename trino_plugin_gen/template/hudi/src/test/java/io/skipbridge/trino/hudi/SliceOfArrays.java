@@ -29,7 +29,7 @@ final class SliceOfArrays
     private final List<Object[]> base = new ArrayList<>();
     private final List<byte[]> logs = new ArrayList<>();
     final List<String> columnsOfBase = new ArrayList<>();
-    int reads;
+    Runnable onPage = () -> {};
 
     /** A table of version 9 without a base file. */
     SliceOfArrays(Schema schema, String mergeMode)
@@ -78,6 +78,7 @@ final class SliceOfArrays
         List<List<Object>> found = new ArrayList<>();
         try (MergedPages pages = merger.merge(new SliceRequest(properties, path, planned, columns, this))) {
             for (Page page = pages.next(); page != null; page = pages.next()) {
+                onPage.run();
                 for (int row = 0; row < page.getPositionCount(); row++) {
                     List<Object> values = new ArrayList<>();
                     for (int i = 0; i < columns.size(); i++) {
@@ -98,7 +99,6 @@ final class SliceOfArrays
     @Override
     public void readLog(int log, long position, byte[] buffer, int offset, int length)
     {
-        reads++;
         System.arraycopy(logs.get(log), (int) position, buffer, offset, length);
     }
 

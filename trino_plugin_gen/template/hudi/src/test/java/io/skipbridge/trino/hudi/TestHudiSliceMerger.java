@@ -8,6 +8,8 @@ import org.apache.hudi.common.model.DeleteRecord;
 import org.junit.jupiter.api.Test;
 
 import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -147,9 +149,13 @@ class TestHudiSliceMerger
             rows[i] = row("k%03d".formatted(i), i, "v" + i);
         }
         SliceOfArrays slice = byEventTime().base(row("k000", 1_000, "base")).log(log.rows("001", rows).bytes());
+        List<Path> spilled = new ArrayList<>();
+        slice.onPage = () -> spilled.addAll(SpillDirectory.existing());
         List<List<Object>> found = slice.rows(new HudiSliceMerger(4_096), List.of(ID, NAME));
         assertEquals(500, found.size());
         assertTrue(found.contains(List.of("k000", "base")) && found.contains(List.of("k499", "v499")));
+        assertEquals(1, spilled.size());
+        assertEquals(List.of(), SpillDirectory.existing(), "it is removed with the slice");
     }
 
     @Test
