@@ -7,6 +7,7 @@ import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.storage.StoragePathFilter;
 import org.apache.hudi.storage.StoragePathInfo;
+import org.apache.hudi.storage.StorageSchemes;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -95,7 +96,8 @@ final class LogStorage
     @Override
     public String getScheme()
     {
-        return uri.getScheme();
+        // of a store that Hudi does not know, blocks are checked as those of a file system are
+        return StorageSchemes.isSchemeSupported(uri.getScheme()) ? uri.getScheme() : StorageSchemes.FILE.getScheme();
     }
 
     @Override
