@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from trino.exceptions import TrinoQueryError
 
 from bridge.errors import UnsupportedTable
 from bridge.metastore.client import MetastoreClient
@@ -18,8 +19,11 @@ from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
 SCHEMA = "hudi_logs"
-# Trino reads the float 0.1 as the double that is nearest to it, Spark as the double 0.1.
-_WIDENED = "mor_widened"
+# Trino reads the float 0.1 as the double that is nearest to it, Spark as the double 0.1; and a
+# partition key as the text of the directory, Spark as the number that the files hold.
+_OTHER_VALUES = ("mor_widened", "mor_timestamp_keys")
+# Columns were renamed, and updates wrote some of the columns: both are refused.
+_REFUSED = ("mor_renamed", "mor_partial_updates")
 # Hudi 0.15 lets a delete in a log win over a later event, and orders log rows of
 # OverwriteWithLatestAvroPayload by event. Hudi 1.2, whose reader merges here, does not.
 _OF_OLD_HUDI = (
@@ -32,7 +36,7 @@ _OF_OLD_HUDI = (
 def _compared(fixture: HudiFixture) -> bool:
     answer = fixture.answers().snapshot
     logs = any(one.logs for one in answer.slices or ())
-    other = fixture.name == _WIDENED or (fixture.bundle, fixture.name) in _OF_OLD_HUDI
+    other = fixture.name in _OTHER_VALUES or (fixture.bundle, fixture.name) in _OF_OLD_HUDI
     return answer.error is None and logs and not other
 
 
@@ -67,6 +71,10 @@ def ask(stack: Stack, fixture: HudiFixture, answer: Answer, rest: str = "") -> l
 @pytest.mark.parametrize("fixture", PARAMETERS)
 def test_merged_rows_are_sparks(stack: Stack, fixture: HudiFixture) -> None:
     answer = fixture.answers().snapshot
+    if fixture.name in _REFUSED:
+        with pytest.raises(TrinoQueryError, match=r"MERGE_ON_READ|UNSUPPORTED_TABLE"):
+            ask(stack, fixture, answer)
+        return
     assert ask(stack, fixture, answer) == encode_table(answer.table(answer.schema.names))
     count = stack.query(f"SELECT count(*) FROM {SCHEMA}.{table_name(fixture)}")
     assert count == [[len(answer.rows)]]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_slice
-from bridge.table.hudi.merge_rules import merge_rules
+from bridge.table.hudi.merge_rules import merge_rules, refuse_renames
 from bridge.table.hudi.table_config import HudiTableConfig, MergeMode
 from bridge.table.snapshot import MergedSlice
 
@@ -34,6 +34,9 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
     These are the table's own properties, without large ones that no merge needs; the table's
     schema; the newest instant that counts; and before version 8, where one log holds blocks of
     several instants, which of them are completed.
+
+    Errors:
+        UnsupportedTable: columns were renamed.
     """
     config = view.config
     found = {
@@ -41,6 +44,7 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
         for key, value in config.properties.items()
         if key not in _LARGE and ".metadata." not in key and "index" not in key
     }
+    _refuse_renames(view, instant)
     found[f"{_OWN}base_path"] = config.base
     found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}instant"] = instant
@@ -51,6 +55,13 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
         if pending:
             found[f"{_OWN}inflight"] = pending
     return tuple(sorted(found.items()))
+
+
+def _refuse_renames(view: FileSystemView, instant: str) -> None:
+    """A merge finds columns by name, so none may have another name in older files."""
+    done = [i for i in view.timeline.completed.values() if not instant or i.requested <= instant]
+    if done:
+        refuse_renames(view.commit(max(done, key=lambda i: i.requested)).extra)
 
 
 def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:

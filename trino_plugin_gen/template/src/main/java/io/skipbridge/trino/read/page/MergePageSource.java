@@ -153,6 +153,12 @@ final class MergePageSource
             }
         }
         for (Throwable cause = problem; cause != null; cause = cause.getCause()) {
+            if (cause instanceof UnsupportedOperationException) {
+                return new TrinoException(
+                        BridgeErrorCode.MERGE_ON_READ,
+                        "File slice %s: its merging is not supported: %s. Read the table once it is compacted, or with Spark".formatted(path, cause.getMessage()),
+                        problem);
+            }
             if (cause instanceof ClassNotFoundException || cause instanceof LinkageError) {
                 return new TrinoException(
                         BridgeErrorCode.MERGE_ON_READ,

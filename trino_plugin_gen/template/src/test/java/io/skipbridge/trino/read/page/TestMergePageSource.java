@@ -120,6 +120,10 @@ class TestMergePageSource
         assertEquals(BridgeErrorCode.MERGE_ON_READ.toErrorCode(), missing.getErrorCode());
         assertTrue(missing.getMessage().contains("org.acme.Payload"));
 
+        TrinoException partial = failure(new IllegalStateException(new UnsupportedOperationException("partial updates")));
+        assertEquals(BridgeErrorCode.MERGE_ON_READ.toErrorCode(), partial.getErrorCode());
+        assertTrue(partial.getMessage().contains("partial updates"));
+
         TrinoException corrupt = failure(new IllegalStateException("bad block"));
         assertEquals(BridgeErrorCode.FILE_CORRUPT.toErrorCode(), corrupt.getErrorCode());
         assertTrue(corrupt.getMessage().contains("bad block"));
