@@ -100,7 +100,7 @@ def layout(
         return Layout(replace(table, columns=columns), KeySource.FILES, {})
     in_files = not config.drops_partition_columns and all(k.name.lower() in held for k in keys)
     if not in_files or _unchanged(keys, config, held):
-        values = _values(keys, config, paths, in_files)
+        values = _values(keys, config, paths)
         if values is not None:
             return Layout(replace(table, columns=columns), KeySource.PATHS, values)
     if in_files:
@@ -148,9 +148,9 @@ def _unchanged(keys: Sequence[Column], config: HudiTableConfig, held: dict[str, 
 
 
 def _values(
-    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
+    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str]
 ) -> dict[str, tuple[str | None, ...]] | None:
-    """The keys' values by path; None if some path has not their shape, or may not tell them."""
+    """The keys' values by path; None if some path has not their shape."""
     found: dict[str, tuple[str | None, ...]] = {}
     for path in paths:
         levels = [path] if len(keys) == 1 else path.split("/")
@@ -166,9 +166,8 @@ def _values(
             value = unescape(text) if config.url_encoded else text
             if not value:
                 return None
+            # Holds NULL and the empty text; Spark shows NULL for both.
             known = None if value == NULL_MARKER else value
-            if known is None and in_files and key.type == STRING:
-                return None  # the partition holds NULL and the empty text
             if parse_value(known, key.type) is UNPARSABLE:
                 return None
             values.append(known)

@@ -23,6 +23,7 @@ from bridge.table.hudi.table_config import TableType
 from bridge.table.model import Column, Table, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
 from bridge.table.snapshot import MergedSlice, TableContext
+from bridge.types import STRING
 
 _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
 _READ_OPTIMIZED = "hoodie.query.as.ro.table"
@@ -113,7 +114,9 @@ class HudiFormat:
             )
         fields = [f.lower() for f in config.partition_fields]
         keys = tuple(c for f in fields for c in held if c.name == f)
-        if len(keys) < len(fields):
+        if config.drops_partition_columns:  # only paths know them, as texts
+            keys = tuple(Column(f, STRING) for f in fields)
+        elif len(keys) < len(fields):
             keys = ()
         own = tuple(c for c in held if c not in keys)
         table = Table(
