@@ -16,13 +16,13 @@ import pytest
 import bridge
 from bridge.errors import ReadVersionNotFound, SchemaConflict, UnsupportedTable
 from tests.fixtures.hudi.text import encode_table
-from tests.support.hudi_expectations import REFUSED, UNLIKE_SPARK
-from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+from tests.support.hudi_expectations import refused_by_api, unlike_spark
+from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 
-EVERY = hudi_fixtures()
-FIXTURES = [pytest.param(f, id=f.id) for f in EVERY if f.name not in REFUSED]
+EVERY = few(hudi_fixtures())
+FIXTURES = [pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f)]
 LIKE_SPARK = [
-    pytest.param(f, id=f.id) for f in EVERY if f.name not in REFUSED.keys() | UNLIKE_SPARK.keys()
+    pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f) and not unlike_spark(f)
 ]
 
 
@@ -65,7 +65,7 @@ def test_the_newest_version_is_sparks(fixture: HudiFixture, session: bridge.Sess
     assert rows(found, answers.snapshot) == spark(answers.snapshot)
 
 
-@pytest.mark.parametrize("fixture", [pytest.param(f, id=f.id) for f in EVERY if f.name in REFUSED])
+@pytest.mark.parametrize("fixture", [pytest.param(f, id=f.id) for f in EVERY if refused_by_api(f)])
 def test_what_is_not_read_right_is_refused(fixture: HudiFixture, session: bridge.Session) -> None:
     with pytest.raises((UnsupportedTable, SchemaConflict)):
         session.table(str(fixture.path())).scan().to_arrow()

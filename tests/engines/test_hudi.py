@@ -11,11 +11,12 @@ from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.stack import Stack
-from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+from tests.support.hudi_expectations import keeps_schemas, unlike_spark
+from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
 SCHEMA = "hudi"
-FIXTURES = [f for f in hudi_fixtures() if f.answers().snapshot.error is None]
+FIXTURES = [f for f in few(hudi_fixtures()) if not unlike_spark(f) and not keeps_schemas(f)]
 PARAMETERS = [pytest.param(f, id=f.id) for f in FIXTURES]
 
 

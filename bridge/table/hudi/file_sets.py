@@ -6,25 +6,40 @@ belongs to it if it holds ``.hoodie_partition_metadata``, as in Hudi.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import logging
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from bridge.storage.port import FileTable, Storage
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.metadata_table import read_file_listing
 
 _METAFILE = ".hoodie_partition_metadata"
 _THREADS = 16
+_log = logging.getLogger(__name__)
 
 
-def file_set(storage: Storage, view: FileSystemView) -> FileListing:
+def file_set(
+    storage: Storage, view: FileSystemView, pool: Executor | None = None
+) -> FileListing:
     """Name and size of every file, by partition path.
 
+    Args:
+        pool: reads side by side; None: one of its own.
+
     Errors:
-        StorageFailure, FileCorrupt.
+        StorageFailure, FileCorrupt, UnsupportedTable.
     """
-    return list_partitions(storage, view.config.base)
+    if pool is None:
+        with ThreadPoolExecutor(_THREADS, "skipbridge-hudi") as own:
+            return file_set(storage, view, own)
+    found = read_file_listing(storage, view.config, view.timeline, pool=pool)
+    if isinstance(found, FileListing):
+        return found
+    _log.info("Hudi table %s is listed: it %s", view.config.base, found.reason)
+    return list_partitions(storage, view.config.base, pool)
 
 
-def list_partitions(storage: Storage, base: str) -> FileListing:
+def list_partitions(storage: Storage, base: str, pool: Executor) -> FileListing:
     """Lists the whole table; directories at its root are listed side by side.
 
     Errors:
@@ -36,9 +51,8 @@ def list_partitions(storage: Storage, base: str) -> FileListing:
     children = [
         c for c in storage.list_directories(base) if not c.rpartition("/")[2].startswith(".")
     ]
-    with ThreadPoolExecutor(_THREADS, "skipbridge-hudi-listing") as pool:
-        for listing in pool.map(storage.list_all, children):
-            _add(found, listing, base)
+    for listing in pool.map(storage.list_all, children):
+        _add(found, listing, base)
     return FileListing.of(
         {
             partition: [file for file in files if not file[0].startswith(_METAFILE)]

@@ -16,6 +16,7 @@ from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.hudi.columns import KeySource, layout
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.instants import instant_at
+from bridge.table.hudi.merge_rules import refuse_renames
 from bridge.table.hudi.merging import read_merged
 from bridge.table.hudi.open_tables import NEWEST, OpenTables, Version
 from bridge.table.hudi.snapshot import HudiSnapshot
@@ -62,6 +63,7 @@ class HudiFormat:
             )
         opened = self._tables.get(context.storage, table.location)
         view = opened.view(max_age(context.freshness))
+        _refuse_renames(view)
         version = self._version(table, read, view)
         state = _state(view)
         if id and id != state:
@@ -125,6 +127,13 @@ class HudiFormat:
         slices = opened.slices(view)
         found = layout(table, config, held, slices.partitions, True)
         return found.table if found.source is not KeySource.METASTORE else table
+
+
+def _refuse_renames(view: FileSystemView) -> None:
+    """Errors: UnsupportedTable: columns may have other names in older files."""
+    last = view.timeline.last
+    if last is not None:
+        refuse_renames(view.commit(last).extra)
 
 
 def _state(view: FileSystemView) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bridge.storage.port import Storage
@@ -14,6 +14,8 @@ from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
 
 _MOST = 256
+_THREADS = 32
+"""Requests in flight; threads start when they are needed."""
 _VERSIONS = 4
 """Versions of one table whose slices are held: the newest, and those of running queries."""
 
@@ -42,8 +44,8 @@ class OpenTable:
     while the timeline is being read share the next reading.
     """
 
-    def __init__(self, storage: Storage, base: str) -> None:
-        self._storage, self._base = storage, base
+    def __init__(self, storage: Storage, base: str, pool: Executor) -> None:
+        self._storage, self._base, self._pool = storage, base, pool
         self._reading = threading.Lock()
         self._listing = threading.Lock()
         self._view: FileSystemView | None = None
@@ -63,7 +65,9 @@ class OpenTable:
                 return held
             began = time.monotonic()
             self._view = (
-                FileSystemView.open(self._storage, self._base) if held is None else held.refreshed()
+                FileSystemView.open(self._storage, self._base, self._pool)
+                if held is None
+                else held.refreshed()
             )
             self._began = began
             return self._view
@@ -80,7 +84,9 @@ class OpenTable:
         with self._listing:
             held = self._slices.get(key)
             if held is None:
-                files = None if view.commits_suffice() else file_set(self._storage, view)
+                files = (
+                    None if view.commits_suffice() else file_set(self._storage, view, self._pool)
+                )
                 found = view.slices(
                     as_of=at.as_of, completed_by=at.completed_by, files=files, base_only=base_only
                 )
@@ -94,8 +100,8 @@ class OpenTable:
 class OpenTables:
     """The tables by location, the least recently used ones forgotten."""
 
-    def __init__(self, make: Callable[[Storage, str], OpenTable] = OpenTable) -> None:
-        self._make = make
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, "skipbridge-hudi")
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[int, str], tuple[Storage, OpenTable]] = OrderedDict()
 
@@ -106,7 +112,7 @@ class OpenTables:
             held = self._held.get(key)
             if held is None:
                 # The storage is held too, so that its id stays its own.
-                held = self._held[key] = (storage, self._make(storage, base))
+                held = self._held[key] = (storage, OpenTable(storage, base, self._pool))
                 while len(self._held) > _MOST:
                     self._held.popitem(last=False)
             self._held.move_to_end(key)
