@@ -18,9 +18,7 @@ _THREADS = 16
 _log = logging.getLogger(__name__)
 
 
-def file_set(
-    storage: Storage, view: FileSystemView, pool: Executor | None = None
-) -> FileListing:
+def file_set(storage: Storage, view: FileSystemView, pool: Executor | None = None) -> FileListing:
     """Name and size of every file, by partition path.
 
     Args:

@@ -8,17 +8,33 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from bridge.errors import ReadVersionUnsupported, SnapshotExpired, UnsupportedTable
+from bridge.errors import (
+    ReadVersionNotFound,
+    ReadVersionUnsupported,
+    SnapshotExpired,
+    UnsupportedTable,
+)
+from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Expression,
+    Literal,
+    Op,
+    Predicate,
+    Reference,
+)
 from bridge.storage.port import FileTable, Storage
 from bridge.table.discovered import Discovered, combine, summarise
 from bridge.table.freshness import max_age
 from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.hudi.columns import KeySource, layout
+from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.incremental import changes_between
 from bridge.table.hudi.instants import instant_at
 from bridge.table.hudi.merge_rules import refuse_renames
 from bridge.table.hudi.merging import read_merged
-from bridge.table.hudi.open_tables import NEWEST, OpenTables, Version
+from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
 from bridge.table.hudi.snapshot import HudiSnapshot
 from bridge.table.hudi.table_config import TableType
 from bridge.table.model import Column, Table, TableName
@@ -30,6 +46,7 @@ _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
 _READ_OPTIMIZED = "hoodie.query.as.ro.table"
 _BASE_ONLY = "HoodieParquetInputFormat"
 """A merge-on-read table that is registered with this class is its read-optimised form."""
+_COMMIT_TIME = "_hoodie_commit_time"
 _COMPLETED, _REQUESTED = "completed:", "requested:"
 
 
@@ -70,28 +87,46 @@ class HudiFormat:
             # Another planner opened it before something was written.
             version = _reopened(table, view, version, id)
             state = id
-        base_only = read.read_optimized or is_read_optimized(table, view)
-        slices = opened.slices(view, version, base_only)
+        filter: Expression = AlwaysTrue()
+        if isinstance(read.point, ChangesBetween):
+            slices, filter = self._changes(opened, view, read.point, version)
+        else:
+            base_only = read.read_optimized or is_read_optimized(table, view)
+            slices = opened.slices(view, version, base_only)
         newest = version.as_of is None
         schema = _schema(view, version.as_of)
         planned = layout(table, view.config, schema, slices.partitions, newest)
         last = view.timeline.last
         instant = version.as_of or (last.requested if last is not None else "")
-        return HudiSnapshot(planned, view, slices, context, state, instant)
+        snapshot = HudiSnapshot(planned, view, slices, context, state, instant)
+        snapshot.row_filter = filter
+        return snapshot
+
+    def _changes(
+        self, opened: OpenTable, view: FileSystemView, asked: ChangesBetween, version: Version
+    ) -> tuple[FileSlices, Expression]:
+        """The slices that changed in a range, and which of their rows count.
+
+        Such slices hold older rows too: those that an update copied, and those beside it.
+        """
+        after, until = _bound(asked.after, view), _bound(asked.until, view)
+        end = until or version.completed_by or version.as_of
+        found = changes_between(view, after, end, files=opened.files(view))
+        instants = sorted(found.instants)
+        if not instants:
+            return found.slices, AlwaysFalse()
+        literals = tuple(Literal(i.encode(), STRING) for i in instants)
+        return found.slices, Predicate(Op.IN, Reference((_COMMIT_TIME,)), literals)
 
     def _version(self, table: Table, read: ReadVersion, view: FileSystemView) -> Version:
         match read.point:
-            case Newest():
+            case Newest() | ChangesBetween():
                 return NEWEST
             case AsOfTime(millis):
                 moment = datetime.fromtimestamp(millis / 1000, UTC)
                 return Version(as_of=instant_at(table.name, view, moment))
             case AsOfVersion(version):
                 return Version(as_of=instant_at(table.name, view, version))
-            case ChangesBetween():
-                raise ReadVersionUnsupported(
-                    f"changes of {table.name} cannot be read yet", "read a version as a whole"
-                )
 
     def read_slice(self, storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
         return read_merged(storage, slice, schema)
@@ -127,6 +162,21 @@ class HudiFormat:
         slices = opened.slices(view)
         found = layout(table, config, held, slices.partitions, True)
         return found.table if found.source is not KeySource.METASTORE else table
+
+
+def _bound(text: str, view: FileSystemView) -> str:
+    """One end of a range: digits of an instant; ``earliest`` or empty: it is open.
+
+    Errors:
+        ReadVersionNotFound: it is no instant.
+    """
+    if not text or text.lower() == "earliest":
+        return ""
+    if not text.isdigit() or not text.isascii():
+        raise ReadVersionNotFound(
+            f"{text[:50]!r} is no instant of {view.config.name}", "an instant is yyyyMMddHHmmssSSS"
+        )
+    return text
 
 
 def _refuse_renames(view: FileSystemView) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -74,12 +73,6 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
     """
     properties = dict(slice.reader.properties)
     rules = merge_rules(properties)
-    # The columns of `schema` are in lower case.
-    rules = replace(
-        rules,
-        ordering_fields=tuple(f.lower() for f in rules.ordering_fields),
-        key_fields=tuple(f.lower() for f in rules.key_fields),
-    )
     return read_slice(
         storage, slice.base, slice.logs, schema, rules, _valid(properties), schema.names
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_sets import file_set
 from bridge.table.hudi.file_slices import FileSlices
-from bridge.table.hudi.file_system_view import FileSystemView
+from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 
 _MOST = 256
 _THREADS = 32
@@ -47,7 +47,8 @@ class OpenTable:
     def __init__(self, storage: Storage, base: str, pool: Executor) -> None:
         self._storage, self._base, self._pool = storage, base, pool
         self._reading = threading.Lock()
-        self._listing = threading.Lock()
+        self._listing = threading.RLock()
+        self._files: tuple[FileSystemView, FileListing | None] | None = None
         self._view: FileSystemView | None = None
         self._began = float("-inf")
         self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
@@ -84,17 +85,30 @@ class OpenTable:
         with self._listing:
             held = self._slices.get(key)
             if held is None:
-                files = (
-                    None if view.commits_suffice() else file_set(self._storage, view, self._pool)
-                )
                 found = view.slices(
-                    as_of=at.as_of, completed_by=at.completed_by, files=files, base_only=base_only
+                    as_of=at.as_of,
+                    completed_by=at.completed_by,
+                    files=self.files(view),
+                    base_only=base_only,
                 )
                 held = self._slices[key] = (view, found)
                 while len(self._slices) > _VERSIONS:
                     self._slices.popitem(last=False)
             self._slices.move_to_end(key)
             return held[1]
+
+    def files(self, view: FileSystemView) -> FileListing | None:
+        """What `FileSystemView` needs besides commits: nothing, or the files of the table.
+
+        Errors:
+            FileCorrupt, StorageFailure.
+        """
+        with self._listing:
+            if self._files is None or self._files[0] is not view:
+                suffice = view.commits_suffice()
+                found = None if suffice else file_set(self._storage, view, self._pool)
+                self._files = (view, found)
+            return self._files[1]
 
 
 class OpenTables:
