@@ -155,16 +155,12 @@ def _tour_of_hive() -> dict[str, str]:
 def stock_trino(
     metastore_401: RunningMetastore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[int]:
-    """Trino's own hive connector over the 4.0.1 metastore: its port."""
-    stock = {
-        "connector.name": "hive",
-        "hive.metastore.uri": metastore_401.uri,
-        "fs.hadoop.enabled": "true",
-    }
+    """Trino's own hive and hudi connectors over the 4.0.1 metastore: their port."""
+    stock = {"hive.metastore.uri": metastore_401.uri, "fs.hadoop.enabled": "true"}
     spec = TrinoSpec(
         directory=tmp_path_factory.mktemp("stock-trino"),
-        catalogs={"hive": stock},
-        plugins=stock_plugins("hive"),
+        catalogs={name: {"connector.name": name, **stock} for name in ("hive", "hudi")},
+        plugins=stock_plugins("hive", "hudi"),
         port=0,
         heap="1500m",
     )

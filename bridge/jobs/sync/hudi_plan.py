@@ -7,11 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bridge.errors import SchemaConflict, TableExists
+from bridge.errors import InvalidUri, SchemaConflict, TableExists
 from bridge.jobs.create_table import thrift_columns
 from bridge.jobs.sync.metastore import RegisteredTable
 from bridge.jobs.sync.storage import Place
 from bridge.metastore import records
+from bridge.storage.uri import canonical
 from bridge.sync.avro_spark_schema import is_spark_schema, spark_properties
 from bridge.sync.diff import Changes
 from bridge.sync.discovered_partitions import DiscoveredPartitions
@@ -119,14 +120,13 @@ def planned_record(
     if not lines and record.sd.cols != before:
         lines.append("~ order of columns")
     lines += _classes(record.sd, target)
-    spelled = target.place.spell(target.place.root)
     if table.location != target.place.root:
         lines.append(f"~ location {table.location} -> {target.place.root}")
-        record.sd.location = spelled
-    elif record.sd.serdeInfo.parameters.get("path") is None:
-        record.sd.serdeInfo.parameters["path"] = record.sd.location
-    wanted = target.view.serde_parameters(record.sd.location)
+        record.sd.location = target.place.spell(target.place.root)
     parameters = record.sd.serdeInfo.parameters
+    wanted = target.view.serde_parameters(record.sd.location)
+    if _is_at(parameters.get("path"), target.place.root):
+        wanted["path"] = parameters["path"]  # metastores spell file:/// their own way
     if not wanted.items() <= parameters.items():
         record.sd.serdeInfo.parameters = {**parameters, **wanted}
         lines.append("~ parameters of the SerDe")
@@ -205,6 +205,13 @@ def _classes(descriptor: records.StorageDescriptor, target: HudiTarget) -> list[
     descriptor.inputFormat, descriptor.outputFormat = view.input_format, view.output_format
     serde.serializationLib = view.serde
     return [f"~ format classes {held[0]} -> {view.input_format}"]
+
+
+def _is_at(path: str | None, root: str) -> bool:
+    try:
+        return path is not None and canonical(path) == root
+    except InvalidUri:
+        return False
 
 
 def _fields(

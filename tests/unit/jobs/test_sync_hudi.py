@@ -239,6 +239,7 @@ def test_what_others_registered_is_taken_over_as_it_is() -> None:
         k: v for k, v in made.parameters.items() if not k.startswith("skipbridge.")
     } | {"comment": "ours", "spark.sql.sources.schema.part.0": spark.replace(":", ": ")}
     made.owner = "hive"
+    made.sd.serdeInfo.parameters["path"] = made.sd.location = f"file:{root}"
     del table.partitions[next(iter(table.partitions))]
     report = sync_hudi(store, root)
     assert report.adopted and len(report.added) == 1 and not report.table_changes
