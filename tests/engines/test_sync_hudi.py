@@ -1,4 +1,4 @@
-"""Hudi tables that Spark wrote, synced to real metastores and read by Trino's own connector."""
+"""Hudi tables that Spark wrote, synced to real metastores and read there by Trino."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import bridge
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.conftest import RunningMetastore
-from tests.engines.stack import ask
+from tests.engines.stack import Stack, ask
+from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+from tests.support.hudi_registration import as_text, table_name
 from tests.support.hudi_sync import Hidden, sync_hudi
 
 _numbers = itertools.count()
@@ -103,3 +107,70 @@ def rows(port: int, catalog: str, table: str, answer: Answer) -> list[str]:
 def spark_rows(answer: Answer) -> list[str]:
     table = answer.table()
     return sorted(map(repr, zip(*(c.to_pylist() for c in table.itercolumns()), strict=True)))
+
+
+# test_hudi.py reads all fixtures; these differ in what a sync registers.
+READ = hudi_fixtures(
+    names=[
+        *("cow_upserts", "mor_upserts", "cow_unpartitioned", "mor_unpartitioned"),
+        *("cow_two_levels", "cow_two_levels_hive", "mor_two_levels_hive"),
+        *("cow_url_encoded", "cow_url_encoded_hive", "cow_delete_partition", "mor_log_only"),
+    ]
+)
+
+
+PARAMETERS = [pytest.param(f, id=f.id) for f in READ]
+
+
+def views(fixture: HudiFixture) -> dict[str, Answer]:
+    """Spark's answers by suffix of the record."""
+    answers = fixture.answers()
+    if answers.table_type == "COPY_ON_WRITE":
+        return {"": answers.snapshot}
+    return {"": answers.snapshot, "_rt": answers.snapshot, "_ro": answers.read_optimized}
+
+
+def register_all(uri: str) -> str:
+    """A schema with every fixture, as sync registers it."""
+    schema = f"hudi{next(_numbers)}"
+    with MetastoreClient(uri) as made:
+        for fixture in READ:
+            name = TableName(schema, table_name(fixture))
+            report = sync_hudi(made, fixture.path(), name)
+            assert not report.problems and not report.unparsable, fixture.id
+    return schema
+
+
+@pytest.fixture(scope="module")
+def schema_for_api(metastore: RunningMetastore) -> str:
+    return register_all(metastore.uri)
+
+
+@pytest.fixture(scope="module")
+def schema_for_trino(stack: Stack) -> str:
+    return register_all(stack.metastore_uri)
+
+
+@pytest.mark.parametrize("fixture", PARAMETERS)
+def test_the_python_api_reads_what_spark_reads(
+    metastore: RunningMetastore, schema_for_api: str, fixture: HudiFixture
+) -> None:
+    with bridge.connect(metastore_uri=metastore.uri) as session:
+        for suffix, answer in views(fixture).items():
+            table = session.table(f"{schema_for_api}.{table_name(fixture)}{suffix}")
+            found = table.scan().to_arrow()
+            columns = [found[f.name.lower()].cast(f.type) for f in answer.schema]
+            read = pa.Table.from_arrays(columns, schema=answer.schema)
+            assert encode_table(read) == encode_table(answer.table(answer.schema.names)), suffix
+
+
+@pytest.mark.parametrize("fixture", PARAMETERS)
+def test_our_connector_reads_what_spark_reads(
+    stack: Stack, schema_for_trino: str, fixture: HudiFixture
+) -> None:
+    for suffix, answer in views(fixture).items():
+        names = [f.name.lower() for f in answer.schema]
+        columns = ", ".join(f'"{n}"' for n in names)
+        query = f"SELECT {columns} FROM {schema_for_trino}.{table_name(fixture)}{suffix}"
+        found = as_text(stack.query(query), answer, names)
+        assert found == encode_table(answer.table(answer.schema.names)), suffix

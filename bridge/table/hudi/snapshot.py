@@ -200,7 +200,7 @@ class HudiSnapshot:
                     f"{len(lacking)} partitions of {self.table.name} are not in the metastore, "
                     f"such as {_quoted(lacking)}, and their paths do not tell the values of "
                     f"{', '.join(k.name for k in self.table.partition_keys)}",
-                    "run Hudi's sync to the metastore (HiveSyncTool) again",
+                    "register them: skipbridge sync, or Hudi's own sync to the metastore",
                 )
             self._registered = {
                 name: p for name, p in found.items() if self._path(p) in self._number
