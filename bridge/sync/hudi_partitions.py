@@ -1,6 +1,6 @@
 """Partition keys of a Hudi table, and their values by partition path.
 
-A path gives the values that Hudi's own sync registers, so that both may keep one table in turn:
+A path gives the values that Hudi's own sync registers:
 
 =========================  =======================  ===============================
 the table has              path                     values
