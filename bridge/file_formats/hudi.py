@@ -8,6 +8,6 @@ from bridge.file_formats.file_format import FileFormat
 
 FORMAT = FileFormat(
     name="hudi",
-    spelled="Hudi log",
+    spelled="Hudi merge-on-read",
     trino_reader="hudi",
 )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.storage.port import EMPTY, FileTable
-from bridge.table.slices import join_files
+from bridge.table.slices import SliceBatch, join_files
 from bridge.table.snapshot import Snapshot
 
 _BETWEEN = "\0"
@@ -57,7 +57,9 @@ ListFiles = Callable[[], Listed]
 
 
 def list_snapshot(snapshot: Snapshot) -> Listed:
-    """The base files of a snapshot, each once, with all owners.
+    """The files of a snapshot that can be indexed, each once, with all owners.
+
+    Those are base files, and logs whose format has a name (`ReaderSpec.log`).
 
     Errors: those of the snapshot's methods.
     """
@@ -74,6 +76,12 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
             parts += (piece.files for piece in files.pieces())
             owners.append(files.partition.astype(np.int64) + len(names))
             formats.append(np.array(kinds, np.int32)[reader])
+            log_files, log_owner, log_reader = _logs(slices)
+            if len(log_files):
+                kinds = [numbers.setdefault(r.log, len(numbers)) for r in slices.readers]
+                parts.append(log_files)
+                owners.append(log_owner + len(names))
+                formats.append(np.array(kinds, np.int32)[log_reader])
             names += (p.name for p in files.partitions)
     if not parts:
         return Listed(EMPTY, pa.nulls(0, pa.large_string()))
@@ -88,6 +96,21 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
         tuple(numbers),
         format[order][first],
     )
+
+
+def _logs(
+    slices: SliceBatch,
+) -> tuple[FileTable, npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """The logs that can be indexed, with the number of the partition and of the reader of each."""
+    none = np.empty(0, np.int64)
+    if slices.logs is None or not any(r.log for r in slices.readers):
+        return EMPTY, none, none.astype(np.int32)
+    counts = slices.logs.counts
+    reader = np.zeros(len(slices), np.int32) if slices.reader is None else slices.reader
+    of_log = np.repeat(reader, counts)
+    named = np.array([bool(r.log) for r in slices.readers], np.bool_)[of_log]
+    owner = np.repeat(slices.partition.astype(np.int64), counts)
+    return slices.logs.files.filter(named), owner[named], of_log[named]
 
 
 def owners_text(names: Iterable[str]) -> str:

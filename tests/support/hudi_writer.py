@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bridge.table.hudi.log_format import MAGIC, BlockType, Header
+from bridge.file_formats.readers.hudi.log_format import MAGIC, BlockType, Header
 
 
 def log_block(

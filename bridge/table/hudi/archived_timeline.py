@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt, FileUnreadable
+from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.file_formats.readers.hudi.log_format import BlockType, Header, read_logs
 from bridge.storage.port import Storage
-from bridge.table.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.table.hudi.commit_metadata import (
     CommitMetadata,
     commit_of,
@@ -27,7 +28,6 @@ from bridge.table.hudi.commit_metadata import (
     read_rollback,
     rollback_of,
 )
-from bridge.table.hudi.log_format import BlockType, Header, read_logs
 from bridge.table.hudi.table_config import HudiTableConfig
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit", "clustering"})

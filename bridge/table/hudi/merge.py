@@ -18,17 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
-from bridge.storage.port import Storage
-from bridge.storage.source import WHOLE, is_passing, open_source
-from bridge.table.hudi.avro_rows import DAMAGE
-from bridge.table.hudi.log_format import (
+from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
+from bridge.file_formats.readers.hudi.log_format import (
     BlockType,
     Header,
     LogBlock,
     blocks_in_merge_order,
     read_logs,
 )
-from bridge.table.hudi.log_records import deletes_of, rows_of
+from bridge.file_formats.readers.hudi.log_records import deletes_of, rows_of
+from bridge.file_formats.readers.hudi.parquet_table import parquet_table
+from bridge.storage.port import Storage
+from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.hudi.merge_rules import (
     RECORD_KEY,
     MergeMode,
@@ -36,7 +37,6 @@ from bridge.table.hudi.merge_rules import (
     Ordering,
     find_column,
 )
-from bridge.table.hudi.parquet_table import parquet_table
 
 META_COLUMNS = (
     "_hoodie_commit_time",

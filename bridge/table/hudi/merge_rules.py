@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import UnsupportedTable
-from bridge.table.hudi.log_records import OrderingValue, Wrapped
+from bridge.file_formats.readers.hudi.log_records import OrderingValue, Wrapped
 
 RECORD_KEY = "_hoodie_record_key"
 _MODEL = "org.apache.hudi.common.model."

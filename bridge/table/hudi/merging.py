@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from bridge.table.snapshot import MergedSlice
 
 MERGED = "hudi"
 """The name of the reader that merges logs (see `bridge.file_formats.hudi`)."""
+LOG = "hudi_log"
+"""The format of a log in an index (see `bridge.file_formats.hudi_log`)."""
 _OWN = "skipbridge.hudi."
 _LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
 
@@ -26,6 +29,15 @@ def merges_whole_records(config: HudiTableConfig) -> bool:
     update, makes rows that no file holds.
     """
     return config.merge_mode is not MergeMode.CUSTOM and not config.partial_update
+
+
+def has_defaults(schema: str) -> bool:
+    """Whether a reader may fill a column that a log lacks with something else than NULL."""
+    try:
+        fields = json.loads(schema)["fields"]
+    except (ValueError, KeyError, TypeError):
+        return True
+    return any(field.get("default") is not None for field in fields)
 
 
 def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str], ...]:

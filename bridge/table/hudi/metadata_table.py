@@ -27,18 +27,18 @@ from re import compile as pattern
 from typing import Any
 
 from bridge.errors import FileCorrupt
-from bridge.storage.port import FileTable, Storage
-from bridge.table.hudi.avro_rows import DAMAGE
-from bridge.table.hudi.file_system_view import FileListing
-from bridge.table.hudi.hfile import HFile
-from bridge.table.hudi.log_format import (
+from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
+from bridge.file_formats.readers.hudi.hfile import HFile
+from bridge.file_formats.readers.hudi.log_format import (
     BlockType,
     Header,
     LogBlock,
     blocks_in_merge_order,
     read_logs,
 )
-from bridge.table.hudi.log_records import deletes_of
+from bridge.file_formats.readers.hudi.log_records import deletes_of
+from bridge.storage.port import FileTable, Storage
+from bridge.table.hudi.file_system_view import FileListing
 from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.hudi.timeline import Timeline, load_timeline
 

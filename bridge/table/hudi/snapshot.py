@@ -16,7 +16,13 @@ from bridge.table.hudi.columns import KeySource, Layout
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.history import entries, written_by
-from bridge.table.hudi.merging import MERGED, log_properties, merges_whole_records
+from bridge.table.hudi.merging import (
+    LOG,
+    MERGED,
+    has_defaults,
+    log_properties,
+    merges_whole_records,
+)
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
 from bridge.table.snapshot import Columns, TableContext, TimelineEntry
@@ -64,8 +70,11 @@ class HudiSnapshot:
         self._whole_records = True
         if len(slices.log_paths):
             properties = log_properties(view, instant)
-            self._readers = (*self._readers, ReaderSpec(MERGED, properties, base=format))
-            self._whole_records = merges_whole_records(view.config)
+            schema = view.schema(instant or None) or ""
+            self._whole_records = merges_whole_records(view.config) and not has_defaults(schema)
+            log = LOG if self._whole_records else ""
+            merging = ReaderSpec(MERGED, properties, base=format, log=log)
+            self._readers = (*self._readers, merging)
         self._paths = _uris(self._base, slices.base_paths)
         self._sizes = np.where(slices.has_base, slices.base_sizes, -1)
         self._log_paths = _uris(self._base, slices.log_paths)

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
-from bridge.storage.routed import open_storage
-from bridge.storage.uri import canonical
-from bridge.table.hudi.log_format import (
+from bridge.file_formats.readers.hudi.log_format import (
     MAGIC,
     BlockType,
     Header,
@@ -19,6 +17,8 @@ from bridge.table.hudi.log_format import (
     parse_blocks,
     read_logs,
 )
+from bridge.storage.routed import open_storage
+from bridge.storage.uri import canonical
 from tests.support.hudi_writer import log_block, rollback_block
 
 URI = "file:/t/.f_1.log.1_0-0-0"

@@ -23,11 +23,11 @@ from bridge.errors import (
     SchemaConflict,
     UnsupportedTable,
 )
+from bridge.file_formats.readers.hudi.avro_rows import row_decoder
+from bridge.file_formats.readers.hudi.log_format import BlockType, Header, parse_blocks
+from bridge.file_formats.readers.hudi.log_records import _delete_schema
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi.avro_rows import row_decoder
-from bridge.table.hudi.log_format import BlockType, Header, parse_blocks
-from bridge.table.hudi.log_records import _delete_schema
 from bridge.table.hudi.merge import read_slice
 from bridge.table.hudi.merge_rules import MergeMode, MergeRules, merge_rules
 from tests.support.hudi_writer import avro_block, log_block

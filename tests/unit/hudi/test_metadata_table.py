@@ -13,10 +13,10 @@ import fastavro
 import pytest
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers.hudi.log_format import BlockType, Header
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.hudi.file_system_view import FileListing
-from bridge.table.hudi.log_format import BlockType, Header
 from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
 from bridge.table.hudi.table_config import load_table_config
 from bridge.table.hudi.timeline import load_timeline

@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.file_formats.readers.hudi.fit import fit
+from bridge.file_formats.readers.hudi.hfile import HFile
+from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, damage
+from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.storage.source import is_passing
-from bridge.table.hudi.avro_rows import DAMAGE, record_slices, row_decoder
-from bridge.table.hudi.fit import fit
-from bridge.table.hudi.hfile import HFile
-from bridge.table.hudi.log_format import BlockType, Header, LogBlock, damage
-from bridge.table.hudi.parquet_table import parquet_table
 
 _INTS = Struct(">ii")
 _WIDE = Context(prec=100)

@@ -18,8 +18,8 @@ from struct import Struct
 from typing import Any
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.file_formats.readers.hudi.log_format import read_exactly
 from bridge.storage.port import Range, Storage
-from bridge.table.hudi.log_format import read_exactly
 
 Fetch = Callable[[Sequence[Range]], list[bytes]]
 WHOLE = 8 << 20

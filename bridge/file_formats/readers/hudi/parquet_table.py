@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from bridge.file_formats.readers.hudi.fit import fit
 from bridge.file_formats.readers.parquet_rows import read_rows
-from bridge.table.hudi.fit import fit
 
 
 def parquet_table(source: Any, schema: pa.Schema, uri: str) -> pa.Table:

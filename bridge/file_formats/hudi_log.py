@@ -1,0 +1,16 @@
+"""Logs of Hudi's file slices: indexed by their rows, so that whole slices can be skipped."""
+
+from bridge.file_formats.file_format import FileFormat, StatisticsReader
+
+
+def _statistics() -> StatisticsReader:
+    from bridge.file_formats.readers.hudi.log_statistics import read
+
+    return read
+
+
+FORMAT = FileFormat(
+    name="hudi_log",
+    spelled="Hudi log",
+    statistics=_statistics,
+)
