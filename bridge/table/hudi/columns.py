@@ -49,6 +49,8 @@ _SIMPLE = frozenset(
 )
 """Key generators, by type or class, that write the values of all partition fields unchanged."""
 
+_OLD_NULL = "default"
+
 
 class KeySource(Enum):
     """Where the values of partition keys come from."""
@@ -100,7 +102,7 @@ def layout(
         return Layout(replace(table, columns=columns), KeySource.FILES, {})
     in_files = not config.drops_partition_columns and all(k.name.lower() in held for k in keys)
     if not in_files or _unchanged(keys, config, held):
-        values = _values(keys, config, paths)
+        values = _values(keys, config, paths, in_files)
         if values is not None:
             return Layout(replace(table, columns=columns), KeySource.PATHS, values)
     if in_files:
@@ -148,9 +150,13 @@ def _unchanged(keys: Sequence[Column], config: HudiTableConfig, held: dict[str, 
 
 
 def _values(
-    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str]
+    keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
 ) -> dict[str, tuple[str | None, ...]] | None:
-    """The keys' values by path; None if some path has not their shape."""
+    """The keys' values by path; None if some path has not their shape.
+
+    Where the files hold the keys, a path that may be spelled in another way than the table's
+    properties say now has not either.
+    """
     found: dict[str, tuple[str | None, ...]] = {}
     for path in paths:
         levels = [path] if len(keys) == 1 else path.split("/")
@@ -163,6 +169,8 @@ def _values(
                 name, equals, text = level.partition("=")
                 if not equals or name.lower() != key.name.lower():
                     return None
+            if in_files and _is_doubtful(text, key, config):
+                return None
             value = unescape(text) if config.url_encoded else text
             if not value:
                 return None
@@ -173,3 +181,16 @@ def _values(
             values.append(known)
         found[path] = tuple(values)
     return found
+
+
+def _is_doubtful(text: str, key: Column, config: HudiTableConfig) -> bool:
+    """Whether a level may be spelled by a writer with other settings, or by one of Hudi before 0.12
+
+    Such a writer wrote NULL as ``default``. Writers may differ in their settings from the table's
+    properties, which older releases did not record.
+    """
+    if text == _OLD_NULL:
+        return True
+    if not config.hive_style and text.lower().startswith(f"{key.name.lower()}="):
+        return True
+    return not config.url_encoded and unescape(text) != text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 
 from bridge.storage.port import FileTable, Storage
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
@@ -26,6 +27,7 @@ def file_set(storage: Storage, view: FileSystemView, pool: Executor | None = Non
 
     Errors:
         StorageFailure, FileCorrupt, UnsupportedTable.
+        SnapshotExpired: what the view shows was undone meanwhile.
     """
     if pool is None:
         with ThreadPoolExecutor(_THREADS, "skipbridge-hudi") as own:
@@ -34,7 +36,8 @@ def file_set(storage: Storage, view: FileSystemView, pool: Executor | None = Non
     if isinstance(found, FileListing):
         return found
     _log.info("Hudi table %s is listed: it %s", view.config.base, found.reason)
-    return list_partitions(storage, view.config.base, pool)
+    listing = list_partitions(storage, view.config.base, pool)
+    return replace(listing, cleans=view.since())
 
 
 def list_partitions(storage: Storage, base: str, pool: Executor) -> FileListing:

@@ -121,8 +121,14 @@ def data_files(
 
     Errors:
         UnsupportedTable: files that Hudi did not write.
+        FileCorrupt: a partition is outside the table.
     """
     distinct = tuple(sorted(set(partitions)))
+    for path in distinct:
+        if ".." in path and ".." in path.split("/"):
+            raise FileCorrupt(
+                f"the partition {path!r} is outside the table", "restore the file that names it"
+            )
     place = {path: at for at, path in enumerate(distinct)}
     runs = np.fromiter((place[p] for p in partitions), np.int32, len(partitions))
     return DataFiles(

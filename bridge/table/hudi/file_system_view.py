@@ -17,7 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.errors import FileCorrupt, InvalidRequest, ReadVersionNotFound
+from bridge.errors import (
+    FileCorrupt,
+    InvalidRequest,
+    ReadVersionNotFound,
+    SnapshotExpired,
+    UnsupportedTable,
+)
 from bridge.storage.port import Int64, Storage
 from bridge.table.hudi.archived_timeline import History, load_history
 from bridge.table.hudi.commit_metadata import (
@@ -39,7 +45,7 @@ from bridge.table.hudi.file_slices import (
 )
 from bridge.table.hudi.instant import Instant, State
 from bridge.table.hudi.table_config import HudiTableConfig, TableType, load_table_config
-from bridge.table.hudi.timeline import Timeline, load_timeline
+from bridge.table.hudi.timeline import Timeline, load_timeline, refuse_unfinished_upgrade
 
 _MAINTENANCE = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "DELETE_PARTITION"})
 
@@ -55,12 +61,14 @@ class FileListing:
         counts: number of files of each partition; files are in this order.
         names: without directory; Arrow large_string. Names that are no data files are ignored.
         sizes: bytes.
+        cleans: what was deleted while it was taken, for an instant of the timeline may need it.
     """
 
     partitions: tuple[str, ...]
     counts: Int64
     names: pa.Array
     sizes: Int64
+    cleans: tuple[CleanMetadata, ...] = ()
 
     @staticmethod
     def of(files: Mapping[str, Iterable[tuple[str, int]]]) -> FileListing:
@@ -120,9 +128,16 @@ class FileSystemView:
         return FileSystemView._load(storage, config, pool)
 
     @staticmethod
-    def _load(storage: Storage, config: HudiTableConfig, pool: Executor | None) -> FileSystemView:
+    def _load(
+        storage: Storage,
+        config: HudiTableConfig,
+        pool: Executor | None,
+        before: Timeline | None = None,
+    ) -> FileSystemView:
         # The timeline first: what is archived in between is then still on it.
         timeline = load_timeline(storage, config)
+        if before is None or before.lost_any(timeline):
+            refuse_unfinished_upgrade(storage, config)
         archive = storage.list_all(config.history_uri, recursive=False)
         empty = not len(archive)
         if config.history_uri == config.timeline_uri:
@@ -136,14 +151,16 @@ class FileSystemView:
             As `open`.
         """
         config = load_table_config(self._storage, self.config.base)
-        new = self._load(self._storage, config, self._pool)
+        new = self._load(self._storage, config, self._pool, self.timeline)
         if (
             config == self.config
             and new.timeline == self.timeline
             and new.history_is_empty == self.history_is_empty
         ):
             return self
-        names = {instant.name for instant in new.timeline.completed.values()}
+        # A body that was written again, as in a table made anew, has another size or time.
+        same = set(new.timeline.instants) & set(self.timeline.instants)
+        names = {instant.name for instant in same}
         with self._lock:
             new._bodies = {name: body for name, body in self._bodies.items() if name in names}
         return new
@@ -229,6 +246,7 @@ class FileSystemView:
 
         Errors:
             ReadVersionNotFound: there was no such version, or its files were deleted.
+            SnapshotExpired: its files were deleted while they were listed.
             FileCorrupt, StorageFailure.
         """
         if completed_by is not None and not self.config.completes:
@@ -262,6 +280,8 @@ class FileSystemView:
         if groups is not None:
             wanted &= _are_of(slices, groups)
         if (lost & wanted).any():
+            if files is not None and files.cleans and not cleans:
+                raise overtaken(self.config)
             raise ReadVersionNotFound(
                 f"files of {self.config.name} as of {as_of or completed_by} were cleaned up",
                 "read a newer version, or keep more commits when cleaning",
@@ -298,7 +318,7 @@ class FileSystemView:
         instants = sorted(self.timeline.completed)
         commits = self.commits(self.timeline.completed[i] for i in instants)
         sizes = [len(c.names) for c in commits]
-        return data_files(
+        found = data_files(
             list(chain.from_iterable(c.partitions for c in commits)),
             list(chain.from_iterable(c.counts for c in commits)),
             pa.array(chain.from_iterable(c.names for c in commits), pa.large_string()),
@@ -308,14 +328,24 @@ class FileSystemView:
                 pa.array(np.repeat(np.arange(len(instants)), sizes))
             ),
         )
+        if len(found.parsed.position) < len(found.names):
+            known = np.zeros(len(found.names), np.bool_)
+            known[found.parsed.position] = True
+            odd = found.names.filter(pa.array(~known))[0].as_py()
+            raise UnsupportedTable(
+                f"a commit of {self.config.name} wrote {odd}, whose name is no data file's",
+                "read the table with Hudi's own reader",
+            )
+        return found
 
     def _listed(self, files: FileListing, cleans: list[CleanMetadata]) -> DataFiles:
         partitions, counts = list(files.partitions), files.counts
         names, sizes, deleted = files.names, files.sizes, None
         known = set(partitions)
-        for clean in cleans:
+        for clean in (*cleans, *files.cleans):
             for partition, gone in clean.deleted.items():
-                if partition in known and gone:
+                # A listing that was overtaken is of all partitions; one may be gone by now.
+                if (partition in known or clean in files.cleans) and gone:
                     partitions.append(partition)
                     counts = np.append(counts, len(gone))
                     names = pa.concat_arrays([names, pa.array(sorted(gone), pa.large_string())])
@@ -417,6 +447,18 @@ class FileSystemView:
             )
         return cleans
 
+    def since(self) -> tuple[CleanMetadata, ...]:
+        """What cleans deleted that began after the timeline was read.
+
+        Errors:
+            SnapshotExpired: completed instants were undone since, so their files may be gone.
+        """
+        now = load_timeline(self._storage, self.config)
+        if any(i not in now.completed and not now.is_archived(i) for i in self.timeline.completed):
+            raise overtaken(self.config)
+        known = {i.key for i in self.timeline.instants}
+        return tuple(self._clean(i) for i in now.of("clean", state=None) if i.key not in known)
+
     def _cleaned_after(self, at: str) -> bool:
         """Whether archived cleans may have deleted files of a version."""
         return any(clean > at for clean in load_history(self._storage, self.config).cleans)
@@ -431,6 +473,14 @@ class FileSystemView:
         if not content and instant.state is State.REQUESTED:
             return CleanMetadata("", {})  # the plan is being written
         return read_clean_plan(content, name)
+
+
+def overtaken(config: HudiTableConfig) -> SnapshotExpired:
+    """The files of a timeline were deleted before they were listed."""
+    return SnapshotExpired(
+        f"files of {config.name} were cleaned up or rolled back while they were listed",
+        "run the query again; enable the metadata table or retain more commits if it recurs",
+    )
 
 
 def _are_of(slices: FileSlices, groups: Mapping[str, Collection[str]]) -> Mask:

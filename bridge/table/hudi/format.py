@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import numpy as np
@@ -47,6 +48,7 @@ _READ_OPTIMIZED = "hoodie.query.as.ro.table"
 _BASE_ONLY = "HoodieParquetInputFormat"
 """A merge-on-read table that is registered with this class is its read-optimised form."""
 _COMMIT_TIME = "_hoodie_commit_time"
+_ATTEMPTS = 3
 _COMPLETED, _REQUESTED = "completed:", "requested:"
 
 
@@ -79,7 +81,24 @@ class HudiFormat:
                 f"{table.name} is a Hudi table: it has no segments", "leave the segments out"
             )
         opened = self._tables.get(context.storage, table.location)
-        view = opened.view(max_age(context.freshness))
+        age = max_age(context.freshness)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(SnapshotExpired):
+                return self._snapshot(table, read, context, id, opened, opened.view(age))
+            if id:
+                break
+            age = 0.0  # writers overtook the listing of the files
+        return self._snapshot(table, read, context, id, opened, opened.view(age))
+
+    def _snapshot(
+        self,
+        table: Table,
+        read: ReadVersion,
+        context: TableContext,
+        id: str,
+        opened: OpenTable,
+        view: FileSystemView,
+    ) -> HudiSnapshot:
         _refuse_renames(view)
         version = self._version(table, read, view)
         state = _state(view)
@@ -110,7 +129,9 @@ class HudiFormat:
         Such slices hold older rows too: those that an update copied, and those beside it.
         """
         after, until = _bound(asked.after, view), _bound(asked.until, view)
-        end = until or version.completed_by or version.as_of
+        # A range that ends later than a snapshot that is opened again ends with the snapshot.
+        bounds = (until, version.completed_by, version.as_of)
+        end = min((bound for bound in bounds if bound), default=None)
         found = changes_between(view, after, end, files=opened.files(view))
         instants = sorted(found.instants)
         if not instants:
@@ -197,17 +218,23 @@ def _state(view: FileSystemView) -> str:
 
 def _reopened(table: Table, view: FileSystemView, version: Version, id: str) -> Version:
     """The version that a snapshot had when it was opened. Errors: SnapshotExpired."""
-    if version is not NEWEST:
-        return version  # what is named does not change, whatever was written since
+    completed = view.timeline.completed
     if id.startswith(_COMPLETED) and view.config.completes:
         at = id.removeprefix(_COMPLETED)
-        if at and at <= view.timeline.last_completion:
-            return Version(completed_by=at)
+        # What was restored since would be missing, so the last instant has to be there.
+        if at and any(i.completion == at for i in completed.values()):
+            if version.as_of is None:
+                return Version(completed_by=at)
+            # An older instant may have been completed since.
+            done = [i.requested for i in completed.values() if (i.completion or "") <= at]
+            as_of = max((i for i in done if i <= version.as_of), default=None)
+            if as_of is not None:
+                return Version(as_of, at)
     elif id.startswith(_REQUESTED) and not view.config.completes:
         last, _, count = id.removeprefix(_REQUESTED).partition(":")
         # Writers may complete an older instant later; then it is another set of instants.
-        if last and str(sum(i <= last for i in view.timeline.completed)) == count:
-            return Version(as_of=last)
+        if last in completed and str(sum(i <= last for i in completed)) == count:
+            return Version(as_of=min(version.as_of or last, last))
     raise SnapshotExpired(
         f"the timeline of {table.name} has moved on since {id}", "run the query again"
     )

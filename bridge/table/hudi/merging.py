@@ -61,7 +61,10 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
     found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}instant"] = instant
     if not config.completes:
-        writes = [i for i in view.timeline.instants if i.is_write]
+        # Not the commits that a savepoint left behind: a merge takes what is older than all of
+        # these as archived, and so it does with them.
+        first = view.timeline.first_active
+        writes = [i for i in view.timeline.instants if i.is_write and i.requested >= first]
         found[f"{_OWN}completed"] = ",".join(i.requested for i in writes if i.completed)
         pending = ",".join(i.requested for i in writes if not i.completed)
         if pending:

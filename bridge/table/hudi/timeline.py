@@ -67,6 +67,10 @@ class Timeline:
         """Whether an instant is older than the active timeline and not on it."""
         return requested < self.first_active and requested not in self.completed
 
+    def lost_any(self, newer: Timeline) -> bool:
+        """Whether a newer timeline lacks one of these instants: archival, a restore, an upgrade."""
+        return not {i.key for i in self.instants} <= {i.key for i in newer.instants}
+
     def uri_of(self, instant: Instant) -> str:
         """Where an instant's body is."""
         return f"{self.uri}/{instant.name}"
@@ -84,6 +88,26 @@ def load_timeline(storage: Storage, config: HudiTableConfig) -> Timeline:
     files = zip(names, listing.sizes.tolist(), listing.modified.tolist(), strict=True)
     found = (parse_instant(name, layout, size, at) for name, size, at in files)
     return make_timeline(config.timeline_uri, (i for i in found if i is not None))
+
+
+def refuse_unfinished_upgrade(storage: Storage, config: HudiTableConfig) -> None:
+    """Call it after the timeline was listed. An upgrade moves instants from one directory to
+    another, one by one, before it changes the table's version: a timeline may lack some of them.
+
+    Errors:
+        UnsupportedTable: there are instants where another table version has them.
+    """
+    meta = f"{config.base}/.hoodie"
+    other, layout = (meta, 1) if config.completes else (f"{meta}/timeline", 2)
+    if other == config.timeline_uri:
+        return
+    for uri in storage.list_all(other, recursive=False).paths.to_pylist():
+        if parse_instant(uri.rpartition("/")[2], layout) is not None:
+            raise UnsupportedTable(
+                f"{config.base} has table version {config.version} and also the instant {uri}, so "
+                "an upgrade or downgrade was not finished",
+                "finish the upgrade or downgrade of the table with Hudi",
+            )
 
 
 def make_timeline(uri: str, states: Iterable[Instant]) -> Timeline:

@@ -1,0 +1,260 @@
+"""Tables that change while they are read: no row is lost, and no two states are mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.errors import FileCorrupt, SnapshotExpired, UnsupportedTable
+from bridge.storage.local import LocalStorage
+from bridge.storage.port import FileTable
+from bridge.table.freshness import Live
+from bridge.table.hudi.columns import KeySource, layout
+from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.format import HudiFormat
+from bridge.table.hudi.merging import _valid, log_properties
+from bridge.table.hudi.open_tables import OpenTable
+from bridge.table.hudi.table_config import load_table_config
+from bridge.table.model import Column, Table, TableName
+from bridge.table.read_version import AsOfTime, ChangesBetween, ReadVersion
+from bridge.table.snapshot import TableContext
+from bridge.types import STRING
+from tests.support.hudi_tables import HudiTable, avro_body
+
+VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+_SCHEMA = '{"type": "record", "name": "t", "fields": [{"name": "a", "type": "string"}]}'
+
+
+class Disturbed(LocalStorage):
+    """Calls a function once, after a listing of one directory was taken."""
+
+    def __init__(self, directory: str, then: Callable[[], None]) -> None:
+        super().__init__()
+        self._directory, self._then = directory, then
+        self._done = False
+
+    def list_all(self, uri: str, *arguments: Any, **more: Any) -> FileTable:
+        found = super().list_all(uri, *arguments, **more)
+        if uri == self._directory and not self._done:
+            self._done = True
+            self._then()
+        return found
+
+
+def materialise(table: HudiTable) -> None:
+    """Writes all data files, so that storage can be listed."""
+    for path, size in table.sizes.items():
+        file = table.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(size))
+        (file.parent / ".hoodie_partition_metadata").touch()
+
+
+def clean(table: HudiTable, at: str, partition: str, name: str, *, done: bool) -> None:
+    plan = {"filePathsToBeDeletedPerPartition": {partition: [{"filePath": f"/t/{name}"}]}}
+    table.begin(at, "clean")
+    table.state(f"{at}.clean.requested", avro_body("clean.requested", plan))
+    if done:
+        gone = {partition: {"deletePathPatterns": [name], "successDeleteFiles": [name]}}
+        table.complete(at, "clean", {"partitionMetadata": gone})
+    (table.root / partition / name).unlink()
+
+
+def read(
+    storage: LocalStorage,
+    table: HudiTable,
+    format: HudiFormat | None = None,
+    at: ReadVersion | None = None,
+    id: str = "",
+) -> tuple[str, set[str]]:
+    """The id and the base files of a snapshot."""
+    described = Table(TableName("d", "t"), (Column("a", STRING),), (), table.uri, "parquet", {})
+    context = TableContext(storage, None, None, None, lambda _: None, Live())  # type: ignore[arg-type]
+    snapshot = (format or HudiFormat()).snapshot(described, at or ReadVersion(), context, id)
+    (batch,) = snapshot.partitions(snapshot.partition_names())
+    names = [p for s in snapshot.slices(batch, None) for p in s.files.paths.to_pylist()]
+    return snapshot.id, {name.rpartition("/")[2] for name in names}
+
+
+@VERSIONS
+@pytest.mark.parametrize("done", [True, False])
+def test_a_clean_while_storage_is_listed(tmp_path: Path, version: int, done: bool) -> None:
+    table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
+    table.commit("0", [], action="commit")
+    table.archive("0")
+    old = table.base("p", "a", "1")
+    table.commit("1", [old], action="commit", schema=_SCHEMA)
+    materialise(table)
+
+    def then() -> None:
+        new = table.base("p", "a", "2", previous="1")
+        table.commit("2", [new], action="commit", schema=_SCHEMA)
+        materialise(table)
+        clean(table, "3", "p", old.name, done=done)
+
+    timeline = f"{table.uri}/.hoodie" + ("" if version == 6 else "/timeline")
+    with ThreadPoolExecutor(2) as pool:
+        opened = OpenTable(Disturbed(timeline, then), table.uri, pool)
+        with pytest.raises(SnapshotExpired):
+            opened.slices(opened.view())
+        assert opened.slices(opened.view()).base_paths.to_pylist() == ["p/a_0-1-2_2.parquet"]
+
+
+@VERSIONS
+def test_commits_that_are_undone_while_storage_is_listed(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
+    table.commit("0", [], action="commit")
+    table.archive("0")
+    table.commit("1", [table.base("p", "a", "1")], action="commit", schema=_SCHEMA)
+    second = table.base("p", "a", "2", previous="1")
+    table.commit("2", [second], action="commit", schema=_SCHEMA)
+    materialise(table)
+
+    def then() -> None:
+        table.forget("2")
+        table.complete("3", "restore", {"instantsToRollback": ["2"]})
+        (table.root / second.path).unlink()
+
+    timeline = f"{table.uri}/.hoodie" + ("" if version == 6 else "/timeline")
+    with ThreadPoolExecutor(2) as pool:
+        opened = OpenTable(Disturbed(timeline, then), table.uri, pool)
+        with pytest.raises(SnapshotExpired):
+            opened.slices(opened.view())
+        assert opened.slices(opened.view()).base_paths.to_pylist() == ["p/a_0-1-2_1.parquet"]
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_table_that_is_being_upgraded_or_downgraded(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [table.base("p", "a", "1")])
+    table.commit("2", [table.base("p", "b", "2")])
+    opened = FileSystemView.open(LocalStorage(), table.uri)
+    table.forget("2")
+    if version == 6:
+        (table.meta / "timeline").mkdir()
+        (table.meta / "timeline" / "2_2.deltacommit").write_bytes(b"x")
+    else:
+        (table.meta / "2.deltacommit").write_bytes(b"x")
+    with pytest.raises(UnsupportedTable, match="upgrade"):
+        FileSystemView.open(LocalStorage(), table.uri)
+    with pytest.raises(UnsupportedTable, match="upgrade"):
+        opened.refreshed()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_named_version_is_reopened_as_it_was(tmp_path: Path, version: int) -> None:
+    first, late, last = (f"2024010100000{i}000" for i in range(1, 4))
+    table = HudiTable(tmp_path / "t", version, hoodie__table__timeline__timezone="UTC")
+    table.commit(first, [table.base("p", "a", first)], schema=_SCHEMA)
+    at = ReadVersion(AsOfTime(1704067262000))
+    storage, other = LocalStorage(), HudiFormat()
+    id, found = read(storage, table, at=at)
+    table.commit(late, [table.base("p", "b", late)], end=last, schema=_SCHEMA)
+    assert read(storage, table, other, at)[1] != found
+    assert read(storage, table, other, at, id)[1] == found
+    changes = ReadVersion(ChangesBetween("", "20990101000000000"))
+    id = f"completed:{first}"
+    assert read(storage, table, other, changes, id)[1] == found
+
+
+def test_an_older_table_is_reopened_as_it_was(tmp_path: Path) -> None:
+    first, second, third = (f"2024010100000{i}000" for i in range(1, 4))
+    table = HudiTable(tmp_path / "t", 6, hoodie__table__timeline__timezone="UTC")
+    table.commit(first, [table.base("p", "a", first)], schema=_SCHEMA)
+    at = ReadVersion(AsOfTime(1704067262000))
+    storage, other = LocalStorage(), HudiFormat()
+    id, found = read(storage, table, at=at)
+    table.commit(third, [table.base("p", "b", third)], schema=_SCHEMA)
+    assert read(storage, table, other, at, id)[1] == found
+    # Another set of as many instants.
+    id, _ = read(storage, table)
+    table.commit(second, [table.base("p", "c", second)], schema=_SCHEMA)
+    table.forget(third)
+    with pytest.raises(SnapshotExpired):
+        read(storage, table, id=id)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_snapshot_that_was_restored_away_is_gone(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [table.base("p", "a", "1")], schema=_SCHEMA)
+    table.commit("2", [table.base("p", "b", "2")], schema=_SCHEMA)
+    id, _ = read(LocalStorage(), table)
+    table.forget("2")
+    table.complete("3", "restore", {"instantsToRollback": ["2"]})
+    table.commit("4", [table.base("p", "c", "4")], schema=_SCHEMA)
+    with pytest.raises(SnapshotExpired):
+        read(LocalStorage(), table, id=id)
+
+
+def test_blocks_of_archived_instants_after_a_savepoint(tmp_path: Path) -> None:
+    table = HudiTable(tmp_path / "t", 6)
+    table.commit("1", [table.base("p", "a", "1")], schema=_SCHEMA)
+    table.complete("1", "savepoint", {"comments": "keep"})
+    table.commit("2", [table.log("p", "a", "1", previous="1")], schema=_SCHEMA)
+    table.archive("2")
+    table.begin("3", "deltacommit")
+    table.commit("4", [table.base("p", "b", "4")], schema=_SCHEMA)
+    table.commit("6", [table.base("p", "c", "6")], schema=_SCHEMA)
+    view = FileSystemView.open(LocalStorage(), table.uri)
+    counts = _valid({**dict(log_properties(view, "6")), "hoodie.table.version": "6"})
+    assert [i for i in "1234567" if counts(i)] == ["1", "2", "4", "6"]
+
+
+@VERSIONS
+@pytest.mark.parametrize("partition", ["../other", "p/../../other", ".."])
+def test_partitions_outside_the_table(tmp_path: Path, version: int, partition: str) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [table.base(partition, "a", "1")])
+    view = FileSystemView.open(LocalStorage(), table.uri)
+    with pytest.raises(FileCorrupt, match="outside"):
+        view.slices()
+    with pytest.raises(FileCorrupt, match="outside"):
+        view.slices(files=FileListing.of(table.listing()))
+
+
+@VERSIONS
+def test_a_commit_that_names_a_file_of_another_kind(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    odd = table.base("p", "a", "1")
+    odd = type(odd)("p", "a.b_0-1-2_1.lance", 1)
+    table.commit("1", [odd])
+    with pytest.raises(UnsupportedTable, match="lance"):
+        FileSystemView.open(LocalStorage(), table.uri).slices()
+
+
+def test_a_body_that_was_rewritten_is_read_again(tmp_path: Path) -> None:
+    table = HudiTable(tmp_path / "t", 6)
+    first, second = table.base("p", "a", "1"), table.base("p", "bb", "1")
+    table.commit("1", [first])
+    view = FileSystemView.open(LocalStorage(), table.uri)
+    assert len(view.slices()) == 1
+    table.commit("1", [first, second])
+    assert len(view.refreshed().slices()) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [("x", ("x",)), ("day=x", None), ("DAY=x", None), ("default", None), ("a%20b", None)],
+)
+def test_paths_that_may_not_be_the_value(
+    tmp_path: Path, path: str, values: tuple[str, ...] | None
+) -> None:
+    written = HudiTable(
+        tmp_path / "t",
+        6,
+        hoodie__table__partition__fields="day",
+        hoodie__table__keygenerator__class="org.apache.hudi.keygen.SimpleKeyGenerator",
+    )
+    config = load_table_config(LocalStorage(), written.uri)
+    day = Column("day", STRING)
+    table = Table(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
+    found = layout(table, config, (day,), (path,), True)
+    if values is None:
+        assert found.source is KeySource.FILES
+    else:
+        assert found.values == {path: values}
