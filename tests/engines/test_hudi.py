@@ -11,12 +11,18 @@ from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.stack import Stack
-from tests.support.hudi_expectations import keeps_schemas, unlike_spark
+from tests.fixtures.hudi.text import encode_table
+from tests.support.hudi_expectations import changes_unlike_spark, refused_by_trino, unlike_spark
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
 SCHEMA = "hudi"
-FIXTURES = [f for f in few(hudi_fixtures()) if not unlike_spark(f) and not keeps_schemas(f)]
+EVERY = list(
+    dict.fromkeys(
+        (*few(hudi_fixtures(prefix="cow_")), *hudi_fixtures(names=["cow_upserts", "mor_upserts"]))
+    )
+)
+FIXTURES = [f for f in EVERY if not unlike_spark(f) and not refused_by_trino(f)]
 PARAMETERS = [pytest.param(f, id=f.id) for f in FIXTURES]
 
 
@@ -53,8 +59,6 @@ def rows(stack: Stack, fixture: HudiFixture, answer: Answer, suffix: str = "") -
 
 
 def spark(answer: Answer) -> object:
-    from tests.fixtures.hudi.text import encode_table
-
     return encode_table(answer.table(answer.schema.names))
 
 
@@ -84,3 +88,33 @@ def test_files_that_cannot_match_are_skipped(stack: Stack) -> None:
         table = f"{SCHEMA}.{table_name(fixture)}"
         assert stack.kept_files(f"SELECT name FROM {table}") == 5
         assert stack.kept_files(f"SELECT name FROM {table} WHERE id = 5") < 5
+
+
+def test_slices_with_logs_that_cannot_match_are_skipped(stack: Stack) -> None:
+    for fixture in hudi_fixtures(names=["mor_upserts"]):
+        table = f"{SCHEMA}.{table_name(fixture)}"
+        assert stack.kept_files(f"SELECT name FROM {table}") == 3
+        assert stack.kept_files(f"SELECT name FROM {table} WHERE name = 'uno'") < 3
+        assert stack.query(f"SELECT id, price FROM {table} WHERE name = 'uno'") == [[1, -2.0]]
+        assert stack.query(f"SELECT id FROM {table} WHERE price = -2") == [[1]]
+        assert stack.query(f"SELECT count(*), min(id) FROM {table}") == [[7, 1]]
+
+
+def test_changes_are_sparks(stack: Stack) -> None:
+    asked = 0
+    for fixture in FIXTURES:
+        answers = fixture.answers()
+        by = "completion" if answers.table_version >= 8 else "requested"
+        if fixture.bundle == "1.0.2" or changes_unlike_spark(fixture):
+            continue  # to that bundle, the start belongs to the window
+        for window in [w for w in answers.incremental if w.by == by][:2]:
+            if window.answer.error is not None:
+                continue
+            end = "" if window.end is None else f", '{window.end}'"
+            call = f"'{SCHEMA}', '{table_name(fixture)}', '{window.begin}'{end}"
+            names = [f.name.lower() for f in window.answer.schema]
+            columns = ", ".join(f'"{n}"' for n in names)
+            found = stack.query(f"SELECT {columns} FROM TABLE(bridge.system.table_changes({call}))")
+            assert as_text(found, window.answer, names) == spark(window.answer), fixture.id
+            asked += 1
+    assert asked > 20

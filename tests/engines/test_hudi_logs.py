@@ -15,7 +15,7 @@ from bridge.table.hudi.table_config import load_table_config
 from bridge.table.model import TableName
 from tests.engines.stack import Stack
 from tests.fixtures.hudi.text import encode, encode_table
-from tests.support.hudi_fixtures import Answer, HudiFixture, hudi_fixtures
+from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
 SCHEMA = "hudi_logs"
@@ -33,6 +33,10 @@ _OF_OLD_HUDI = (
 )
 
 
+# Asked about in every bundle.
+_ASKED = ("mor_upserts", "mor_parquet_logs", "mor_deletes_only")
+
+
 def _compared(fixture: HudiFixture) -> bool:
     answer = fixture.answers().snapshot
     logs = any(one.logs for one in answer.slices or ())
@@ -40,7 +44,11 @@ def _compared(fixture: HudiFixture) -> bool:
     return answer.error is None and logs and not other
 
 
-FIXTURES = [f for f in hudi_fixtures(prefix="mor_") if _compared(f)]
+FIXTURES = [
+    f
+    for f in dict.fromkeys((*few(hudi_fixtures(prefix="mor_")), *hudi_fixtures(names=_ASKED)))
+    if _compared(f)
+]
 PARAMETERS = [pytest.param(f, id=f.id) for f in FIXTURES]
 
 
@@ -80,7 +88,7 @@ def test_merged_rows_are_sparks(stack: Stack, fixture: HudiFixture) -> None:
     assert count == [[len(answer.rows)]]
 
 
-@pytest.mark.parametrize("name", ["mor_upserts", "mor_parquet_logs", "mor_deletes_only"])
+@pytest.mark.parametrize("name", _ASKED)
 def test_a_predicate_applies_after_the_merge(stack: Stack, name: str) -> None:
     """Values that only the base files or only logs hold are asked for, as well as the newest."""
     for fixture in hudi_fixtures(names=[name]):
