@@ -12,6 +12,7 @@ from tests.benchmark import (
     concurrency,
     dpp,
     hive,
+    hudi,
     kinds,
     metadata,
     metastore,
@@ -53,6 +54,7 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "dpp": ("Trino 476, 1,824 partitions, many clients", dpp.run),
     "partitions": ("`explain` over 2,000 and 20,000 partitions of a file each", partitions.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
+    "hudi": ("Trino 476: Hudi tables beside its stock hudi connector", hudi.run),
     "hooks": ("HiveServer2 4.0.1, hooked plans beside hooked tables", hive.ways),
 }
 # On less data, to see that it works.

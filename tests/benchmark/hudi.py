@@ -1,0 +1,147 @@
+"""Hudi tables in Trino 476: beside its stock hudi connector, and with and without skipping.
+
+`tests/benchmark/hudi_data.py` writes the tables with real Spark first:
+``HUDI_TABLES=DIRECTORY python -m tests.benchmark hudi``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import trino
+
+import bridge
+from bridge.config import Config, Setting
+from bridge.jobs.index_table import index_table
+from bridge.jobs.plugin import build_plugin
+from bridge.jobs.sync.job import SyncJob, run_job
+from bridge.jobs.sync.request import SyncRequest
+from bridge.metastore.client import MetastoreClient
+from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.planner import start_planner
+from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
+from bridge.table.hudi import TABLE_FORMAT
+from bridge.table.hudi.open_tables import OpenTables
+from bridge.table.model import TableName
+from tests.benchmark.figures import Figure, median
+
+_RANGE = "SELECT count(*), sum(price), max(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
+_FULL = "SELECT s, sum(price), avg(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"
+_ONE = "SELECT count(*), sum(price), max(ts) FROM hudi.mor WHERE id BETWEEN 200000 AND 200900"
+_MERGED = "SELECT sum(price), max(ts), count(*) FROM hudi.mor"
+
+
+def run() -> list[Figure]:
+    directory = Path(os.environ["HUDI_TABLES"])
+    return [*_planning(directory / "cow"), *_queries(directory)]
+
+
+def _planning(table: Path) -> list[Figure]:
+    """`Planner.plan` in process: the timeline unchanged, and read anew by a new process."""
+    with bridge.connect() as session:
+        opened = session.table(str(table))
+        opened.index.build()
+
+        def plan() -> None:
+            assert opened.scan("id BETWEEN 200000 AND 200900").files().num_rows <= 4
+
+        warm = median(plan, 21, 5)
+
+        def anew() -> None:
+            TABLE_FORMAT._tables = OpenTables()
+            plan()
+
+        cold = median(anew, 7, 1)
+    return [
+        Figure("8,000 files: plan, timeline unchanged", warm * 1e3, "ms", "≤ 5"),
+        Figure("8,000 files: plan, timeline read anew", cold * 1e3, "ms", "≤ 60"),
+    ]
+
+
+def _queries(directory: Path) -> list[Figure]:
+    figures: list[Figure] = []
+    with ExitStack() as stack:
+        query = _cluster(stack, directory)
+        for title, sql, target in (
+            ("copy-on-write, 8,000 files, a range", _RANGE, "≥ 20x"),
+            ("copy-on-write, 8,000 files, full scan", _FULL, "≥ 5x"),
+        ):
+            assert query("bridge", sql) == query("hudi", sql)
+            ours = median(lambda sql=sql: query("bridge", sql), 7, 5)  # type: ignore[misc]
+            stock = median(lambda sql=sql: query("hudi", sql), 3, 1)  # type: ignore[misc]
+            print(f"{title}: skipbridge {ours:.3f} s, stock hudi {stock:.2f} s", flush=True)
+            figures += [
+                Figure(f"{title}: skipbridge", ours, "s"),
+                Figure(f"{title}: stock hudi", stock, "s"),
+                Figure(f"{title}: times faster", stock / ours, "x", target),
+            ]
+        every = {"pruning_enabled": "false"}
+        assert query("bridge", _ONE) == query("bridge", _ONE, every)
+        skipping = median(lambda: query("bridge", _ONE), 7, 3)
+        reading = median(lambda: query("bridge", _ONE, every), 3, 1)
+        merged = median(lambda: query("bridge", _MERGED), 3, 1)
+        figures += [
+            Figure("merge-on-read, 500 slices with 3 logs, a range", skipping, "s"),
+            Figure("the same without skipping", reading, "s"),
+            Figure("times faster by skipping", reading / skipping, "x", "≥ 10x"),
+            Figure("merge-on-read, full scan: rows a second", 1e6 / merged, "rows/s"),
+        ]
+    return figures
+
+
+def _cluster(stack: ExitStack, directory: Path) -> Callable[..., list[Any]]:
+    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    metastore = stack.enter_context(
+        start_embedded_metastore(
+            MetastoreSpec(scratch / "metastore", scratch / "warehouse", port=0, in_memory=True)
+        )
+    )
+    uri = f"thrift://127.0.0.1:{metastore.port}"
+    config = Config({"metastore.uri": Setting(uri, "benchmark")})
+    with MetastoreClient(uri) as client:
+        client.create_database("hudi")
+    for name in ("cow", "mor"):
+        started = time.perf_counter()
+        request = SyncRequest(TableName("hudi", name), f"file://{directory / name}")
+        run_job(config, SyncJob(request), progress=lambda done, total: None, say=print)
+        print(f"{name} registered in {time.perf_counter() - started:.1f} s", flush=True)
+        report = index_table(
+            config, f"hudi.{name}", local=True, progress=lambda done, total: None, say=print
+        )
+        print(f"{name} indexed in {report['seconds']:.1f} s, {report['files']} files", flush=True)
+    planner = stack.enter_context(start_planner(scratch / "planner", uri))
+    plugin = build_plugin(
+        "476", scratch / "plugin", None, "skipbridge", lambda line: None, hudi=True
+    )
+    bridge_catalog = {
+        "connector.name": "skipbridge",
+        "skipbridge.planner": f"127.0.0.1:{planner.port}",
+    }
+    stock = {"connector.name": "hudi", "hive.metastore.uri": uri, "fs.hadoop.enabled": "true"}
+    spec = TrinoSpec(
+        scratch / "trino",
+        catalogs={"bridge": bridge_catalog, "hudi": stock},
+        plugins={"skipbridge": plugin, **stock_plugins("hudi")},
+        port=0,
+        heap="6G",
+    )
+    server = stack.enter_context(start_trino(spec))
+
+    def query(catalog: str, sql: str, session: dict[str, str] | None = None) -> list[Any]:
+        connection = trino.dbapi.connect(
+            host="127.0.0.1",
+            port=server.port,
+            user="bench",
+            session_properties={f"{catalog}.{k}": v for k, v in (session or {}).items()},
+        )
+        cursor = connection.cursor()
+        cursor.execute(sql.replace("hudi.", f"{catalog}.hudi."))
+        return list(cursor.fetchall())
+
+    return query
