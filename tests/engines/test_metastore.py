@@ -345,10 +345,6 @@ def test_closing_a_stream_stops_its_calls(shop: Shop) -> None:
             "a Delta table",
             {"parameters": {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "DELTA"}},
         ),
-        (
-            "a Hudi table",
-            {"parameters": {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "hudi"}},
-        ),
     ],
 )
 def test_tables_of_other_kinds_are_refused(
@@ -358,6 +354,12 @@ def test_tables_of_other_kinds_are_refused(
     with pytest.raises(UnsupportedTable, match=kind) as caught:
         HiveCatalog(shop.client).table(TableName(shop.name, "t"))
     assert caught.value.hint
+
+
+def test_a_hudi_table_is_of_its_own_format(shop: Shop) -> None:
+    shop.table("t", parameters={"EXTERNAL": "TRUE", "spark.sql.sources.provider": "hudi"})
+    found = HiveCatalog(shop.client).table(TableName(shop.name, "t"))
+    assert (found.table_format, found.format) == ("hudi", "parquet")
 
 
 def test_an_acid_table_is_refused(metastore: Any, tmp_path: Path) -> None:
