@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import FileCorrupt, UnsupportedTable
+from bridge.file_formats.readers.hudi import hfile as module
 from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
-from bridge.table.hudi import hfile as module
 from tests.support.hudi_writer import hfile
 
 URI = "file:/t/files-0000-0_0-1-2_001.hfile"
