@@ -133,11 +133,15 @@ class FileSystemView:
         config: HudiTableConfig,
         pool: Executor | None,
         before: Timeline | None = None,
+        may_be_empty: bool = True,
     ) -> FileSystemView:
+        """Reads the timeline, and whether anything was archived: that once true remains true."""
         # The timeline first: what is archived in between is then still on it.
         timeline = load_timeline(storage, config)
         if before is None or before.lost_any(timeline):
             refuse_unfinished_upgrade(storage, config)
+        if not may_be_empty:
+            return FileSystemView(storage, config, timeline, False, pool)
         archive = storage.list_all(config.history_uri, recursive=False)
         empty = not len(archive)
         if config.history_uri == config.timeline_uri:
@@ -150,8 +154,8 @@ class FileSystemView:
         Errors:
             As `open`.
         """
-        config = load_table_config(self._storage, self.config.base)
-        new = self._load(self._storage, config, self._pool, self.timeline)
+        new = self._reloaded()
+        config = new.config
         if (
             config == self.config
             and new.timeline == self.timeline
@@ -164,6 +168,17 @@ class FileSystemView:
         with self._lock:
             new._bodies = {name: body for name, body in self._bodies.items() if name in names}
         return new
+
+    def _reloaded(self) -> FileSystemView:
+        """The same table read anew, in one or two round trips."""
+        storage, base = self._storage, self.config.base
+        if self._pool is None:
+            config = load_table_config(storage, base)
+            return self._load(storage, config, None, self.timeline, self.history_is_empty)
+        asked = self._pool.submit(load_table_config, storage, base)
+        new = self._load(storage, self.config, self._pool, self.timeline, self.history_is_empty)
+        config = asked.result()
+        return new if config == self.config else self._load(storage, config, self._pool)
 
     def commit(self, instant: Instant) -> CommitMetadata:
         """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
