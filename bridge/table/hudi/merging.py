@@ -40,6 +40,14 @@ def has_defaults(schema: str) -> bool:
     return any(field.get("default") is not None for field in fields)
 
 
+def repairs_times(schema: str) -> bool:
+    """Whether a reader may take a log's times in another unit than the log says.
+
+    Some releases wrote milliseconds as ``timestamp-micros``; later ones go by the table's schema.
+    """
+    return "timestamp-millis" in schema
+
+
 def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str], ...]:
     """The properties by which a connector's reader merges the slices of one version.
 

@@ -22,6 +22,7 @@ from bridge.table.hudi.merging import (
     has_defaults,
     log_properties,
     merges_whole_records,
+    repairs_times,
 )
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
@@ -71,7 +72,11 @@ class HudiSnapshot:
         if len(slices.log_paths):
             properties = log_properties(view, instant)
             schema = view.schema(instant or None) or ""
-            self._whole_records = merges_whole_records(view.config) and not has_defaults(schema)
+            self._whole_records = (
+                merges_whole_records(view.config)
+                and not has_defaults(schema)
+                and not repairs_times(schema)
+            )
             log = LOG if self._whole_records else ""
             merging = ReaderSpec(MERGED, properties, base=format, log=log)
             self._readers = (*self._readers, merging)

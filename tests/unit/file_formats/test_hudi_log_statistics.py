@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.readers.hudi import log_statistics
 from bridge.file_formats.readers.hudi.log_statistics import read
 from bridge.storage.routed import open_storage
+from bridge.table.hudi.merging import repairs_times
 from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
+from tests.support.hudi_writer import avro_block
 
 MERGED = [f for f in hudi_fixtures(prefix="mor_") if f.bundle == "1.2.0"]
 
@@ -62,3 +67,33 @@ def test_a_damaged_log_has_no_statistics(tmp_path: object) -> None:
         assert found.rows == 0 and not found.leaves
     finally:
         damaged.unlink()
+
+
+def _log(tmp_path: Path, type: str, *values: float) -> tuple[str, int]:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "c", "type": type}]}
+    log = tmp_path / ".f_1.log.1_0-0-0"
+    log.write_bytes(avro_block("1", schema, [{"c": value} for value in values]))
+    return f"file://{log}", log.stat().st_size
+
+
+def test_bounds_of_floats_hold_the_double_of_their_text(tmp_path: Path) -> None:
+    """Spark and Hudi read the float 0.1 as the double 0.1, which is less than that float."""
+    for value in (0.1, 0.2, 0.3, -0.1, 3.4e38, 1e-45, 0.0):
+        (leaf,) = read(open_storage(), *_log(tmp_path, "float", value)).leaves
+        assert leaf.lower <= value <= leaf.upper
+        assert not leaf.exact
+
+
+def test_a_large_log_has_no_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, size = _log(tmp_path, "double", 1.0)
+    monkeypatch.setattr(log_statistics, "_MOST", size)
+    assert read(open_storage(), uri, size).rows == 1
+    monkeypatch.setattr(log_statistics, "_MOST", size - 1)
+    with pytest.raises(FileCorrupt, match="at most"):
+        read(open_storage(), uri, size)
+
+
+def test_times_that_a_reader_may_repair() -> None:
+    assert repairs_times('{"type": "long", "logicalType": "timestamp-millis"}')
+    assert repairs_times('{"type": "long", "logicalType": "local-timestamp-millis"}')
+    assert not repairs_times('{"type": "long", "logicalType": "timestamp-micros"}')

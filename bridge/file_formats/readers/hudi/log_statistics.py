@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,15 +37,20 @@ _SIMPLE = {
     pa.binary(): PhysicalType("BYTE_ARRAY", "binary"),
 }
 _OTHER = PhysicalType("BYTE_ARRAY", "other")
+_MOST = 64 * 1024 * 1024
+"""Records become objects on their way to Arrow, many times their bytes in the log. Bytes."""
 
 
 def read(storage: Storage, uri: str, size: int) -> FileStatistics:
     """Statistics of one log of ``size`` bytes.
 
     Errors:
-        FileCorrupt: it is damaged, holds partial updates, or data that is not read here.
+        FileCorrupt: it is damaged, too large, or holds partial updates or data that is not read
+            here.
         FileUnreadable, StorageFailure.
     """
+    if size > _MOST:
+        raise FileCorrupt(f"{uri} has {size} bytes, and statistics are of at most {_MOST}", "")
     (data,) = storage.read_ranges(uri, [(0, size)])
     blocks = parse_blocks(data, uri)
     kinds = {block.type for block in blocks}
@@ -96,6 +102,11 @@ def _leaf(number: int, name: str, tables: Sequence[Mapping[str, pa.Array]]) -> L
         leaf.nulls = None
     if leaf.nans is None and not stored.is_floating:
         leaf.nans = 0
+    if stored.logical == "float" and leaf.lower is not None:
+        # If the table has a double, Hudi's reader may take the float's shortest text (0.1) for it,
+        # which lies between the float's neighbours.
+        leaf.lower, leaf.upper = _neighbour(leaf.lower, -np.inf), _neighbour(leaf.upper, np.inf)
+        leaf.exact = False
     if stored.logical == "decimal" and leaf.lower is not None:
         leaf.lower, leaf.upper = (_unscaled(v, stored.scale) for v in (leaf.lower, leaf.upper))
     return leaf
@@ -107,6 +118,10 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
     if pa.types.is_decimal128(arrow) and arrow.scale >= 0:
         return PhysicalType("FIXED_LEN_BYTE_ARRAY", "decimal", 16, arrow.precision, arrow.scale)
     return _SIMPLE.get(arrow, _OTHER)
+
+
+def _neighbour(value: float, towards: float) -> float:
+    return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
 def _unscaled(value: Any, scale: int) -> bytes:
