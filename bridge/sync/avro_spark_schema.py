@@ -86,7 +86,8 @@ def _read(properties: Mapping[str, str]) -> Any:
 
 def _schema(avro: Any, keys: Sequence[str], left_out: Sequence[str]) -> dict[str, Any]:
     own = {f["name"].lower() for f in avro["fields"]}
-    fields = [_field(name, "string", True, "") for name in META_COLUMNS if name not in own]
+    absent = own.union(left_out)
+    fields = [_field(name, "string", True, "") for name in META_COLUMNS if name not in absent]
     named: dict[str, Any] = {}
     for entry in avro["fields"]:
         made = _avro_field(entry, named)

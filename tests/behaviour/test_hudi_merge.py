@@ -14,9 +14,9 @@ from bridge.storage.uri import canonical
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_slice
 from bridge.table.hudi.merge_rules import MergeRules, merge_rules, refuse_renames
-from tests.support.hudi_fixtures import Answers, HudiFixture, hudi_fixtures
+from tests.support.hudi_fixtures import Answers, HudiFixture, few, hudi_fixtures
 
-FIXTURES = [f for f in hudi_fixtures() if f.answers().table_type == "MERGE_ON_READ"]
+FIXTURES = [f for f in few(hudi_fixtures()) if f.answers().table_type == "MERGE_ON_READ"]
 REFUSED = {
     "mor_partial_updates": "partial updates",
     "mor_payload_non_defaults": "is not read here|IGNORE_DEFAULTS",

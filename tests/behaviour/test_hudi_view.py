@@ -12,10 +12,10 @@ from bridge.storage.local import LocalStorage
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.incremental import changes_between
-from tests.support.hudi_fixtures import HudiFixture, Slice, hudi_fixtures
+from tests.support.hudi_fixtures import HudiFixture, Slice, few, hudi_fixtures
 
 TABLES = pytest.mark.parametrize(
-    "fixture", [pytest.param(one, id=one.id) for one in hudi_fixtures()]
+    "fixture", [pytest.param(one, id=one.id) for one in few(hudi_fixtures())]
 )
 Row = tuple[str, str, str, str | None, tuple[str, ...]]
 

@@ -81,7 +81,16 @@ def test_dropped_partitions_are_dropped_and_their_files_stay(
 
 
 # Trino's connector reads table version 6 alone.
-STOCK = [pytest.param(f, id=f.id) for f in hudi_fixtures(bundle="0.15.0")]
+STOCK = [
+    pytest.param(f, id=f.id)
+    for f in hudi_fixtures(
+        bundle="0.15.0",
+        names=[
+            *("cow_upserts", "mor_upserts", "cow_inserts", "cow_unpartitioned"),
+            *("cow_two_levels_hive", "cow_clustered", "cow_url_encoded_hive"),
+        ],
+    )
+]
 
 
 @pytest.mark.parametrize("fixture", STOCK)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.fixtures.hudi.text import encode_table
-from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
+from tests.support.hudi_fixtures import HudiFixture, few, hudi_fixtures
 
 # Rows of these lie in base files alone, with all columns and values as Spark gives them.
 PLAIN = [
@@ -28,7 +28,7 @@ PLAIN = [
     "cow_timestamp_ntz",
     "cow_zone_utc",
 ]
-ALL = [pytest.param(fixture, id=fixture.id) for fixture in hudi_fixtures()]
+ALL = [pytest.param(fixture, id=fixture.id) for fixture in few(hudi_fixtures())]
 
 
 @pytest.mark.parametrize("fixture", ALL)

@@ -54,7 +54,7 @@ from bridge.sync.hudi_timeline import (
 from bridge.sync.report import SyncReport
 from bridge.sync.state import EXTRACTOR_PROPERTY, ROOT_PROPERTY, STATE_PROPERTY, text_digest
 from bridge.table.discovered import Discovered
-from bridge.table.hudi.avro_schema import avro_columns
+from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.model import TableName
 from bridge.table.partition import partition_name
 from bridge.types import UNKNOWN
@@ -142,10 +142,11 @@ class HudiSync:
                 "write to the table first",
             )
         columns = avro_columns(schema, f"the newest commit of {config.base}")
-        left_out = tuple(c.name for c in columns if c.type is UNKNOWN)
+        absent = () if config.has_meta_fields else META_COLUMNS
+        left_out = (*absent, *(c.name for c in columns if c.type is UNKNOWN))
         keys = key_columns(config, {c.name: c for c in columns}, self._request.keys)
         own = {k.name for k in keys}
-        rest = tuple(c for c in columns if c.name not in own and c.type is not UNKNOWN)
+        rest = tuple(c for c in columns if c.name not in own and c.name not in left_out)
         reports: list[SyncReport] = []
         for view in views(config):
             target = HudiTarget(self._place, view, rest, keys, schema, left_out)
@@ -180,7 +181,7 @@ class _RecordSync:
         self._settings = settings
         self._position = Position.of(files.view.timeline)
         self._report = SyncReport(str(name), target.place.root, listed_by="hudi")
-        self._report.left_out = list(target.left_out)
+        self._report.left_out = [n for n in target.left_out if n not in META_COLUMNS]
 
     def run(self, progress: Progress) -> SyncReport:
         started = time.perf_counter()
