@@ -135,12 +135,16 @@ class FileSystemView:
         before: Timeline | None = None,
         may_be_empty: bool = True,
     ) -> FileSystemView:
-        """Reads the timeline, and whether anything was archived: that once true remains true."""
+        """Reads the timeline, and whether anything was archived.
+
+        That once true remains true, unless the table was made anew: then instants are lost.
+        """
         # The timeline first: what is archived in between is then still on it.
         timeline = load_timeline(storage, config)
-        if before is None or before.lost_any(timeline):
+        lost = before is None or before.lost_any(timeline)
+        if lost:
             refuse_unfinished_upgrade(storage, config)
-        if not may_be_empty:
+        if not may_be_empty and not lost:
             return FileSystemView(storage, config, timeline, False, pool)
         archive = storage.list_all(config.history_uri, recursive=False)
         empty = not len(archive)

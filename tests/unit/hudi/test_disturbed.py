@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -258,3 +259,20 @@ def test_paths_that_may_not_be_the_value(
         assert found.source is KeySource.FILES
     else:
         assert found.values == {path: values}
+
+
+@VERSIONS
+def test_a_table_that_was_made_anew(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [])
+    table.archive("1")
+    table.commit("2", [table.base("p", "a", "2")])
+    with ThreadPoolExecutor(2) as pool:
+        view = FileSystemView.open(LocalStorage(), table.uri, pool)
+        assert not view.history_is_empty
+        shutil.rmtree(table.root)
+        table = HudiTable(tmp_path / "t", version)
+        view = view.refreshed()
+        assert len(view.slices()) == 0
+        table.commit("3", [table.base("p", "b", "3")])
+        assert len(view.refreshed().slices()) == 1
