@@ -31,10 +31,10 @@ from bridge.table.hudi.open_tables import OpenTables
 from bridge.table.model import TableName
 from tests.benchmark.figures import Figure, median
 
-_RANGE = "SELECT count(*), sum(price), max(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
-_FULL = "SELECT s, sum(price), avg(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"
-_ONE = "SELECT count(*), sum(price), max(ts) FROM hudi.mor WHERE id BETWEEN 200000 AND 200900"
-_MERGED = "SELECT sum(price), max(ts), count(*) FROM hudi.mor"
+_RANGE = "SELECT count(*), max(price), sum(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
+_FULL = "SELECT s, sum(n0), max(price), max(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"
+_ONE = "SELECT count(*), max(price), max(ts) FROM hudi.mor WHERE id BETWEEN 200000 AND 200900"
+_MERGED = "SELECT max(price), max(ts), count(*) FROM hudi.mor"
 
 
 def run() -> list[Figure]:
