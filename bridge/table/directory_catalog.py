@@ -9,6 +9,7 @@ import datetime as dt
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -59,6 +60,7 @@ class DirectoryCatalog:
         self._partitions: dict[str, Partition] = {}
         self.strays: tuple[Stray, ...] = ()
         self._told: set[str] = set()
+        self._defined: DefinesTables | None = None
 
     @property
     def name(self) -> TableName:
@@ -103,6 +105,10 @@ class DirectoryCatalog:
         self._table = None
 
     def _look(self) -> Table:
+        if self._defined is not None:
+            with suppress(TableNotFound):  # it was dropped: look again
+                return self._defined.define(self.name, self._location, self._storage)
+            self._defined = None
         whole: FileTable | None = None
         if self._storage.has_directories(self._location):
             below = self._storage.list_directories(self._location)
@@ -112,6 +118,7 @@ class DirectoryCatalog:
         markers = {d.rstrip("/").rsplit("/", 1)[-1] for d in below}
         for known in table_formats().values():
             if isinstance(known, DefinesTables) and known.marker in markers:
+                self._defined = known
                 return known.define(self.name, self._location, self._storage)
         self._refuse_foreign(markers)
         if whole is None:

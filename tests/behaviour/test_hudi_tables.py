@@ -9,12 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import bridge
 from bridge.errors import ReadVersionNotFound, SchemaConflict, UnsupportedTable
+from bridge.storage.local import LocalStorage
 from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_expectations import changes_unlike_spark, refused_by_api, unlike_spark
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
@@ -195,3 +197,26 @@ def test_an_index_skips_slices_with_logs(session: bridge.Session, tmp_path: Path
         assert table.scan("name = 'uno'").to_arrow()["id"].to_pylist() == [1]
         assert table.scan("name = 'uno'").explain().files_kept < 3
         assert table.scan("price = -2").to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("name", ["cow_upserts", "mor_upserts", "cow_metadata", "mor_metadata"])
+def test_a_query_lists_no_directory_of_data(
+    session: bridge.Session, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for fixture in hudi_fixtures(names=[name]):
+        table = session.table(str(fixture.path()))
+        table.scan("id = 5").explain()
+        listed: list[str] = []
+        for method in ("pages", "list_all", "list_directories"):
+            original = getattr(LocalStorage, method)
+
+            def note(
+                self: Any, prefix: str, *a: Any, _f: Any = original, _to: Any = listed, **k: Any
+            ):
+                _to.append(prefix)
+                return _f(self, prefix, *a, **k)
+
+            monkeypatch.setattr(LocalStorage, method, note)
+        assert table.scan("id = 5").explain().files_total > 0
+        monkeypatch.undo()
+        assert listed and all("/.hoodie" in prefix for prefix in listed), (fixture.id, listed)
