@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.errors import (
+    FileUnreadable,
     ReadVersionNotFound,
     ReadVersionUnsupported,
     SnapshotExpired,
@@ -83,7 +84,8 @@ class HudiFormat:
         opened = self._tables.get(context.storage, table.location)
         age = max_age(context.freshness)
         for _ in range(_ATTEMPTS - 1):
-            with suppress(SnapshotExpired):
+            # A commit may also be archived between the listing of the timeline and its reading.
+            with suppress(SnapshotExpired, FileUnreadable):
                 return self._snapshot(table, read, context, id, opened, opened.view(age))
             if id:
                 break
@@ -108,6 +110,11 @@ class HudiFormat:
             state = id
         filter: Expression = AlwaysTrue()
         if isinstance(read.point, ChangesBetween):
+            if read.read_optimized:
+                raise ReadVersionUnsupported(
+                    f"changes of {table.name} are those of merged rows",
+                    "switch read_optimized off for this query",
+                )
             slices, filter = self._changes(opened, view, read.point, version)
         else:
             base_only = read.read_optimized or is_read_optimized(table, view)
@@ -202,9 +209,9 @@ def _bound(text: str, view: FileSystemView) -> str:
 
 def _refuse_renames(view: FileSystemView) -> None:
     """Errors: UnsupportedTable: columns may have other names in older files."""
-    last = view.timeline.last
-    if last is not None:
-        refuse_renames(view.commit(last).extra)
+    # A compaction or a clustering does not carry the schema on.
+    for commit in view.commits(view.timeline.completed.values()):
+        refuse_renames(commit.extra)
 
 
 def _state(view: FileSystemView) -> str:
