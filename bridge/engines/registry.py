@@ -35,7 +35,8 @@ def engine(name: str) -> Engine:
 def refuse_unreadable(table: Table, engine: Engine) -> None:
     """Errors: UnsupportedTable: the engine has no reader for the table's file format."""
     if engine.reader(file_format(table.format)) is None:
-        known = [f.spelled for f in file_formats().values() if engine.reader(f) is not None]
+        formats = (f for f in file_formats().values() if not f.of_slices)
+        known = [f.spelled for f in formats if engine.reader(f) is not None]
         raise UnsupportedTable(
             f"{table.name} is stored as {table.format}: {engine.spelled} has no reader for it here",
             f"only {' or '.join(known)} tables are read here",

@@ -77,6 +77,8 @@ class FileFormat:
             `bridge.index.column_resolution`.
         splittable: whether engines may read a byte range of a file. Large files are then split.
         trino_reader: the name of the connector's reader; None: Trino refuses tables of this format.
+        of_slices: a table format names it for its file slices or their logs; no table is stored in
+            it.
     """
 
     name: str
@@ -92,3 +94,4 @@ class FileFormat:
     by_position: bool = False
     splittable: bool = False
     trino_reader: str | None = None
+    of_slices: bool = False

@@ -10,4 +10,5 @@ FORMAT = FileFormat(
     name="hudi",
     spelled="Hudi merge-on-read",
     trino_reader="hudi",
+    of_slices=True,
 )

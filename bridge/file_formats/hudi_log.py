@@ -13,4 +13,5 @@ FORMAT = FileFormat(
     name="hudi_log",
     spelled="Hudi log",
     statistics=_statistics,
+    of_slices=True,
 )

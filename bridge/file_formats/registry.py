@@ -38,8 +38,9 @@ def file_format(name: str) -> FileFormat:
 
 
 def indexed_formats() -> frozenset[str]:
-    """Names of the formats that can be indexed."""
-    return frozenset(f.name for f in file_formats().values() if f.statistics is not None)
+    """Names of the formats of tables that can be indexed."""
+    known = file_formats().values()
+    return frozenset(f.name for f in known if f.statistics is not None and not f.of_slices)
 
 
 def hive_hooks() -> dict[str, str]:

@@ -33,6 +33,8 @@ def test_what_is_built_in() -> None:
     assert set(file_formats()) == {
         "avro",
         "csv",
+        "hudi",
+        "hudi_log",
         "json",
         "orc",
         "parquet",
@@ -41,7 +43,8 @@ def test_what_is_built_in() -> None:
         "text",
     }
     assert indexed_formats() == {"parquet", "orc"}
-    assert [f.name for f in file_formats().values() if f.trino_reader] == ["parquet"]
+    assert [f.name for f in file_formats().values() if f.trino_reader] == ["hudi", "parquet"]
+    assert {f.name for f in file_formats().values() if f.of_slices} == {"hudi", "hudi_log"}
     assert spelled(["csv"]) == "CSV" and spelled(indexed_formats()) == "Parquet or ORC"
     with pytest.raises(UnsupportedTable, match="no file format 'lance'"):
         file_format("lance")
