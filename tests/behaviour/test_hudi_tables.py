@@ -6,6 +6,7 @@ for older ones, for changes and for the read-optimised form.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.support.hudi_expectations import changes_unlike_spark, refused_by_api
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 
 EVERY = few(hudi_fixtures())
+CONDITIONS = 40 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
 FIXTURES = [pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f)]
 LIKE_SPARK = [
     pytest.param(f, id=f.id) for f in EVERY if not refused_by_api(f) and not unlike_spark(f)
@@ -171,7 +173,7 @@ def test_pruning_drops_no_row(
     whole = table.scan().to_arrow()
     table.index.build()
     rng = random.Random(fixture.id)
-    for condition in conditions(whole, rng, 30):
+    for condition in conditions(whole, rng, CONDITIONS):
         kept = table.scan(condition).to_arrow()
         every = table.scan(condition, pruning=False).to_arrow()
         assert encode_table(kept) == encode_table(every), condition
