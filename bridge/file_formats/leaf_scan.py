@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,3 +76,15 @@ def _comparable(values: pa.ChunkedArray, stored: PhysicalType) -> Any:
     if stored.logical == "bool":
         return values if pa.types.is_boolean(held) else None
     return values  # readers of other formats return comparable values
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The digits of a decimal at a scale, exactly.
+
+    >>> unscaled(Decimal("-1.5"), 2)
+    -150
+    """
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    whole: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    return -whole if sign else whole

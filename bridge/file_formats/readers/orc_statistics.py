@@ -16,7 +16,6 @@ Old Hive versions name columns ``_col0``, ``_col1`` and so on. Readers find them
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt
-from bridge.file_formats.leaf_scan import LeafScan
+from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.child import ChildReader
@@ -162,7 +161,7 @@ def _settle(leaf: LeafStatistics) -> None:
     stored = leaf.column.type
     floor = _DAYS_1900
     if stored.logical == "decimal":
-        lower, upper = _unscaled(leaf.lower, stored.scale), _unscaled(leaf.upper, stored.scale)
+        lower, upper = unscaled(leaf.lower, stored.scale), unscaled(leaf.upper, stored.scale)
         if max(abs(lower), abs(upper)) >= 10**stored.precision:
             leaf.lower = leaf.upper = leaf.nulls = None  # Hive may read NULL
             return
@@ -176,13 +175,6 @@ def _settle(leaf: LeafStatistics) -> None:
     if stored.logical in ("date", "timestamp"):
         leaf.lower = None if leaf.lower < floor else leaf.lower
         leaf.upper = None if leaf.upper < floor else leaf.upper
-
-
-def _unscaled(value: Decimal, scale: int) -> int:
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    whole: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
-    return -whole if sign else whole
 
 
 READER = ChildReader(read)

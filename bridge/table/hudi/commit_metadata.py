@@ -126,39 +126,6 @@ def rollback_of(body: Any, name: str) -> RollbackMetadata:
         raise _corrupt(name, error) from error
 
 
-def read_compaction_plan(content: bytes, name: str) -> dict[str, list[str]]:
-    """Partition to the file groups that a requested compaction rewrites. Errors: FileCorrupt."""
-    body = _record(content, name)
-    try:
-        groups: dict[str, list[str]] = {}
-        for operation in body["operations"] or ():
-            groups.setdefault(operation["partitionPath"] or "", []).append(operation["fileId"])
-        return groups
-    except (AttributeError, KeyError, TypeError) as error:
-        raise _corrupt(name, error) from error
-
-
-def read_clustering_plan(content: bytes, name: str) -> dict[str, list[str]]:
-    """Partition to the file groups that a requested clustering will rewrite.
-
-    Empty if a requested replacecommit is no clustering: such a request may have no body.
-
-    Errors:
-        FileCorrupt.
-    """
-    if not content:
-        return {}
-    body = _record(content, name)
-    try:
-        groups: dict[str, list[str]] = {}
-        for group in (body.get("clusteringPlan") or {}).get("inputGroups") or ():
-            for part in group["slices"] or ():
-                groups.setdefault(part["partitionPath"] or "", []).append(part["fileId"])
-        return groups
-    except (AttributeError, KeyError, TypeError) as error:
-        raise _corrupt(name, error) from error
-
-
 def commit_of(body: Any, name: str) -> CommitMetadata:
     """A commit whose body was decoded before, as the archived timeline has it."""
     try:

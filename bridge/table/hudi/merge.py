@@ -30,6 +30,7 @@ from bridge.file_formats.readers.hudi.log_records import deletes_of, rows_of
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
+from bridge.table.hudi.avro_schema import META_COLUMNS
 from bridge.table.hudi.merge_rules import (
     RECORD_KEY,
     MergeMode,
@@ -38,13 +39,6 @@ from bridge.table.hudi.merge_rules import (
     find_column,
 )
 
-META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    RECORD_KEY,
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 _IS_DELETED = "_hoodie_is_deleted"
 _OPERATION = "_hoodie_operation"
 _DELETIONS = ("D", "-U")

@@ -12,14 +12,13 @@ with partial updates has no statistics at all, for a reader makes rows that it d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
-from bridge.file_formats.leaf_scan import LeafScan
+from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
@@ -108,7 +107,10 @@ def _leaf(number: int, name: str, tables: Sequence[Mapping[str, pa.Array]]) -> L
         leaf.lower, leaf.upper = _neighbour(leaf.lower, -np.inf), _neighbour(leaf.upper, np.inf)
         leaf.exact = False
     if stored.logical == "decimal" and leaf.lower is not None:
-        leaf.lower, leaf.upper = (_unscaled(v, stored.scale) for v in (leaf.lower, leaf.upper))
+        leaf.lower, leaf.upper = (
+            unscaled(v, stored.scale).to_bytes(16, "big", signed=True)
+            for v in (leaf.lower, leaf.upper)
+        )
     return leaf
 
 
@@ -122,9 +124,3 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
 
 def _neighbour(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
-
-
-def _unscaled(value: Any, scale: int) -> bytes:
-    sign, digits, exponent = value.as_tuple()
-    whole: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
-    return (-whole if sign else whole).to_bytes(16, "big", signed=True)
