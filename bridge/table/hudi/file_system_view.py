@@ -106,7 +106,7 @@ class FileSystemView:
         self.config = config
         self.timeline = timeline
         self.history_is_empty = history_is_empty
-        self._storage = storage
+        self.storage = storage
         self._pool = pool
         self._lock = threading.RLock()
         self._bodies: dict[str, CommitMetadata] = {}
@@ -175,7 +175,7 @@ class FileSystemView:
 
     def _reloaded(self) -> FileSystemView:
         """The same table read anew, in one or two round trips."""
-        storage, base = self._storage, self.config.base
+        storage, base = self.storage, self.config.base
         if self._pool is None:
             config = load_table_config(storage, base)
             return self._load(storage, config, None, self.timeline, self.history_is_empty)
@@ -217,7 +217,7 @@ class FileSystemView:
             return {}
         with self._lock:
             if self._history is None:
-                self._history = load_history(self._storage, self.config)
+                self._history = load_history(self.storage, self.config)
             found = self._history.writes(after, until)
         return {
             i.requested: i.commit() for i in found if i.requested not in self.timeline.completed
@@ -318,9 +318,9 @@ class FileSystemView:
             return [self._bodies[i.name] for i in chosen]
 
     def _read(self, uris: list[str]) -> list[bytes]:
-        if self._pool is None or len(uris) < 2 or not self._storage.is_remote(self.timeline.uri):
-            return [self._storage.read(uri) for uri in uris]
-        return list(self._pool.map(self._storage.read, uris))
+        if self._pool is None or len(uris) < 2 or not self.storage.is_remote(self.timeline.uri):
+            return [self.storage.read(uri) for uri in uris]
+        return list(self._pool.map(self.storage.read, uris))
 
     def _from_commits(self) -> DataFiles:
         if not self.commits_suffice():
@@ -410,7 +410,7 @@ class FileSystemView:
             return History.EMPTY
         with self._lock:
             if self._history is None:
-                self._history = load_history(self._storage, self.config)
+                self._history = load_history(self.storage, self.config)
             return self._history
 
     def _undone(self, history: History) -> frozenset[str]:
@@ -472,7 +472,7 @@ class FileSystemView:
         Errors:
             SnapshotExpired: completed instants were undone since, so their files may be gone.
         """
-        now = load_timeline(self._storage, self.config)
+        now = load_timeline(self.storage, self.config)
         if any(i not in now.completed and not now.is_archived(i) for i in self.timeline.completed):
             raise overtaken(self.config)
         known = {i.key for i in self.timeline.instants}
@@ -480,15 +480,15 @@ class FileSystemView:
 
     def _cleaned_after(self, at: str) -> bool:
         """Whether archived cleans may have deleted files of a version."""
-        return any(clean > at for clean in load_history(self._storage, self.config).cleans)
+        return any(clean > at for clean in load_history(self.storage, self.config).cleans)
 
     def _clean(self, instant: Instant) -> CleanMetadata:
         if instant.completed:
-            content = self._storage.read(self.timeline.uri_of(instant))
+            content = self.storage.read(self.timeline.uri_of(instant))
             return read_clean(content, instant.name)
         # A pending clean may have deleted all that it plans to delete.
         name = f"{instant.requested}.clean.requested"
-        content = self._storage.read(f"{self.timeline.uri}/{name}")
+        content = self.storage.read(f"{self.timeline.uri}/{name}")
         if not content and instant.state is State.REQUESTED:
             return CleanMetadata("", {})  # the plan is being written
         return read_clean_plan(content, name)

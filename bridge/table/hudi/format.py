@@ -34,14 +34,19 @@ from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from bridge.table.hudi.instants import instant_at
-from bridge.table.hudi.merge_rules import refuse_renames
-from bridge.table.hudi.merging import read_merged
+from bridge.table.hudi.merging import (
+    has_defaults,
+    merges_whole_records,
+    read_merged,
+    repairs_times,
+)
 from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
+from bridge.table.hudi.schema_history import refuse_renames
 from bridge.table.hudi.snapshot import HudiSnapshot
 from bridge.table.hudi.table_config import TableType
 from bridge.table.model import Column, Table, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, Newest, ReadVersion
-from bridge.table.snapshot import MergedSlice, TableContext
+from bridge.table.snapshot import MergedSlice, TableContext, WrittenFiles
 from bridge.types import STRING
 
 _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
@@ -49,12 +54,20 @@ _READ_OPTIMIZED = "hoodie.query.as.ro.table"
 _BASE_ONLY = "HoodieParquetInputFormat"
 """A merge-on-read table that is registered with this class is its read-optimised form."""
 _COMMIT_TIME = "_hoodie_commit_time"
+_HIVE_HOOKS = {
+    f"org.apache.hudi.hadoop.{_BASE_ONLY}": "io.skipbridge.hive.BridgeHudiInputFormat",
+    "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat": (
+        "io.skipbridge.hive.BridgeHudiRealtimeInputFormat"
+    ),
+}
+_HANDLER, _STORAGE_HANDLER = "storage_handler", "io.skipbridge.hive.BridgeHudiStorageHandler"
+_HANDLERS = (_STORAGE_HANDLER, "io.skipbridge.hive.BridgeHudiRealtimeStorageHandler")
 _ATTEMPTS = 3
 _COMPLETED, _REQUESTED = "completed:", "requested:"
 
 
 class HudiFormat:
-    """Implements `TableFormat`, `DefinesTables` and `MergesSlices`.
+    """Implements `TableFormat`, `DefinesTables`, `MergesSlices` and `ReadByHive`.
 
     A query reads ``hoodie.properties`` and one listing of the timeline; commits that are new since
     the last query are read besides. No directory of data is listed where commits or the metadata
@@ -64,12 +77,13 @@ class HudiFormat:
     name = "hudi"
     versioned = True
     marker = ".hoodie"
+    hive_hooks = _HIVE_HOOKS
 
     def __init__(self) -> None:
         self._tables = OpenTables()
 
     def recognises(self, properties: Mapping[str, str], input_format: str) -> bool:
-        if input_format.startswith(_PACKAGES):
+        if input_format.startswith(_PACKAGES) or properties.get(_HANDLER) in _HANDLERS:
             return True
         lowered = {key.lower(): value.lower() for key, value in properties.items()}
         return lowered.get("spark.sql.sources.provider") == "hudi"
@@ -82,15 +96,16 @@ class HudiFormat:
                 f"{table.name} is a Hudi table: it has no segments", "leave the segments out"
             )
         opened = self._tables.get(context.storage, table.location)
-        age = max_age(context.freshness)
+        age, arrived = max_age(context.freshness), context.arrived
         for _ in range(_ATTEMPTS - 1):
             # A commit may also be archived between the listing of the timeline and its reading.
             with suppress(SnapshotExpired, FileUnreadable):
-                return self._snapshot(table, read, context, id, opened, opened.view(age))
+                view = opened.view(age, arrived)
+                return self._snapshot(table, read, context, id, opened, view)
             if id:
                 break
-            age = 0.0  # writers overtook the listing of the files
-        return self._snapshot(table, read, context, id, opened, opened.view(age))
+            age, arrived = 0.0, None  # writers overtook the listing of the files
+        return self._snapshot(table, read, context, id, opened, opened.view(age, arrived))
 
     def _snapshot(
         self,
@@ -101,7 +116,7 @@ class HudiFormat:
         opened: OpenTable,
         view: FileSystemView,
     ) -> HudiSnapshot:
-        _refuse_renames(view)
+        refuse_renames(view)
         version = self._version(table, read, view)
         state = _state(view)
         if id and id != state:
@@ -159,6 +174,19 @@ class HudiFormat:
     def read_slice(self, storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
         return read_merged(storage, slice, schema)
 
+    def written_files(self, table: Table, context: TableContext) -> WrittenFiles:
+        opened = self._tables.get(context.storage, table.location)
+        view = opened.view(max_age(context.freshness))
+        refuse_renames(view)
+        schema = view.schema(None) or ""
+        if has_defaults(schema):
+            raise UnsupportedTable(
+                f"columns of {table.name} have defaults other than NULL: a reader may show values "
+                "that no file holds",
+                "query it with Trino, which reads the files alone",
+            )
+        return WrittenFiles(merges_whole_records(view.config) and not repairs_times(schema))
+
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         opened = self._tables.get(storage, location)
         slices = opened.slices(opened.view())
@@ -207,13 +235,6 @@ def _bound(text: str, view: FileSystemView) -> str:
     return text
 
 
-def _refuse_renames(view: FileSystemView) -> None:
-    """Errors: UnsupportedTable: columns may have other names in older files."""
-    # A compaction or a clustering does not carry the schema on.
-    for commit in view.commits(view.timeline.completed.values()):
-        refuse_renames(commit.extra)
-
-
 def _state(view: FileSystemView) -> str:
     """Names what is on the timeline, so that another planner can open the same snapshot."""
     timeline = view.timeline
@@ -254,6 +275,8 @@ def is_read_optimized(table: Table, view: FileSystemView) -> bool:
     said = table.properties.get(_READ_OPTIMIZED)
     if said is not None:
         return said.strip().lower() == "true"
+    if table.properties.get(_HANDLER) == _STORAGE_HANDLER:
+        return True
     return table.input_format.rpartition(".")[2] == _BASE_ONLY
 
 

@@ -117,22 +117,6 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
     )
 
 
-def refuse_renames(extra: Mapping[str, str]) -> None:
-    """Refuses tables whose columns may have other names in older files.
-
-    Args:
-        extra: the extra metadata of the newest commit.
-
-    Errors:
-        UnsupportedTable: the table has a history of schemas (``hoodie.schema.on.read.enable``).
-    """
-    if extra.get("latest_schema"):
-        raise UnsupportedTable(
-            "a Hudi table keeps a history of schemas, and columns that were renamed are not read",
-            "rewrite the table without hoodie.schema.on.read.enable, or read it with the engine",
-        )
-
-
 def _fields(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 

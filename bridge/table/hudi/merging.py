@@ -10,7 +10,8 @@ import pyarrow as pa
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_slice
-from bridge.table.hudi.merge_rules import merge_rules, refuse_renames
+from bridge.table.hudi.merge_rules import merge_rules
+from bridge.table.hudi.schema_history import refuse_renames
 from bridge.table.hudi.table_config import HudiTableConfig, MergeMode
 from bridge.table.snapshot import MergedSlice
 
@@ -56,7 +57,7 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
     several instants, which of them are completed.
 
     Errors:
-        UnsupportedTable: columns were renamed.
+        UnsupportedTable: columns cannot be found by name.
     """
     config = view.config
     found = {
@@ -64,7 +65,7 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
         for key, value in config.properties.items()
         if key not in _LARGE and ".metadata." not in key and "index" not in key
     }
-    _refuse_renames(view, instant)
+    refuse_renames(view)
     found[f"{_OWN}base_path"] = config.base
     found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}instant"] = instant
@@ -78,13 +79,6 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
         if pending:
             found[f"{_OWN}inflight"] = pending
     return tuple(sorted(found.items()))
-
-
-def _refuse_renames(view: FileSystemView, instant: str) -> None:
-    """A merge finds columns by name, so none may have another name in older files."""
-    done = [i for i in view.timeline.completed.values() if not instant or i.requested <= instant]
-    if done:
-        refuse_renames(view.commit(max(done, key=lambda i: i.requested)).extra)
 
 
 def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:

@@ -53,16 +53,19 @@ class OpenTable:
         self._began = float("-inf")
         self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
 
-    def view(self, age: float = 0.0) -> FileSystemView:
-        """The table's timeline, at most ``age`` seconds older than this call.
+    def view(self, age: float = 0.0, arrived: float | None = None) -> FileSystemView:
+        """The table's timeline, at most ``age`` seconds older than the query.
+
+        Args:
+            arrived: when the query arrived, by the monotonic clock; None: with this call.
 
         Errors:
             TableNotFound, UnsupportedTable, FileCorrupt, StorageFailure.
         """
-        arrived = time.monotonic() - age
+        oldest = (time.monotonic() if arrived is None else arrived) - age
         with self._reading:
             held = self._view
-            if held is not None and self._began >= arrived:
+            if held is not None and self._began >= oldest:
                 return held
             began = time.monotonic()
             self._view = (

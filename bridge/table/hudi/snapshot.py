@@ -25,6 +25,7 @@ from bridge.table.hudi.merging import (
     repairs_times,
 )
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch
+from bridge.table.reader_spec import COLUMNS_BY_NAME
 from bridge.table.slices import IndexFiles, Int64Array, Logs, Mask, ReaderSpec, SliceBatch
 from bridge.table.snapshot import Columns, TableContext, TimelineEntry
 
@@ -65,7 +66,9 @@ class HudiSnapshot:
         self._timeline = view.timeline
         self._base = view.config.base
         format = view.config.base_format
-        self._readers: tuple[ReaderSpec, ...] = (ReaderSpec(format),)
+        # By position, the default for ORC, another column may be read after the schema changed.
+        found_by = (COLUMNS_BY_NAME,) if format == "orc" else ()
+        self._readers: tuple[ReaderSpec, ...] = (ReaderSpec(format, found_by),)
         self._bounds = np.searchsorted(slices.partition, np.arange(len(slices.partitions) + 1))
         self._number = {path: i for i, path in enumerate(slices.partitions)}
         self._whole_records = True

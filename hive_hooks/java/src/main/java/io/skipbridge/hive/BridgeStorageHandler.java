@@ -73,7 +73,7 @@ public class BridgeStorageHandler
     private static String refusal(String table)
     {
         return "INSERT into " + table + " is refused: a table of skipbridge's storage handler is read only"
-                + " -> write its files through a table STORED AS PARQUET at the same location";
+                + " -> write its files through a table STORED AS PARQUET at the same location, or with the program that wrote them";
     }
 
     /** Refuses inserts: Hive writes to such tables without a staging directory, so a failed query would leave partial output. */

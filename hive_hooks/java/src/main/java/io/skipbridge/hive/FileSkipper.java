@@ -16,6 +16,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 
 /** Removes skippable files from a listing. A file is skipped only if its size and time are those known to the planner. */
 final class FileSkipper
@@ -51,11 +52,26 @@ final class FileSkipper
 
     private static FileStatus[] keep(FileStatus[] listed, JobConf job, SkippableFiles skippable)
     {
+        return keep(listed, job, skippable,
+                file -> !file.isDirectory() && skippable.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime()));
+    }
+
+    /** Leaves out what {@code skips} says; nothing if it fails, as with classes of another version. */
+    static FileStatus[] keep(FileStatus[] listed, JobConf job, SkippableFiles skippable, Predicate<FileStatus> skips)
+    {
         List<FileStatus> kept = new ArrayList<>(listed.length);
-        for (FileStatus file : listed) {
-            if (file.isDirectory() || !skippable.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
-                kept.add(file);
+        try {
+            for (FileStatus file : listed) {
+                if (!skippable.skipsAny() || !skips.test(file)) {
+                    kept.add(file);
+                }
             }
+        }
+        catch (RuntimeException | LinkageError e) {
+            Hooks.COUNTERS.failures.increment();
+            log.warn("skipbridge: {} is read without skipping files: {}", job.get("name", "?"), e.toString(), e);
+            count(job, skippable, listed.length, listed.length);
+            return listed;
         }
         if (kept.isEmpty() && needsATask(job)) {
             count(job, skippable, listed.length, listed.length);

@@ -11,6 +11,9 @@ import java.util.Map;
 /** The files that hold no matching row. A file is skipped only if its path, size and time are those named here. */
 public final class SkippableFiles
 {
+    // Of a file whose path and size alone identify it.
+    private static final long ANY_TIME = -1;
+
     private final long generation;
     private final boolean all;
     private final long known;
@@ -110,6 +113,16 @@ public final class SkippableFiles
         }
         long[] known = skipped.get(canonicalPath);
         return known != null && known[0] == size && known[1] == modified;
+    }
+
+    /** The same of a file whose time its table does not record: nobody writes to it again, or only at its end. */
+    public boolean skipsWritten(String canonicalPath, long size)
+    {
+        if (all) {
+            return true;
+        }
+        long[] known = skipped.get(canonicalPath);
+        return known != null && known[0] == size && known[1] == ANY_TIME;
     }
 
     /** Whether any file is skipped. */

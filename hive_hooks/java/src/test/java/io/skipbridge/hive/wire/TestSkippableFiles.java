@@ -28,6 +28,22 @@ class TestSkippableFiles
     }
 
     @Test
+    void aFileOfNoTimeIsKnownByItsSizeAndNoOtherWay()
+    {
+        byte[] files = files("a", "b");
+        for (int i = 16; i < 24; i++) {
+            files[i] = (byte) 0xff;
+        }
+        SkippableFiles found = read(answer(2, false, 2, "file:///t/", files));
+        assertTrue(found.skipsWritten("file:///t/a", 10));
+        assertFalse(found.skipsWritten("file:///t/a", 11));
+        assertFalse(found.skipsWritten("file:///t/b", 11));
+        assertFalse(found.skipsWritten("file:///t/c", 10));
+        assertFalse(found.skips("file:///t/a", 10, 100));
+        assertTrue(found.skips("file:///t/b", 11, 101));
+    }
+
+    @Test
     void noneSkipsWhateverThereIs()
     {
         SkippableFiles found = read(answer(2, true, 0, "", new byte[0]));
