@@ -1,0 +1,119 @@
+"""Which files and partitions are worth a rewrite, and the groups that they form.
+
+The law: a file is in at most one group, and all files of a group belong to one partition. A group
+that would only be written again as it is (one file) is not planned unless the caller asks for it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.clustering.groupings.grouping import Candidates, Grouping
+
+GIB = 1024**3
+MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings of a plan; sizes are bytes.
+
+    Attributes:
+        target: size of new files.
+        small: only smaller files are rewritten.
+        most_per_group: bytes of the files of one group; a task holds its rows in memory.
+        most_groups: groups of one plan; the next plan takes up the rest.
+        fewest_files: in a group.
+    """
+
+    target: int = GIB
+    small: int = 600 * MIB
+    most_per_group: int = 2 * GIB
+    most_groups: int = 30
+    fewest_files: int = 2
+
+    def eligible(self, sizes: np.ndarray) -> np.ndarray:
+        """Marks the files that are small enough; never one larger than the target."""
+        return np.asarray((sizes < self.small) & (sizes <= self.target), np.bool_)
+
+    def outputs(self, num_bytes: int) -> int:
+        """How many new files so many bytes need.
+
+        >>> Limits(target=250).outputs(500)
+        2
+        """
+        return max(1, -(-num_bytes // self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFilter:
+    """Which partitions are planned, and in which order.
+
+    Attributes:
+        selected: patterns of names, as ``day=2026-01-*``; empty: all.
+        newest_first: the order in which groups are planned.
+        recent: only so many of the newest partitions; None: all.
+        skip: so many of the newest ones are left alone: writers may still add to them.
+    """
+
+    selected: tuple[str, ...] = ()
+    newest_first: bool = True
+    recent: int | None = None
+    skip: int = 0
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """The partitions to plan, in order.
+
+        >>> PartitionFilter(recent=2).of(["d=9", "d=10", "d=8"])
+        ['d=10', 'd=9']
+        """
+        newest = sorted(set(names), key=_natural, reverse=True)
+        end = None if self.recent is None else self.skip + self.recent
+        kept = newest[self.skip : end]
+        if self.selected:
+            kept = [n for n in kept if any(fnmatch.fnmatchcase(n, p) for p in self.selected)]
+        return kept if self.newest_first else kept[::-1]
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Numbers in names compare as numbers."""
+    parts = re.split(r"(\d+)", name)
+    return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+
+
+def plan_groups(
+    partitions: Mapping[str, Candidates],
+    grouping: Grouping,
+    limits: Limits,
+    chosen: PartitionFilter | None = None,
+) -> list[tuple[str, list[int]]]:
+    """The groups of a plan: a partition, and positions among its candidates.
+
+    Args:
+        partitions: the files of each partition. Those too large are left out here.
+    """
+    found: list[tuple[str, list[int]]] = []
+    for name in (chosen or PartitionFilter()).of(list(partitions)):
+        files = partitions[name]
+        small = np.flatnonzero(limits.eligible(files.sizes))
+        if len(small) < limits.fewest_files:
+            continue
+        kept = Candidates(
+            tuple(files.paths[i] for i in small.tolist()),
+            files.sizes[small],
+            files.modified[small],
+            files.low[:, small],
+            files.high[:, small],
+        )
+        for group in grouping.groups(kept, limits.most_per_group):
+            if len(group) < limits.fewest_files:
+                continue
+            if len(found) == limits.most_groups:
+                return found
+            found.append((name, sorted(int(small[i]) for i in group)))
+    return found

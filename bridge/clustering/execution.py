@@ -1,0 +1,273 @@
+"""Executes plans: groups are rewritten side by side, and one generation of the index commits them.
+
+A run that dies is repeated: groups that were recorded as done are not done again, and files that
+nobody recorded are never read. Several runs of one plan may race; one commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.clustering import registry
+from bridge.clustering.plan import Plan, PlannedGroup
+from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group, same_state
+from bridge.clustering.timeline import Timeline
+from bridge.errors import FileUnreadable, InvalidRequest
+from bridge.index.build import write_entries
+from bridge.index.collect import Collector
+from bridge.index.listed import Listed
+from bridge.index.manifest import Manifest
+from bridge.index.replacements import (
+    DIRECTORY,
+    FileState,
+    Replacement,
+    commit_replacements,
+    is_clustered,
+)
+from bridge.index.store import IndexStore
+from bridge.storage.port import FileTable, Storage
+from bridge.storage.uri import is_unusual, join, relative
+from bridge.table.model import Catalog, Table
+
+Progress = Callable[[int, int], None]
+
+
+class Rewriter(Protocol):
+    """Distributes the rewriting of groups over threads or machines."""
+
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
+        """Yields the results in any order; each task appears once."""
+        ...
+
+
+class ThreadRewriter:
+    """Rewrites in this process."""
+
+    def __init__(self, storage: Storage, threads: int = 2) -> None:
+        self._storage, self._threads = storage, threads
+
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
+        with ThreadPoolExecutor(self._threads) as pool:
+            running = [pool.submit(run_task, task, self._storage) for task in tasks]
+            for each in as_completed(running):
+                yield each.result()
+
+
+def run_task(task: GroupTask, storage: Storage) -> GroupResult:
+    """Rewrites one group in the layout that the task names."""
+    layout = registry.layout(task.layout, len(task.columns))
+    return rewrite_group(task, storage, layout)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did.
+
+    Attributes:
+        state: of the plan after it: ``completed``, ``cancelled`` or ``rejected``.
+        generation: of the index that completed the plan; -1 without one.
+        resumed: groups that an earlier run had done.
+        rejected: number and reason of each group whose old files stay.
+    """
+
+    instant: str
+    state: str
+    generation: int
+    groups: int
+    resumed: int
+    old_files: int
+    new_files: int
+    rows: int
+    rejected: tuple[tuple[int, str], ...]
+
+
+def execute(
+    plan: Plan,
+    table: Table,
+    store: IndexStore,
+    timeline: Timeline,
+    *,
+    catalog: Catalog,
+    rewriter: Rewriter,
+    collector: Collector,
+    progress: Progress | None = None,
+) -> RunReport:
+    """Executes a plan, or what is left of it.
+
+    Args:
+        catalog: tells where the partitions are. A plan is a file that others can write: nothing
+            outside of them is read.
+
+    Errors:
+        InvalidRequest: it was cancelled, or the table has moved since.
+        GenerationNotFound, IndexCorrupt: the index is gone or damaged; build it, then run again.
+        IndexConflict, StorageFailure, StorageFull: run it again.
+    """
+    if plan.location != table.location:
+        raise InvalidRequest(
+            f"plan {plan.instant} is of {plan.location}, and {table.name} lies at {table.location}",
+            "cancel it and schedule another one",
+        )
+    held = _committed(store, plan.instant)
+    if held is None and timeline.ended(plan.instant) in ("cancelled", "rejected"):
+        raise InvalidRequest(
+            f"plan {plan.instant} was {timeline.ended(plan.instant)}",
+            "schedule another one: skipbridge cluster schedule",
+        )
+    known = {g.id: timeline.result(plan.instant, g.id) for g in plan.groups}
+    results = {id: result for id, result in known.items() if result is not None}
+    resumed = len(results)
+    if held is not None:
+        return _report(plan, "completed", held.generation, resumed, results)
+    timeline.begin(plan.instant)
+    outside = _outside(plan, table, catalog)
+    missing = [
+        _task(plan, group)
+        for group in plan.groups
+        if group.id not in results and group.id not in outside
+    ]
+    for result in rewriter.rewrite(missing) if missing else ():
+        results[result.id] = _record(timeline, plan.instant, result)
+        if progress is not None:
+            progress(len(results), len(plan.groups))
+    storage = store.storage
+    good: list[tuple[PlannedGroup, GroupResult]] = []
+    for group in plan.groups:
+        problem = outside.get(group.id, "")
+        if not problem:
+            result = results[group.id]
+            problem = result.rejected or _misplaced(plan, result)
+            problem = problem or _outdated(storage, (*group.files, *result.new))
+        if problem:
+            results[group.id] = GroupResult(group.id, rejected=problem)
+        else:
+            good.append((group, result))
+    if not good:
+        timeline.reject(plan.instant)
+        return _report(plan, "rejected", -1, resumed, results)
+    ended = timeline.end(plan.instant, "committing")
+    if ended != "committing":
+        return _report(plan, ended, -1, resumed, results)
+    manifest = _commit(plan, table, store, collector, good)
+    return _report(plan, "completed", manifest.generation, resumed, results)
+
+
+def _committed(store: IndexStore, instant: str) -> Manifest | None:
+    held = store.latest()
+    if held is None or held.clustering is None or instant not in held.clustering.instants:
+        return None
+    return held
+
+
+def _outside(plan: Plan, table: Table, catalog: Catalog) -> dict[int, str]:
+    """Why groups are not rewritten: their files are not where their partition is today."""
+    names = list(dict.fromkeys(group.partition for group in plan.groups))
+    with closing(catalog.partitions(table, names)) as batches:
+        location = {p.name: p.location for batch in batches for p in batch.partitions}
+    found = {}
+    for group in plan.groups:
+        root = location.get(group.partition)
+        if root is None:
+            found[group.id] = f"FILE_CHANGED: there is no partition {group.partition}"
+            continue
+        for state in group.files:
+            inner = relative(root, state.path)
+            if inner is None or is_unusual(f"/{inner}"):
+                found[group.id] = f"FILE_CHANGED: {state.path} is not in {root}"
+    return found
+
+
+def _misplaced(plan: Plan, result: GroupResult) -> str:
+    """Why the recorded new files of a group are not its own; empty if they are."""
+    for state in result.new:
+        if not is_clustered(state.path, plan.location):
+            return f"FILE_UNREADABLE: {state.path} is not in {DIRECTORY}"
+    return ""
+
+
+def _task(plan: Plan, group: PlannedGroup) -> GroupTask:
+    return GroupTask(
+        group.id,
+        group.partition,
+        group.files,
+        group.outputs,
+        plan.layout,
+        plan.columns,
+        join(plan.location, "/".join(filter(None, (DIRECTORY, plan.instant, group.partition)))),
+        plan.compression,
+        plan.row_group_bytes,
+    )
+
+
+def _record(timeline: Timeline, instant: str, result: GroupResult) -> GroupResult:
+    if timeline.done(instant, result):
+        return result
+    other = timeline.result(instant, result.id)
+    return result if other is None else other
+
+
+def _outdated(storage: Storage, files: Iterable[FileState]) -> str:
+    """Why the files of a group are no longer as they were; empty if they are."""
+    for state in files:
+        now = storage.stat(state.path)
+        if now is None:
+            return f"FILE_CHANGED: {state.path} was deleted"
+        if not same_state(state, FileState(now.uri, now.size, now.modified, now.etag)):
+            return f"FILE_CHANGED: {state.path} was written again"
+    return ""
+
+
+def _commit(
+    plan: Plan,
+    table: Table,
+    store: IndexStore,
+    collector: Collector,
+    good: Sequence[tuple[PlannedGroup, GroupResult]],
+) -> Manifest:
+    held = store.latest()
+    settings = None if held is None else held.settings
+    pairs = sorted(
+        ((state, group.partition) for group, result in good for state in result.new),
+        key=lambda pair: pair[0].path.encode(),
+    )
+    states = [state for state, _ in pairs]
+    etags = [state.etag for state in states]
+    files = FileTable(
+        pa.array([state.path for state in states], pa.large_string()),
+        np.array([state.size for state in states], np.int64),
+        np.array([state.modified for state in states], np.int64),
+        pa.array(etags, pa.large_string()) if any(etags) else None,
+    )
+    listed = Listed(files, pa.array([name for _, name in pairs], pa.large_string()))
+    shards, failed = write_entries(table, listed, store, collector=collector, settings=settings)
+    if failed:
+        path, reason = failed[0]
+        raise FileUnreadable(
+            f"a new file cannot be read, {path}: {reason}", "cancel this plan and report this"
+        )
+    replacements = [Replacement(group.partition, group.files, result.new) for group, result in good]
+    return commit_replacements(store, table, plan.instant, replacements, shards)
+
+
+def _report(
+    plan: Plan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
+) -> RunReport:
+    good = [g for g in plan.groups if g.id in results and not results[g.id].rejected]
+    return RunReport(
+        plan.instant,
+        state,
+        generation,
+        len(plan.groups),
+        resumed,
+        sum(len(g.files) for g in good),
+        sum(len(results[g.id].new) for g in good),
+        sum(results[g.id].rows for g in good),
+        tuple((id, r.rejected) for id, r in sorted(results.items()) if r.rejected),
+    )

@@ -1,0 +1,1 @@
+"""Ways to choose the files that are rewritten together, one module each."""

@@ -1,0 +1,1 @@
+"""Orders of rows, one module each."""

@@ -1,0 +1,110 @@
+"""A clustering plan: which files are rewritten together, and how. Saved as JSON with a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bridge.errors import FileCorrupt
+from bridge.index.replacements import FileState
+
+FORMAT = "skipbridge-clustering-plan"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """Files of one partition that are rewritten together.
+
+    Attributes:
+        id: its number in the plan; names its new files.
+        partition: ``""`` in a table without partitions.
+        outputs: how many files are to replace them.
+        metrics: for each sort column, the least and greatest value of each file as text; None
+            where the index does not know them.
+    """
+
+    id: int
+    partition: str
+    files: tuple[FileState, ...]
+    outputs: int
+    metrics: tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...] = ()
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan, named by its instant.
+
+    Attributes:
+        instant: UTC time as ``yyyyMMddHHmmssSSS``.
+        layout, columns: the order of the new files' rows.
+        compression: of the new files; None: that of the old ones.
+        row_group_bytes: size of their row groups, as far as can be told from the old files.
+    """
+
+    instant: str
+    table: str
+    location: str
+    grouping: str
+    layout: str
+    columns: tuple[str, ...]
+    groups: tuple[PlannedGroup, ...]
+    compression: str | None = None
+    row_group_bytes: int = 128 * 1024**2
+
+    def to_bytes(self) -> bytes:
+        body = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
+
+
+def parse_plan(raw: bytes, name: str) -> Plan:
+    """Reads a plan. Errors: FileCorrupt: not a plan, of a later version, or damaged."""
+    remedy = "cancel this plan and schedule another one"
+    try:
+        body: dict[str, Any] = json.loads(raw)
+        checksum = body.pop("checksum")
+        if body["format"] != FORMAT or body["version"] != VERSION:
+            raise FileCorrupt(
+                f"{name} is a {body['format']} of version {body['version']}, and this program "
+                f"reads {FORMAT} of version {VERSION}",
+                remedy,
+            )
+        if checksum != _checksum(body):
+            raise FileCorrupt(f"{name} does not match its checksum {checksum[:12]}", remedy)
+        return Plan(
+            body["instant"],
+            body["table"],
+            body["location"],
+            body["grouping"],
+            body["layout"],
+            tuple(body["columns"]),
+            tuple(_group(each) for each in body["groups"]),
+            body["compression"],
+            body["row_group_bytes"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileCorrupt(f"{name} is not a clustering plan: {error}", remedy) from error
+
+
+def _group(body: dict[str, Any]) -> PlannedGroup:
+    return PlannedGroup(
+        body["id"],
+        body["partition"],
+        tuple(FileState(**file) for file in body["files"]),
+        body["outputs"],
+        tuple(
+            (column, tuple((low, high) for low, high in bounds))
+            for column, bounds in body["metrics"]
+        ),
+    )
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,65 @@
+"""The registries of layouts and groupings. Adding one edits nothing here.
+
+Each module of `bridge.clustering.layouts` that defines ``LAYOUT`` adds a layout, each module of
+`bridge.clustering.groupings` that defines ``GROUPING`` a grouping. Other distributions add them
+through the entry point groups ``skipbridge.layouts`` and ``skipbridge.groupings``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from bridge.clustering import groupings as groupings_package
+from bridge.clustering import layouts as layouts_package
+from bridge.clustering.groupings.grouping import Grouping
+from bridge.clustering.layouts.layout import Layout
+from bridge.errors import InvalidConfiguration
+from bridge.plugins import installed
+
+LAYOUTS = "skipbridge.layouts"
+GROUPINGS = "skipbridge.groupings"
+
+
+@cache
+def layouts() -> dict[str, Layout]:
+    """All installed layouts, by name."""
+    return installed(layouts_package, "LAYOUT", LAYOUTS, "layout")
+
+
+@cache
+def groupings() -> dict[str, Grouping]:
+    """All installed groupings, by name."""
+    return installed(groupings_package, "GROUPING", GROUPINGS, "grouping")
+
+
+def layout(name: str, columns: int) -> Layout:
+    """A layout by name.
+
+    Args:
+        columns: how many columns it is to order by.
+
+    Errors:
+        InvalidConfiguration: it is not installed, or orders by fewer or more columns.
+    """
+    found = layouts().get(name)
+    if found is None:
+        raise InvalidConfiguration(
+            f"there is no layout {name!r}", f"installed: {', '.join(sorted(layouts()))}"
+        )
+    if not found.fewest <= columns <= found.most:
+        raise InvalidConfiguration(
+            f"the layout {name} orders by {found.fewest} to {found.most} columns, and {columns} "
+            "were given",
+            "give other columns, or another layout",
+        )
+    return found
+
+
+def grouping(name: str) -> Grouping:
+    """A grouping by name. Errors: InvalidConfiguration: it is not installed."""
+    found = groupings().get(name)
+    if found is None:
+        raise InvalidConfiguration(
+            f"there is no grouping {name!r}", f"installed: {', '.join(sorted(groupings()))}"
+        )
+    return found

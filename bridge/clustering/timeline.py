@@ -1,0 +1,179 @@
+"""Plans on their way: small files below the index's root, each created once and never changed.
+
+::
+
+    <root>/clustering/<instant>.requested.json        the plan
+    <root>/clustering/<instant>.inflight.json         somebody began to execute it
+    <root>/clustering/<instant>.group-00001.json      what became of one group
+    <root>/clustering/<instant>.ended.json            committing or cancelled
+    <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
+
+A plan is completed when a generation of the index names its instant, and by nothing else. Who
+commits a plan and who cancels it both create ``ended``, so that only one of them goes on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from dataclasses import asdict, dataclass
+
+from bridge.clustering.plan import Plan, parse_plan
+from bridge.clustering.rewrite import GroupResult
+from bridge.errors import FileCorrupt, FileUnreadable, InvalidRequest
+from bridge.index.manifest import Manifest
+from bridge.index.replacements import FileState
+from bridge.storage.port import Storage
+from bridge.storage.uri import join
+
+_NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """Where a plan is.
+
+    Attributes:
+        state: ``requested``, ``inflight``, ``committing``, ``completed``, ``cancelled`` or
+            ``rejected`` (no group could be rewritten).
+        groups_done: groups that were rewritten or rejected.
+    """
+
+    instant: str
+    state: str
+    groups_done: int
+
+    @property
+    def pending(self) -> bool:
+        return self.state in ("requested", "inflight", "committing")
+
+
+class Timeline:
+    """The plans of one table.
+
+    Args:
+        root: of the table's index.
+    """
+
+    def __init__(self, storage: Storage, root: str) -> None:
+        self._storage = storage
+        self._directory = join(root, "clustering")
+
+    def states(self, manifest: Manifest | None) -> list[PlanState]:
+        """All plans that are recorded, the oldest first.
+
+        Args:
+            manifest: the newest generation, which tells what is completed.
+        """
+        done = (
+            () if manifest is None or manifest.clustering is None else manifest.clustering.instants
+        )
+        held: dict[str, list[str]] = {}
+        for path in self._storage.list_all(self._directory, recursive=False).paths.to_pylist():
+            found = _NAME.search(path)
+            if found:
+                held.setdefault(found[1], []).append(found[2])
+        states = []
+        for instant in sorted(held):
+            kinds = held[instant]
+            if "requested" not in kinds:
+                continue
+            state = "inflight" if "inflight" in kinds else "requested"
+            if instant in done:
+                state = "completed"
+            elif "ended" in kinds:
+                state = self.ended(instant) or state
+            if "rejected" in kinds and instant not in done:
+                state = "rejected"
+            groups = sum(kind.startswith("group-") for kind in kinds)
+            states.append(PlanState(instant, state, groups))
+        return states
+
+    def request(self, plan: Plan) -> bool:
+        """Saves a plan; False if another one has its instant."""
+        return self._create(f"{plan.instant}.requested", plan.to_bytes())
+
+    def plan(self, instant: str) -> Plan:
+        """A plan by its instant.
+
+        Errors:
+            InvalidRequest: there is none.
+            FileCorrupt: it is damaged.
+        """
+        name = self._name(f"{instant}.requested")
+        if not re.fullmatch(r"\d{17}", instant) or self._storage.stat(name) is None:
+            raise no_plan(instant)
+        return parse_plan(self._storage.read(name), name)
+
+    def begin(self, instant: str) -> None:
+        """Marks a plan as being executed; several may do so."""
+        self._create(f"{instant}.inflight", b"{}\n")
+
+    def end(self, instant: str, state: str) -> str:
+        """Ends a plan as ``committing`` or ``cancelled``.
+
+        Returns:
+            How it ended: the first one who says so decides.
+        """
+        if self._create(f"{instant}.ended", json.dumps({"state": state}).encode()):
+            return state
+        return self.ended(instant) or state
+
+    def reject(self, instant: str) -> None:
+        """Marks a plan of which nothing can be committed, whether or not it was committing."""
+        self._create(f"{instant}.rejected", b"{}\n")
+
+    def ended(self, instant: str) -> str | None:
+        """How a plan ended; None if it has not."""
+        if self._read(f"{instant}.rejected") is not None:
+            return "rejected"
+        raw = self._read(f"{instant}.ended")
+        return None if raw is None else str(raw["state"])
+
+    def result(self, instant: str, group: int) -> GroupResult | None:
+        """What became of a group; None: it is still to be rewritten. Errors: FileCorrupt."""
+        raw = self._read(_group(instant, group))
+        if raw is None:
+            return None
+        return GroupResult(**{**raw, "new": tuple(FileState(**each) for each in raw["new"])})
+
+    def done(self, instant: str, result: GroupResult) -> bool:
+        """Records what became of a group; False if somebody else did: their files count."""
+        return self._create(_group(instant, result.id), json.dumps(asdict(result)).encode())
+
+    def _create(self, name: str, content: bytes) -> bool:
+        return self._storage.put_if_absent(self._name(name), content)
+
+    def _read(self, name: str) -> dict | None:  # type: ignore[type-arg]
+        uri = self._name(name)
+        try:
+            found = json.loads(self._storage.read(uri))
+        except FileUnreadable:
+            if self._storage.stat(uri) is not None:
+                raise
+            return None
+        except ValueError as error:
+            raise FileCorrupt(f"{uri} is not JSON: {error}", "delete it") from error
+        if not isinstance(found, dict):
+            raise FileCorrupt(f"{uri} is not a record of clustering", "delete it")
+        return found
+
+    def _name(self, name: str) -> str:
+        return join(self._directory, f"{name}.json")
+
+
+def no_plan(instant: str) -> InvalidRequest:
+    """The error if a plan does not exist."""
+    return InvalidRequest(
+        f"there is no clustering plan {instant!r}", "skipbridge cluster show lists them"
+    )
+
+
+def _group(instant: str, group: int) -> str:
+    return f"{instant}.group-{group:05}"
+
+
+def new_instant() -> str:
+    """Now, in UTC, as ``yyyyMMddHHmmssSSS``."""
+    return dt.datetime.now(dt.UTC).strftime("%Y%m%d%H%M%S%f")[:17]

@@ -1,0 +1,300 @@
+"""Which files replace which: the outcome of clustering, as generations record it.
+
+The law of readers: a group's new files are read instead of its old ones if EVERY old file is
+listed with the identity that the rewrite has read (path, size, time, etag). Otherwise the listed
+files are read. So a file that another writer deleted or overwrote never comes back, and losing the
+index loses no row. A group is decided once for each partition and snapshot, never file by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt
+from bridge.index.entries import absolute, one_chunk, relative_to
+from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard
+from bridge.index.sample import SIGNATURE
+from bridge.index.store import IndexStore, new_id, next_generation
+from bridge.storage.uri import is_unusual, join, relative
+from bridge.table.model import Table
+from bridge.table.slices import IndexFiles
+
+DIRECTORY = ".skipbridge_clustered"
+"""Below the table's location; its name is hidden, so that no engine lists what lies in it."""
+_ATTEMPTS = 8
+_SCHEMA = pa.schema(
+    [
+        pa.field("group", pa.int32(), False),
+        pa.field("new", pa.bool_(), False),
+        pa.field("partition", pa.large_string(), False),
+        pa.field("path", pa.large_string(), False),
+        pa.field("size", pa.int64(), False),
+        pa.field("modified", pa.int64(), False),
+        pa.field("etag", pa.large_string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file in one state: its identity.
+
+    Attributes:
+        path: canonical URI.
+        modified: microseconds since the epoch.
+        etag: None where the store has none.
+    """
+
+    path: str
+    size: int
+    modified: int
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One group: the new files hold exactly the rows of the old ones, of one partition."""
+
+    partition: str
+    old: tuple[FileState, ...]
+    new: tuple[FileState, ...]
+
+
+def read_replacements(store: IndexStore, manifest: Manifest) -> pa.Table:
+    """A generation's replacements, one row per file, with canonical URIs.
+
+    Errors:
+        IndexCorrupt: damaged, or a new file lies where clustering does not write: engines would
+            read it with their own rights.
+    """
+    if manifest.clustering is None:
+        return _SCHEMA.empty_table()
+    blob = manifest.clustering.replacements
+    try:
+        found = pq.read_table(BytesIO(store.read_blob(blob))).cast(_SCHEMA)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise IndexCorrupt(
+            f"{blob.name} holds no replacements: {error}", "skipbridge index build"
+        ) from error
+    paths = absolute(one_chunk(found["path"]), manifest.location)
+    for path in paths.filter(one_chunk(found["new"])).to_pylist():
+        if not is_clustered(path, manifest.location):
+            raise IndexCorrupt(
+                f"{blob.name} names {path}, which is not in {DIRECTORY} of {manifest.location}",
+                "skipbridge index drop, then build the index again",
+            )
+    return found.set_column(3, _SCHEMA.field("path"), paths)
+
+
+def is_clustered(path: str, location: str) -> bool:
+    """Whether a URI is of a file that clustering may have written for a table at a location.
+
+    >>> is_clustered("file:///t/.skipbridge_clustered/1/f", "file:///t")
+    True
+    >>> is_clustered("file:///t/.skipbridge_clustered/../f", "file:///t")
+    False
+    """
+    inner = relative(join(location, DIRECTORY), path)
+    return inner is not None and not is_unusual(f"/{inner}")
+
+
+def replacements_of(table: pa.Table) -> list[Replacement]:
+    """The groups of `read_replacements`, in their order."""
+    groups: dict[int, tuple[str, tuple[list[FileState], list[FileState]]]] = {}
+    for row in table.to_pylist():
+        held = groups.setdefault(row["group"], (row["partition"], ([], [])))[1]
+        state = FileState(row["path"], row["size"], row["modified"], row["etag"])
+        held[1 if row["new"] else 0].append(state)
+    return [Replacement(name, tuple(old), tuple(new)) for name, (old, new) in groups.values()]
+
+
+def _write(store: IndexStore, groups: Sequence[Replacement], location: str) -> Blob:
+    rows = [
+        {
+            "group": number,
+            "new": new,
+            "partition": group.partition,
+            "path": relative_to(state.path, location),
+            "size": state.size,
+            "modified": state.modified,
+            "etag": state.etag,
+        }
+        for number, group in enumerate(groups)
+        for new, states in ((False, group.old), (True, group.new))
+        for state in states
+    ]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, _SCHEMA), sink, compression="zstd")
+    return store.put_blob(f"shards/{new_id()}-replacements.parquet", sink.getvalue())
+
+
+def commit_replacements(
+    store: IndexStore,
+    table: Table,
+    instant: str,
+    groups: Sequence[Replacement],
+    shards: Sequence[Shard],
+) -> Manifest:
+    """Commits a plan: one generation names its instant, its replacements and the new entries.
+
+    Everything else stays as the newest generation has it. Earlier replacements that share an old
+    file with these end; what is left of their old files is read as it is listed.
+
+    Errors:
+        GenerationNotFound: there is no index.
+        IndexCorrupt: the index is damaged, of an older version, or of another location.
+        IndexConflict: other builders committed first, several times in a row.
+    """
+    for attempt in range(_ATTEMPTS):
+        held = store.latest()
+        if held is None:
+            raise GenerationNotFound(f"there is no index at {store.root}", "skipbridge index build")
+        if held.version != VERSION or held.location != table.location:
+            raise IndexCorrupt(
+                f"generation {held.generation} at {store.root} has version {held.version} and is "
+                f"of {held.location}; the table lies at {table.location}",
+                f"skipbridge index build {table.name}",
+            )
+        before = held.clustering
+        if before is not None and instant in before.instants:
+            return held
+        taken = {state.path for group in groups for state in group.old}
+        kept = [
+            group
+            for group in replacements_of(read_replacements(store, held))
+            if not any(state.path in taken for state in group.old)
+        ]
+        asked = {SIGNATURE, *(definition.signature for definition in held.settings.definitions)}
+        added = [
+            replace(s, payloads=tuple(p for p in s.payloads if p.signature in asked))
+            for s in shards
+        ]
+        clustering = Clustering(
+            (*(() if before is None else before.instants), instant),
+            _write(store, [*kept, *groups], held.location),
+            (*(() if before is None else before.shards), *added),
+        )
+        following = next_generation(
+            held, held.generation + 1, builder=new_id(), clustering=clustering
+        )
+        try:
+            return store.commit(following)
+        except IndexConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def carried(
+    store: IndexStore, manifest: Manifest | None, table: Table, *, check: bool
+) -> Clustering | None:
+    """The replacements that a build takes over from the generation before.
+
+    Args:
+        check: take over nothing if a file of it is damaged, or a new file is not in storage. The
+            old files still hold every row.
+    """
+    if manifest is None or manifest.location != table.location:
+        return None
+    found = manifest.clustering
+    if found is not None and check:
+        try:
+            for blob in found.blobs():
+                store.read_blob(blob)
+            if _missing(store, read_replacements(store, manifest), table.location):
+                return None
+        except IndexCorrupt:
+            return None
+    return found
+
+
+def _missing(store: IndexStore, table: pa.Table, location: str) -> bool:
+    """Whether a new file was deleted or has another size."""
+    held = store.storage.list_all(join(location, DIRECTORY), recursive=True)
+    sizes = dict(zip(held.paths.to_pylist(), held.sizes.tolist(), strict=True))
+    new = table.filter(table["new"])
+    wanted = zip(new["path"].to_pylist(), new["size"].to_pylist(), strict=True)
+    return any(sizes.get(path) != size for path, size in wanted)
+
+
+class ClusteredFiles:
+    """The replacements of an opened generation; see the law above. Immutable and thread-safe.
+
+    Args:
+        table: of `read_replacements`.
+        old: ordinal of each row's file in the table's index, -1 for new files and for files that
+            the index does not hold in that state.
+        new: ordinal of each row's file in the index of clustered files, -1 for old files.
+        num_files: of the table's index.
+
+    Attributes:
+        index: of the new files.
+        num_groups: that can hold.
+    """
+
+    def __init__(
+        self,
+        index: IndexFiles,
+        table: pa.Table,
+        old: npt.NDArray[np.int64],
+        new: npt.NDArray[np.int64],
+        num_files: int,
+    ) -> None:
+        self.index = index
+        group = np.asarray(table["group"].to_numpy(), np.int64)
+        is_new = np.asarray(table["new"].to_numpy(zero_copy_only=False), np.bool_)
+        count = int(group.max(initial=-1)) + 1
+        usable = np.ones(count, np.bool_)
+        usable[group[np.where(is_new, new, old) < 0]] = False
+        self._group = np.full(num_files, -1, np.int64)
+        self._needed = np.bincount(group[~is_new], minlength=count)
+        usable &= self._needed > 0
+        mine = ~is_new & usable[group]
+        first, times = np.unique(old[mine], return_counts=True)
+        twice = np.isin(old, first[times > 1]) & mine  # never written: groups are disjoint
+        usable[group[twice]] = False
+        mine = ~is_new & usable[group]
+        self._group[old[mine]] = group[mine]
+        self.num_groups = int(np.count_nonzero(usable))
+        rows = np.flatnonzero(is_new & usable[group])
+        rows = rows[np.argsort(group[rows], kind="stable")]
+        self._new = new[rows]
+        self._offsets = np.searchsorted(group[rows], np.arange(count + 1))
+
+    def replaced(
+        self, ordinals: npt.NDArray[np.int64], partition: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int32]] | None:
+        """What replaces listed files.
+
+        Args:
+            ordinals: of all listed files of some partitions in the table's index; -1 where a file
+                is not in the state that the index knows.
+            partition: of each listed file.
+
+        Returns:
+            A mask of the listed files that are replaced, and the ordinals and partitions of the
+            files to read instead; None if nothing is replaced.
+        """
+        if not self.num_groups or not len(ordinals):
+            return None
+        group = np.where(ordinals >= 0, self._group[ordinals], -1)
+        if not (group >= 0).any():
+            return None
+        count = len(self._needed)
+        slot = np.where(group >= 0, partition.astype(np.int64) * count + group, -1)
+        slots, where, found = np.unique(slot, return_inverse=True, return_counts=True)
+        holds = (slots >= 0) & (found == self._needed[slots % count])
+        if not holds.any():
+            return None
+        groups, owners = slots[holds] % count, slots[holds] // count
+        begin, counts = self._offsets[groups], self._offsets[groups + 1] - self._offsets[groups]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        new = self._new[np.repeat(begin, counts) + within]
+        return holds[where], new, np.repeat(owners, counts).astype(np.int32)

@@ -1,0 +1,63 @@
+"""Rewrites groups of files on Spark: one task per group; executors write, the driver commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from bridge.clustering import registry
+from bridge.clustering.layouts.layout import Layout
+from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group
+from bridge.errors import BridgeError, StorageFailure
+from bridge.spark.build_index import cause, ship_modules, ship_package, storage_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkRewriter:
+    """A `Rewriter` on a Spark session.
+
+    Args:
+        options: storage options; see `bridge.storage.routed.open_storage`.
+        ship: whether to send this package to the executors; False if it is installed there.
+    """
+
+    def __init__(
+        self, session: SparkSession, options: Mapping[str, str] | None = None, *, ship: bool = True
+    ) -> None:
+        self._context = session.sparkContext
+        self._options = dict(options or {})
+        self._ships = ship
+        if ship:
+            ship_package(self._context)
+
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
+        layouts = {t.layout: registry.layout(t.layout, len(t.columns)) for t in tasks}
+        if self._ships:
+            ship_modules(self._context, [type(each).__module__ for each in layouts.values()])
+        # Each group is a job of its own, so that its result is recorded as soon as it is there.
+        cores = max(self._context.defaultParallelism, 1)
+        with ThreadPoolExecutor(min(cores, len(tasks)) or 1) as pool:
+            running = [pool.submit(self._run, task, layouts[task.layout]) for task in tasks]
+            for each in as_completed(running):
+                yield each.result()
+
+    def _run(self, task: GroupTask, layout: Layout) -> GroupResult:
+        options = tuple(sorted(self._options.items()))
+
+        def work(parts: Iterator[GroupTask]) -> Iterator[GroupResult]:
+            for part in parts:
+                yield rewrite_group(part, storage_here(options), layout)
+
+        try:
+            found = self._context.parallelize([task], 1).mapPartitions(work).collect()
+        except BridgeError:
+            raise
+        except Exception as error:  # py4j wraps every error of an executor
+            raise StorageFailure(
+                f"the Spark job failed: {cause(error)}", "see the executors' logs"
+            ) from error
+        result: GroupResult = found[0]
+        return result

@@ -1,0 +1,157 @@
+"""The law of clustering: at every moment each reader sees exactly the rows that were committed.
+
+Histories of writers (write, overwrite, delete, drop and add partitions), of clustering (schedule,
+execute, die at any mutation, cancel) and of the index (refresh, rebuild, clean, loss) over random
+tables. After every step the rows that readers find are compared with those of the listed files.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.clustering.plan import Plan
+from bridge.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
+from bridge.expression.builders import eq, ge
+from bridge.expression.nodes import AlwaysTrue
+from bridge.planner.aggregate_pushdown import aggregate
+from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.planner.request import ScanRequest
+from bridge.table.model import Column
+from bridge.types import BIGINT, STRING
+from tests.support.clustered import SMALL, executed, read, scheduled, timeline_of
+from tests.support.index_builds import Dying, Killed
+from tests.support.lake import NAME, Lake, age
+
+EXAMPLES = 300 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 5
+STEPS = st.sampled_from(
+    ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
+     "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose"]
+)  # fmt: skip
+STRATEGIES: list[dict[str, Any]] = [
+    {"layout": "binpack"},
+    {"layout": "linear", "columns": ("x",), "grouping": "overlap"},
+    {"layout": "hilbert", "columns": ("x", "s"), "grouping": "range"},
+    {"layout": "zorder", "columns": ("s", "x"), "grouping": "random", "again": True},
+    {"layout": "linear", "columns": ("s",), "grouping": "time"},
+]
+
+
+class Story:
+    """One table and what happens to it."""
+
+    def __init__(self, root: Path, draw: Any, partitioned: bool) -> None:
+        keys = (Column("day", STRING),) if partitioned else ()
+        self.lake = Lake(root, columns=(Column("x", BIGINT), Column("s", STRING)), keys=keys)
+        if partitioned:
+            self.lake.partition_values = [("1",), ("2",)]
+        self.draw = draw
+        self.plans: list[Plan] = []
+        self.written = 0
+        for values in self.lake.partition_values:
+            self.lake.directory(values).mkdir(parents=True, exist_ok=True)
+
+    def files(self) -> list[Path]:
+        every = [self.lake.directory(v).glob("*.parquet") for v in self.lake.partition_values]
+        return sorted(path for each in every for path in each)
+
+    def rows(self) -> Counter[tuple[Any, ...]]:
+        found: Counter[tuple[Any, ...]] = Counter()
+        for values in self.lake.partition_values:
+            name = self.lake.name_of(values)
+            for path in self.lake.directory(values).glob("*.parquet"):
+                table = pq.ParquetFile(path).read()
+                found.update((name, *map(repr, row.values())) for row in table.to_pylist())
+        return found
+
+    def _put(self, path: Path) -> None:
+        numbers = st.one_of(st.none(), st.integers(-3, 9))
+        x = self.draw(st.lists(numbers, min_size=0, max_size=6))
+        data = {"x": x, "s": [None if v == 3 else f"s{v}" for v in x]}
+        import pyarrow as pa
+
+        schema = pa.schema([("x", pa.int64()), ("s", pa.string())])
+        pq.write_table(pa.table(data, schema), path)
+        self.written += 1
+        age(path, 5000 - self.written)  # no two writes have one time
+
+    def step(self, name: str) -> None:
+        lake, draw = self.lake, self.draw
+        files = self.files()
+        if name == "write":
+            values = draw(st.sampled_from(lake.partition_values)) if lake.partition_values else None
+            if values is not None:
+                self._put(lake.directory(values) / f"f{self.written}.parquet")
+        elif name == "overwrite" and files:
+            self._put(draw(st.sampled_from(files)))
+        elif name == "delete" and files:
+            draw(st.sampled_from(files)).unlink()
+        elif name == "drop" and lake.keys:
+            gone = len(lake.partition_values) == 1
+            lake.partition_values = [("1",), ("2",)] if gone else [("1",)]
+        elif name in ("refresh", "full"):
+            lake.build(full=name == "full", files_per_commit=draw(st.sampled_from([0, 1])))
+        elif name == "schedule" and lake.store().generations():
+            chosen = draw(st.sampled_from(STRATEGIES))
+            plan = scheduled(lake, limits=SMALL, **chosen)
+            self.plans += [plan] if plan.groups else []
+        elif name in ("execute", "die") and self.plans:
+            plan = draw(st.sampled_from(self.plans))
+            storage = None
+            if name == "die":
+                storage = Dying(lake.storage, draw(st.integers(1, 12)), done=draw(st.booleans()))
+            try:
+                executed(lake, plan, storage)  # type: ignore[arg-type]
+            except (Killed, InvalidRequest, GenerationNotFound, IndexCorrupt):
+                return
+        elif name == "cancel" and self.plans:
+            timeline_of(lake).end(draw(st.sampled_from(self.plans)).instant, "cancelled")
+        elif name == "clean" and lake.store().generations():
+            lake.store().clean(keep=1, older_than=-5)
+        elif name == "lose":
+            for path in (lake.root / "t/.skipbridge/generations").glob("*.json"):
+                path.unlink()
+
+    def check(self) -> None:
+        expected = self.rows()
+        lake = self.lake
+        assert read(lake)[0] == expected
+        for predicate in (eq("x", 4), ge("s", "s5")):
+            some, _ = read(lake, predicate)
+            assert some <= expected
+            for row, count in expected.items():
+                text = row[2].strip("'")
+                matches = (
+                    row[1] == "4" if predicate == eq("x", 4) else row[2] != "None" and text >= "s5"
+                )
+                if matches:
+                    assert some[row] == count
+        plan = lake.planner().plan(ScanRequest(NAME, AlwaysTrue()))
+        counted = aggregate(plan, AggregateRequest((Aggregate("count"),))).rows
+        assert counted is None or counted == ((sum(expected.values()),),)
+        if self.fresh():
+            assert read(lake, freshness="snapshot")[0] == expected
+
+    def fresh(self) -> bool:
+        """Whether the newest generation was built from just these files."""
+        numbers = self.lake.store().generations()
+        return bool(numbers) and not self.lake.build().committed
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.data(), st.booleans(), st.lists(STEPS, min_size=6, max_size=16))
+def test_every_reader_sees_exactly_the_committed_rows(
+    data: st.DataObject, partitioned: bool, steps: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        story = Story(Path(root), data.draw, partitioned)
+        for name in ["write", "write", "refresh", "schedule", "execute", *steps]:
+            story.step(name)
+            story.check()

@@ -1,0 +1,76 @@
+"""Clustering of a `Lake`, in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from bridge.clustering.eligibility import Limits
+from bridge.clustering.execution import RunReport, ThreadRewriter, execute
+from bridge.clustering.plan import Plan
+from bridge.clustering.scheduling import Strategy, make_plan
+from bridge.clustering.timeline import Timeline, new_instant
+from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.index.collect import ThreadCollector
+from bridge.planner.request import ScanRequest
+from bridge.storage.port import Storage
+from tests.support.directories import in_directories
+from tests.support.lake import NAME, Lake, owned
+
+SMALL = Limits(target=1 << 20, small=1 << 20, most_per_group=1 << 20)
+
+
+def timeline_of(lake: Lake, storage: Storage | None = None) -> Timeline:
+    return Timeline(storage or lake.storage, lake.store().root)
+
+
+def scheduled(lake: Lake, storage: Storage | None = None, **strategy: Any) -> Plan:
+    """A saved plan over the newest generation; one without groups is not saved."""
+    used = storage or lake.storage
+    index, timeline = lake.snapshot(), timeline_of(lake, used)
+    pending = [
+        file
+        for each in timeline.states(index.manifest)
+        if each.pending
+        for group in timeline.plan(each.instant).groups
+        for file in group.files
+    ]
+    listed = in_directories(lake.all_partitions(), used, recursive=lake.recursive)()
+    chosen = Strategy(**{"limits": SMALL, **strategy})
+    while True:
+        plan = make_plan(new_instant(), lake.table(), listed, index, chosen, pending)
+        if not plan.groups or timeline.request(plan):
+            return plan
+
+
+def executed(lake: Lake, plan: Plan, storage: Storage | None = None) -> RunReport:
+    used = storage or lake.storage
+    return execute(
+        plan,
+        lake.table(),
+        lake.store(used),
+        timeline_of(lake, used),
+        catalog=lake,
+        rewriter=ThreadRewriter(used, 1),
+        collector=ThreadCollector(used),
+    )
+
+
+def clustered(lake: Lake, **strategy: Any) -> RunReport:
+    """Schedules and executes a plan."""
+    return executed(lake, scheduled(lake, **strategy))
+
+
+def read(
+    lake: Lake, predicate: Expression | None = None, **request: Any
+) -> tuple[Counter[tuple[Any, ...]], set[str]]:
+    """The rows of all files that a scan reads, with their partition, and the files' names."""
+    plan = lake.planner().plan(ScanRequest(NAME, predicate or AlwaysTrue(), **request))
+    rows: Counter[tuple[Any, ...]] = Counter()
+    files = owned(plan)
+    for partition, uri in files:
+        table = pq.ParquetFile(uri.removeprefix("file://")).read()
+        rows.update((partition, *map(repr, row.values())) for row in table.to_pylist())
+    return rows, {uri.removeprefix(f"{lake.location}/") for _, uri in files}

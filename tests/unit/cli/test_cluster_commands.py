@@ -1,0 +1,124 @@
+"""``skipbridge cluster``: schedule, run, show, cancel; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from bridge.api.session import Session
+from bridge.cli.main import cli
+from bridge.config import Config
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SKIPBRIDGE_CONFIG", str(tmp_path / "none.toml"))
+    for month in (1, 2):
+        for i in range(4):
+            path = tmp_path / "t" / f"month={month}" / f"{i}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            x = list(range(i, 4000, 4))
+            pq.write_table(pa.table({"x": x, "s": [f"s{v % 97}" for v in x]}), path)
+            os.utime(path, (path.stat().st_atime - 60, path.stat().st_mtime - 60))
+    return tmp_path / "t"
+
+
+def run(*words: object, status: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["cluster", *map(str, words)])
+    assert result.exit_code == status, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_from_a_plan_to_fewer_files(table: Path) -> None:
+    with Session(Config()) as session:
+        before = sorted(map(repr, session.table(str(table)).scan().to_arrow().to_pylist()))
+    made = run("schedule", table, "--by", "x")
+    instant = made.stdout.strip()
+    assert len(instant) == 17 and instant.isdigit()
+    assert "linear by x: 8 files" in made.stderr and "2 groups of 2 partitions" in made.stderr
+    assert run("show", table).stdout.startswith("requested")
+    groups = run("show", table, instant).stdout
+    assert "group 0 month=2 -> 1 files" in groups and "x 3 .. 3999" in groups
+    assert run("schedule", table, "--by", "x").stdout == ""  # all files wait
+    done = run("run", table, "--local")
+    assert f"{instant} completed: 8 files -> 2 files, 8,000 rows" in done.stdout
+    assert json.loads(run("show", table, "--output", "json").stdout)[0]["state"] == "completed"
+    with Session(Config()) as session:
+        scan = session.table(str(table)).scan()
+        assert sorted(map(repr, scan.to_arrow().to_pylist())) == before
+    refused = run("run", table, "--local", status=2)
+    assert "no clustering plan of directory.t waits" in refused.stderr
+
+
+def test_now_and_nothing_left(table: Path) -> None:
+    sizes = ("--target", "4KiB", "--small", "1MiB")
+    assert run("run", table, "--now", "--local", *sizes, "--by", "x").stdout == ""
+    sizes = ("--target", "12KiB", "--small", "1MiB")
+    done = run("run", table, "--now", "--local", *sizes, "--by", "x", "--by", "s")
+    assert "8 files -> " in done.stdout and "hilbert by x, s" in done.stderr
+    again = run("run", table, "--now", "--local", *sizes, "--by", "x")
+    assert again.stdout == "" and "nothing is worth a rewrite" in again.stderr
+    assert "8 files" in run("run", table, "--now", "--local", "--again").stdout
+
+
+def test_a_cancelled_plan(table: Path) -> None:
+    instant = run("schedule", table, "--partition", "month=1").stdout.strip()
+    assert "cancelled" in run("cancel", table, instant).stdout
+    assert "was cancelled" in run("run", table, instant, "--local", status=2).stderr
+    assert run("show", table).stdout.startswith("cancelled")
+    instant = run("schedule", table, "--partition", "month=1").stdout.strip()
+    run("run", table, "--local")
+    assert "cannot be cancelled" in run("cancel", table, instant, status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("schedule", "--by", "y"), "has no column 'y'"),
+        (("schedule", "--by", "month"), "is a partition key"),
+        (("schedule", "--by", "x", "--by", "X"), "named twice"),
+        (("schedule", "--by", "x", "--layout", "hilbert"), "2 to 6 columns, and 1"),
+        (("schedule", "--layout", "spiral"), "there is no layout 'spiral'"),
+        (("schedule", "--group", "luck"), "there is no grouping 'luck'"),
+        (("schedule", "--target", "big"), "'big'"),
+        (("run", "123"), "there is no clustering plan '123'"),
+        (("run", "20260101000000000"), "there is no clustering plan"),
+        (("run", "20260101000000000", "--now"), "an instant and --now were given"),
+        (("show", "1"), "there is no clustering plan"),
+        (("cancel", "1"), "there is no clustering plan"),
+    ],
+)
+def test_what_is_refused(table: Path, words: tuple[str, ...], told: str) -> None:
+    result = run(words[0], table, *words[1:], status=2)
+    assert told in result.stderr and "\n  -> " in result.stderr
+
+
+def test_dropping_the_index_drops_its_plans(table: Path) -> None:
+    run("schedule", table)
+    result = CliRunner().invoke(cli, ["index", "drop", str(table), "--yes"])
+    assert result.exit_code == 0, result.output
+    assert run("show", table).stdout == ""
+
+
+def test_a_damaged_plan_is_shown_and_cancelled(table: Path) -> None:
+    instant = run("schedule", table, "--by", "x").stdout.strip()
+    (plan,) = (table / ".skipbridge" / "clustering").glob("*.requested.json")
+    plan.write_bytes(plan.read_bytes()[:-40])
+    assert "cancel this plan" in run("schedule", table, "--by", "x", status=1).stderr
+    shown = run("show", table).stdout
+    assert shown.startswith(f"requested  {instant}") and "is not a clustering plan" in shown
+    assert "problem" in json.loads(run("show", table, "--output", "json").stdout)[0]
+    assert "cancelled" in run("cancel", table, instant).stdout
+    assert (
+        "there is no clustering plan" in run("cancel", table, "20200101000000000", status=2).stderr
+    )
+    assert len(run("schedule", table, "--by", "x").stdout.strip()) == 17
+    assert len(run("show", table).stdout.splitlines()) == 2

@@ -1,0 +1,248 @@
+"""Rewrites keep every value of every type, the schema and how it is stored; or are rejected."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.clustering import rewrite
+from bridge.clustering.checksum import checksum
+from bridge.clustering.registry import layout
+from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group
+from bridge.index.replacements import FileState
+from bridge.storage.routed import open_storage
+
+STORAGE = open_storage()
+
+
+def state_of(path: Path) -> FileState:
+    found = STORAGE.stat(f"file://{path}")
+    assert found is not None
+    return FileState(found.uri, found.size, found.modified, found.etag)
+
+
+def rewritten(
+    tmp_path: Path, *files: Path, outputs: int = 1, by: tuple[str, ...] = ("k",), **changes: Any
+) -> GroupResult:
+    task = GroupTask(
+        0,
+        "",
+        tuple(state_of(path) for path in files),
+        outputs,
+        "linear" if by else "binpack",
+        by,
+        f"file://{tmp_path}/.new",
+        changes.pop("compression", None),
+        changes.pop("row_group_bytes", 1 << 27),
+    )
+    return rewrite_group(task, STORAGE, layout(task.layout, len(by)))
+
+
+def opened(state: FileState) -> pq.ParquetFile:
+    return pq.ParquetFile(state.path.removeprefix("file://"))
+
+
+def every_type() -> pa.Table:
+    count = 9
+    keys = pa.array([5, 3, None, 9, 1, 7, 3, 0, -4], pa.int64())
+    mask = [i % 4 == 2 for i in range(count)]
+
+    def column(values: Any, type: pa.DataType) -> pa.Array:
+        held = [None if m else v for v, m in zip(values, mask, strict=True)]
+        return pa.array(held, type)
+
+    struct = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
+    when = [dt.datetime(1900 + i, 1, 2, 3, 4, 5, 678901) for i in range(count)]
+    return pa.table(
+        {
+            "k": keys,
+            "tiny": column(range(-4, 5), pa.int8()),
+            "small": column(range(-4, 5), pa.int16()),
+            "int": column(range(-4, 5), pa.int32()),
+            "float": column([float("nan"), -0.0, 0.0, 1.5, float("inf"), 2, 3, 4, 5], pa.float32()),
+            "double": column([1e300, float("nan"), 0, -0.0, 5, 6, 7, 8, 9], pa.float64()),
+            "flag": column([i % 2 == 0 for i in range(count)], pa.bool_()),
+            "text": column([f"ä{i}" * i for i in range(count)], pa.string()),
+            "binary": column([bytes([i, 255]) for i in range(count)], pa.binary()),
+            "fixed": column([bytes([i] * 3) for i in range(count)], pa.binary(3)),
+            "small_decimal": column(
+                [decimal.Decimal(i) / 4 for i in range(count)], pa.decimal128(9, 2)
+            ),
+            "wide_decimal": column(
+                [decimal.Decimal(10) ** 25 + i for i in range(count)], pa.decimal128(38, 3)
+            ),
+            "day": column([w.date() for w in when], pa.date32()),
+            "millis": column(
+                [w.replace(microsecond=5000) for w in when], pa.timestamp("ms", "UTC")
+            ),
+            "micros": column(when, pa.timestamp("us")),
+            "zoned": column(when, pa.timestamp("us", "UTC")),
+            "nanos": column(range(count), pa.timestamp("ns")),
+            "list": column([[None, i, i + 1][: i % 4] for i in range(count)], pa.list_(pa.int64())),
+            "map": column(
+                [[("a", i), ("b", None)] for i in range(count)], pa.map_(pa.string(), pa.int32())
+            ),
+            "struct": column([{"a": i, "b": ["x", None]} for i in range(count)], struct),
+            "deep": column([[{"a": i, "b": []}, None] for i in range(count)], pa.list_(struct)),
+            "nothing": pa.nulls(count, pa.string()),
+        }
+    )
+
+
+def rows_of(tables: list[pa.Table]) -> list[str]:
+    return sorted(repr(row) for table in tables for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_every_type_is_kept(tmp_path: Path, outputs: int) -> None:
+    table = every_type()
+    for i in range(3):
+        pq.write_table(table, tmp_path / f"f{i}.parquet", row_group_size=4, version="2.6")
+    files = sorted(tmp_path.glob("*.parquet"))
+    result = rewritten(tmp_path, *files, outputs=outputs)
+    assert (result.rejected, result.rows, len(result.new)) == ("", 27, outputs)
+    new = [opened(state) for state in result.new]
+    assert rows_of([f.read() for f in new]) == rows_of([table] * 3)
+    assert all(f.schema_arrow.equals(table.schema) for f in new)
+    keys = pa.concat_tables([f.read() for f in new])["k"].to_pylist()
+    assert keys == sorted(k for k in keys if k is not None) + [None] * 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_deprecated_int96_timestamps": True},
+        {"store_decimal_as_integer": True},
+        {"compression": {"k": "zstd", "v": "none", "t": "gzip", "d": "snappy"}},
+        {"compression": "gzip"},
+        {"store_schema": False},
+    ],
+)
+def test_values_are_stored_as_they_were(tmp_path: Path, options: dict[str, Any]) -> None:
+    schema = pa.schema(
+        [
+            pa.field("k", pa.int64(), metadata={"PARQUET:field_id": "7"}),
+            pa.field("v", pa.string(), False, metadata={"PARQUET:field_id": "3"}),
+            pa.field("t", pa.timestamp("ns"), metadata={"PARQUET:field_id": "4"}),
+            pa.field("d", pa.decimal128(9, 2), metadata={"PARQUET:field_id": "5"}),
+        ]
+    )
+    data = {
+        "k": [2, 1],
+        "v": ["b", "a"],
+        "t": [dt.datetime(2026, 1, 1), None],
+        "d": [decimal.Decimal("1.25"), None],
+    }
+    with pq.ParquetWriter(tmp_path / "f.parquet", schema, **options) as writer:
+        writer.write_table(pa.table(data, schema))
+        writer.add_key_value_metadata({"org.apache.spark.version": "3.5.1", "pandas": "{}"})
+    result = rewritten(tmp_path, tmp_path / "f.parquet")
+    assert result.rejected == ""
+    old, new = pq.ParquetFile(tmp_path / "f.parquet"), opened(result.new[0])
+    assert new.schema.equals(old.schema)
+    assert [f.metadata for f in new.schema_arrow] == [f.metadata for f in old.schema_arrow]
+    kept = dict(new.metadata.metadata or {})
+    assert kept[b"org.apache.spark.version"] == b"3.5.1" and b"pandas" not in kept
+    assert (b"ARROW:schema" in kept) == options.get("store_schema", True)
+    for i in range(4):
+        pair = [f.metadata.row_group(0).column(i).compression for f in (old, new)]
+        assert pair[0] == pair[1]
+
+
+def test_files_of_different_schemas_are_not_mixed(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": [1, 5], "a": ["x", "y"]}), tmp_path / "f1.parquet")
+    pq.write_table(pa.table({"k": [2, 4]}), tmp_path / "f2.parquet")
+    pq.write_table(pa.table({"a": ["z"], "k": [3]}), tmp_path / "f3.parquet")
+    pq.write_table(pa.table({"k": [0, 9], "a": ["v", "w"]}), tmp_path / "f4.parquet")
+    result = rewritten(tmp_path, *sorted(tmp_path.glob("*.parquet")), by=("a", "k"))
+    assert (result.rejected, result.rows, len(result.new)) == ("", 7, 3)
+    names = sorted(str(opened(state).schema_arrow.names) for state in result.new)
+    assert names == ["['a', 'k']", "['k', 'a']", "['k']"]
+
+
+def test_compression_and_row_groups_as_asked(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": list(range(50_000))}), tmp_path / "f.parquet")
+    size = (tmp_path / "f.parquet").stat().st_size
+    result = rewritten(
+        tmp_path, tmp_path / "f.parquet", compression="zstd", row_group_bytes=size // 5
+    )
+    metadata = opened(result.new[0]).metadata
+    assert metadata.num_row_groups == 6 and metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_int96_beyond_nanoseconds_is_rejected(tmp_path: Path) -> None:
+    for year in (2026, 3000):
+        when = pa.array([dt.datetime(year, 1, 1), None], pa.timestamp("us"))
+        table = pa.table({"k": when, "f": [float("nan"), 1.0]})
+        pq.write_table(table, tmp_path / "f.parquet", use_deprecated_int96_timestamps=True)
+        result = rewritten(tmp_path, tmp_path / "f.parquet")
+        assert ("INT96" in result.rejected) == (result.new == ()) == (year == 3000)
+
+
+@pytest.mark.parametrize("type", [pa.json_(), pa.uuid()])
+def test_annotations_are_kept_or_the_group_is_rejected(tmp_path: Path, type: Any) -> None:
+    values = [b"1" * 16] if type == pa.uuid() else ["{}"]
+    table = pa.table({"k": pa.array(values, type.storage_type).cast(type)})
+    for store in (False, True):
+        pq.write_table(table, tmp_path / "f.parquet", store_schema=store)
+        result = rewritten(tmp_path, tmp_path / "f.parquet", by=())
+        if not result.rejected:
+            old, new = pq.ParquetFile(tmp_path / "f.parquet"), opened(result.new[0])
+            assert new.schema.equals(old.schema)
+
+
+def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}), tmp_path / "f.parquet")
+    encode = rewrite._encode
+    faults = {
+        "lost": lambda t: t.slice(1),
+        "doubled": lambda t: pa.concat_tables([t.slice(1), t.slice(1, 1)]),
+        "swapped": lambda t: t.set_column(1, "v", pa.chunked_array([["b", "a", "c"]])),
+    }
+    for fault in faults.values():
+        monkeypatch.setattr(
+            rewrite, "_encode", lambda t, *rest, fault=fault: encode(fault(t), *rest)
+        )
+        result = rewritten(tmp_path, tmp_path / "f.parquet")
+        assert result.rejected.startswith("VERIFICATION") and result.new == ()
+        assert not list((tmp_path / ".new").glob("*"))
+
+
+@pytest.mark.parametrize("fault", ["gone", "other", "damaged"])
+def test_an_old_file_that_cannot_be_read_rejects_the_group(tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"k": [1, 2, 3]}), path)
+    if fault == "damaged":
+        path.write_bytes(path.read_bytes()[:-4] + b"nope")
+    before = state_of(path)
+    if fault == "gone":
+        path.unlink()
+    elif fault == "other":
+        pq.write_table(pa.table({"k": list(range(1000))}), path)
+    task = GroupTask(0, "", (before,), 1, "linear", ("k",), f"file://{tmp_path}/.new", None, 1000)
+    result = rewrite_group(task, STORAGE, layout("linear", 1))
+    assert result.new == () and result.rejected
+    assert result.rejected.startswith("FILE_CHANGED") == (fault != "damaged")
+
+
+def test_checksums_see_values_and_not_their_order() -> None:
+    table = every_type()
+    mixed = table.take([3, 0, 8, 1, 2, 5, 4, 7, 6])
+    assert checksum(table) == checksum(mixed) == checksum(pa.concat_tables([mixed[4:], mixed[:4]]))
+    seen = {checksum(table)}
+    for i, name in enumerate(table.column_names[:-1]):
+        turned = table.set_column(i, name, table[name].take([1, 0, 2, 3, 4, 5, 6, 7, 8]))
+        seen.add(checksum(turned))
+    assert len(seen) == table.num_columns
+    lists = [pa.table({"a": pa.array(v)}) for v in ([[1], [2, 3]], [[1, 2], [3]], [[2], [1, 3]])]
+    assert len({checksum(each) for each in lists}) == 3
+    sliced = pa.concat_tables([table, table]).combine_chunks().slice(9)
+    assert checksum(sliced) == checksum(table)
+    assert checksum(pa.table({"u": pa.array([uuid.uuid4().bytes], pa.uuid())})) > 0
