@@ -1,0 +1,313 @@
+"""``skipbridge segment``: the segments of tables over fact files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from bridge.cli.lazy import Verbs
+from bridge.cli.output import emit, emit_json, progress, say, settings
+from bridge.config import Config, parse_size
+
+_SETTINGS = ("metastore.uri", "index.root")
+_OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
+_LOCAL = click.option("--local", is_flag=True, help="Read files in this process, without Spark.")
+_TABLE = click.argument("table", metavar="TABLE")
+_IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
+
+
+@click.group(cls=Verbs)
+def segment() -> None:
+    """Segments of tables over fact files, which stay where they are.
+
+    TABLE is schema.table in the metastore, or the table's own directory.
+    """
+
+
+@segment.command("add")
+@_TABLE
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property of these files where it differs from the table's, such as csv.header=c,a,b.",
+)
+@click.option("--format", help="The format of these files. [default: the table's]")
+@_LOCAL
+@_OUTPUT
+@settings(*_SETTINGS)
+def add(
+    config: Config,
+    table: str,
+    paths: tuple[str, ...],
+    properties: tuple[str, ...],
+    format: str | None,
+    local: bool,
+    output: str,
+) -> None:
+    """Add files, and all files in directories and below, as one segment.
+
+    The columns of each file are checked now. The files are read once for all immediate indexes and
+    views, and one commit makes all of it visible. A file that the table has already is an error.
+
+    \b
+    skipbridge segment add demo.calls /data/calls/2024-05,/data/calls/2024-06
+    """
+    from bridge.jobs.segments.add import add_segment
+
+    with progress(f"adding to {table}") as tick:
+        report = add_segment(
+            config,
+            table,
+            paths=paths,
+            properties=pairs(properties),
+            format=format,
+            local=local,
+            progress=tick,
+            say=say,
+        )
+    if output == "json":
+        emit_json(report)
+        return
+    emit(
+        f"{report['table']}: segment {report['segment']}, {report['files']} files, "
+        f"{_human(report['bytes'])}"
+    )
+
+
+@segment.command("list")
+@_TABLE
+@_OUTPUT
+@settings(*_SETTINGS)
+def list_(config: Config, table: str, output: str) -> None:
+    """List the segments of a table: status, times, format, size, index and views.
+
+    The size is that of the files when they were added.
+    """
+    from bridge.jobs.segments.manage import list_segments
+
+    report = list_segments(config, table)
+    if output == "json":
+        emit_json(report)
+        return
+    rows = [("ID", "STATUS", "ADDED", "FORMAT", "FILES", "SIZE", "INDEXED", "VIEWS")]
+    for one in report["segments"]:
+        status = one["status"]
+        if one["merged_into"] is not None:
+            status += f" into {one['merged_into']}"
+        indexed = one["indexed_files"]
+        rows.append(
+            (
+                one["id"],
+                status,
+                _time(one["started"]),
+                one["format"],
+                str(one["files"]),
+                _human(one["bytes"]),
+                "-" if indexed is None else f"{indexed}/{one['files']}",
+                ", ".join(f"{view}: {state}" for view, state in one["views"].items()) or "-",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        emit("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
+
+
+@segment.command("delete")
+@_TABLE
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option(
+    "--before",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"]),
+    help="All segments that were added before this time, in this machine's time zone.",
+)
+@_OUTPUT
+@settings(*_SETTINGS)
+def delete(
+    config: Config, table: str, ids: tuple[str, ...], before: datetime | None, output: str
+) -> None:
+    """Take segments out of the table; their files stay where they are."""
+    from bridge.jobs.segments.manage import delete_segments, delete_segments_before
+
+    if bool(ids) == (before is not None):
+        raise click.UsageError("give ids of segments, or --before")
+    if before is not None:
+        _told(delete_segments_before(config, table, time=before), "deleted", output)
+        return
+    _told(delete_segments(config, table, ids=ids), "deleted", output)
+
+
+@segment.command("enable")
+@_TABLE
+@_IDS
+@_OUTPUT
+@settings(*_SETTINGS)
+def enable(config: Config, table: str, ids: tuple[str, ...], output: str) -> None:
+    """Let queries read disabled segments again."""
+    from bridge.jobs.segments.manage import enable_segments
+
+    _told(enable_segments(config, table, ids=ids), "enabled", output)
+
+
+@segment.command("disable")
+@_TABLE
+@_IDS
+@_OUTPUT
+@settings(*_SETTINGS)
+def disable(config: Config, table: str, ids: tuple[str, ...], output: str) -> None:
+    """Hide segments from queries until they are enabled."""
+    from bridge.jobs.segments.manage import disable_segments
+
+    _told(disable_segments(config, table, ids=ids), "disabled", output)
+
+
+@segment.command("compact")
+@_TABLE
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option(
+    "--kind",
+    type=click.Choice(["minor", "major", "custom"]),
+    help="minor merges by number, major by size, custom the segments named. "
+    "[default: custom with ids, else minor]",
+)
+@click.option(
+    "--threshold",
+    default="4,3",
+    show_default=True,
+    help="minor: how many segments become one, and how many of those become one.",
+)
+@click.option("--size", default="1GiB", show_default=True, help="major: most bytes of a segment.")
+@_OUTPUT
+@settings(*_SETTINGS)
+def compact(
+    config: Config,
+    table: str,
+    ids: tuple[str, ...],
+    kind: str | None,
+    threshold: str,
+    size: str,
+    output: str,
+) -> None:
+    """Merge segments: their files become those of one segment; no fact file is touched."""
+    from bridge.jobs.segments.compaction import compact as compact_segments
+
+    try:
+        counts = [int(part) for part in threshold.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--threshold {threshold!r}: give numbers, such as 4,3") from None
+    report = compact_segments(
+        config,
+        table,
+        kind=kind or ("custom" if ids else "minor"),  # type: ignore[arg-type]
+        ids=ids,
+        threshold=counts,
+        size=parse_size(size, "--size"),
+    )
+    if output == "json":
+        emit_json(report)
+        return
+    for new, old in report["merged"].items():
+        emit(f"{report['table']}: segments {', '.join(old)} are segment {new}")
+    if not report["merged"]:
+        emit(f"{report['table']}: nothing to merge")
+
+
+@segment.command("clean")
+@_TABLE
+@click.option("--keep", default=3, show_default=True, help="Newest versions to keep.")
+@click.option(
+    "--older-than", default=3600.0, show_default=True, help="Seconds; keep what is younger."
+)
+@_OUTPUT
+@settings(*_SETTINGS)
+def clean(config: Config, table: str, keep: int, older_than: float, output: str) -> None:
+    """Forget deleted and compacted segments and old versions; no fact file is touched."""
+    from bridge.jobs.segments.manage import clean as clean_segments
+
+    report = clean_segments(config, table, keep=keep, older_than=older_than)
+    if output == "json":
+        emit_json(report)
+        return
+    emit(
+        f"{report['table']}: {len(report['segments'])} segments forgotten, "
+        f"{report['deleted_files']} files of the log deleted"
+    )
+
+
+@segment.command("refresh")
+@_TABLE
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option(
+    "--forget-missing", is_flag=True, help="Files that are gone leave the table, with their rows."
+)
+@_LOCAL
+@_OUTPUT
+@settings(*_SETTINGS)
+def refresh(
+    config: Config,
+    table: str,
+    ids: tuple[str, ...],
+    forget_missing: bool,
+    local: bool,
+    output: str,
+) -> None:
+    """Take up files that were rewritten since they were added.
+
+    Queries of a table whose files have changed fail until then. New files beside them are not taken
+    up: add them as another segment.
+    """
+    from bridge.jobs.segments.refresh import refresh_segments
+
+    with progress(f"refreshing {table}") as tick:
+        report = refresh_segments(
+            config,
+            table,
+            segments=ids or None,
+            forget_missing=forget_missing,
+            local=local,
+            progress=tick,
+            say=say,
+        )
+    if output == "json":
+        emit_json(report)
+        return
+    for uri in report["gone"]:
+        say(f"gone, and out of the table: {uri}")
+    emit(
+        f"{report['table']}: {report['changed_files']} changed files in segments "
+        f"{', '.join(report['segments']) or 'none'}"
+    )
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """``name=value`` options as a dict. Errors: click.UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"--property {text!r}: give NAME=VALUE")
+        found[name.strip()] = value
+    return found
+
+
+def _told(report: dict[str, Any], verb: str, output: str) -> None:
+    if output == "json":
+        emit_json(report)
+        return
+    emit(f"{report['table']}: {verb} {', '.join(report['segments']) or 'nothing'}")
+
+
+def _human(size: int) -> str:
+    from bridge.report.text import human_bytes
+
+    return human_bytes(size)
+
+
+def _time(micros: int) -> str:
+    moment = datetime.fromtimestamp(micros / 1_000_000, UTC).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,131 @@
+"""Adds fact files to a table as a new segment.
+
+The law: one version names the segment with its files and views, and it is committed last. Whatever
+fails before leaves the table as it was. Fact files are only read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bridge.config import Config
+from bridge.errors import SegmentConflict
+from bridge.file_formats.registry import file_format
+from bridge.jobs.index_table import Progress, Say
+from bridge.jobs.segments.fact_files import find_fact_files, refuse_overlap
+from bridge.jobs.segments.headers import readers_of
+from bridge.jobs.segments.indexes import index_new_files
+from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.views import build_views
+from bridge.storage.one_read import OneRead
+from bridge.table.segments.manifest import Manifest, Segment, Status, sorted_properties
+from bridge.table.segments.properties import checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_UNNUMBERED = "-1"
+"""The id of a segment until it is committed."""
+
+
+def _silent(*_: object) -> None:
+    """For callers that want no news."""
+
+
+def add_segment(
+    config: Config,
+    table: str,
+    *,
+    paths: Sequence[str],
+    properties: Mapping[str, str] | None = None,
+    format: str | None = None,
+    local: bool = False,
+    spark: SparkSession | None = None,
+    progress: Progress = _silent,
+    say: Say = _silent,
+) -> dict[str, Any]:
+    """Adds files, and all files in directories and below, as one segment.
+
+    Args:
+        paths: each may hold several, separated by commas.
+        properties: of these files, where they differ from the table's.
+        format: of these files; None: the table's.
+
+    Errors:
+        SegmentOverlap: a file is there twice, or belongs to the table already.
+        SegmentSchemaMismatch: a file cannot be read as the table.
+        FileUnreadable: there is nothing at a path.
+        OperationBlocked: the table has no segments.
+        SegmentConflict: the table was altered meanwhile.
+    """
+    started = time.time_ns() // 1000
+    with open_segments(config, table) as opened:
+        definition = opened.manifest.definition
+        found = find_fact_files(opened.storage, opened.log.root, paths)
+        refuse_overlap(opened.log, opened.manifest, found.files)
+        for uri in found.empty:
+            say(f"left out, since it is empty: {uri}")
+        if local:  # for headers, indexes and views
+            opened = replace(opened, storage=OneRead.over(opened.storage, found.files))
+        own = (format or definition.format).lower()
+        file_format(own)
+        used = dict(definition.properties) if own == definition.format else {}
+        used |= checked(own, properties or {})
+        readers, number = readers_of(
+            opened.storage, found.files, own, sorted_properties(used), definition.columns
+        )
+        files = opened.log.put_files(found.files, number)
+        made = Segment(_UNNUMBERED, Status.SUCCESS, started, started, found.paths, readers, files)
+        index = index_new_files(
+            opened, [made], local=local, spark=spark, progress=progress, say=say
+        )
+        views = build_views(
+            opened,
+            found.files,
+            number,
+            readers,
+            file_set=files,
+            local=local,
+            spark=spark,
+            progress=progress,
+        )
+
+        def change(held: Manifest) -> Manifest:
+            require_same(held, opened)
+            refuse_overlap(opened.log, held, found.files)
+            id = str(held.definition.next_segment)
+            known = {v.id for v in held.definition.views}
+            segment = replace(
+                made,
+                id=id,
+                finished=time.time_ns() // 1000,
+                views=tuple(v for v in views if v.view_id in known),
+            )
+            following = replace(held.definition, next_segment=held.definition.next_segment + 1)
+            return replace(held, definition=following).with_segments(segment)
+
+        committed = opened.log.commit("ADD SEGMENT", change)
+        added = str(committed.definition.next_segment - 1)
+    return {
+        "table": str(opened.table.name),
+        "segment": added,
+        "version": committed.version,
+        "files": files.count,
+        "bytes": files.bytes,
+        "indexed": None if index is None else index["read"] - len(index["failed"]),
+        "views": [v.view for v in views],
+    }
+
+
+def require_same(held: Manifest, opened: OpenSegments) -> None:
+    """Errors: SegmentConflict: the table's columns changed since files were checked."""
+    before, now = opened.manifest.definition, held.definition
+    if (before.id, before.columns) != (now.id, now.columns):
+        raise SegmentConflict(
+            f"the columns of {opened.table.name} changed while files were checked",
+            "run the command again",
+        )

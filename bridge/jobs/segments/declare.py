@@ -1,0 +1,139 @@
+"""The columns and properties that a new table of segments is declared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+
+from bridge.errors import FileCorrupt, InvalidRequest, UnsupportedType
+from bridge.file_formats.registry import file_format
+from bridge.jobs.segments.fact_files import find_fact_files
+from bridge.jobs.segments.headers import head_text, read_header
+from bridge.storage.port import Storage
+from bridge.table.infer import infer_readable, merge_schemas
+from bridge.table.model import Column
+from bridge.table.segments.manifest import SegmentColumn, sorted_properties
+from bridge.table.segments.properties import HEADER, HEADER_LINES, split_fields
+from bridge.types import UNKNOWN, parse_hive_type
+
+_SAMPLED = 50
+_NAMES = "a name is letters, digits and underscores"
+
+
+def parse_columns(text: str) -> list[tuple[str, str]]:
+    """Names and types of ``'id bigint, name string'``; commas inside types count for them.
+
+    Errors:
+        InvalidRequest.
+    """
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text + ","):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(c, 0)
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        name, _, type = part.partition(" ")
+        name, colon, after = name.partition(":")
+        type = f"{after} {type}".strip() if colon else type.strip()
+        if not name or not type:
+            raise InvalidRequest(f"{part!r} is no column", "give NAME TYPE, NAME TYPE, ...")
+        found.append((name, type))
+    return found
+
+
+def declared(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
+    """Columns from names and Hive types.
+
+    Errors:
+        InvalidRequest: there is none, or a name is taken or not possible.
+        UnsupportedType.
+    """
+    if not columns:
+        raise InvalidRequest("the table has no columns", "give at least one")
+    found: list[SegmentColumn] = []
+    for name, text in columns:
+        own = name.strip().strip("`").lower()
+        if not own.replace("_", "a").isalnum():
+            raise InvalidRequest(f"{name!r} cannot be the name of a column", _NAMES)
+        if any(c.name == own for c in found):
+            raise InvalidRequest(f"column {own} is declared twice", "name each column once")
+        type = parse_hive_type(text.strip().lower())
+        if type is UNKNOWN:
+            raise UnsupportedType(f"column {own} is declared as {text!r}", "use a type of Hive")
+        found.append(SegmentColumn(len(found), own, type))
+    return tuple(found)
+
+
+def infer_columns(
+    storage: Storage, root: str, path: str, format: str, properties: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Columns that hold the values of some of the files at a path.
+
+    Of text formats only the beginning of one file is looked at: check the types.
+
+    Errors:
+        UnsupportedType: of this format, or these files, columns have to be declared.
+        SchemaConflict, FileCorrupt, SegmentSchemaMismatch, FileUnreadable.
+    """
+    files = find_fact_files(storage, root, [path]).files
+    paths, sizes = files.paths.to_pylist(), files.sizes.tolist()
+    step = max(1, len(paths) // _SAMPLED)
+    if file_format(format).read_schema is not None:
+        sample = list(zip(paths, sizes, strict=True))[::step]
+        columns = infer_readable(storage, sample, format)[0]
+    elif format in ("csv", "json"):
+        columns = _of_text(storage, paths[0], sizes[0], format, properties)
+    else:
+        raise UnsupportedType(
+            f"columns of {file_format(format).spelled} files cannot be inferred", "declare them"
+        )
+    unreadable = [c.name for c in columns if c.type is UNKNOWN]
+    return [(c.name, str(c.type)) for c in columns if c.name not in unreadable]
+
+
+def _of_text(
+    storage: Storage, uri: str, size: int, format: str, properties: Mapping[str, str]
+) -> tuple[Column, ...]:
+    text = head_text(storage, uri, size)
+    lines = text[: text.rfind("\n") + 1] or text
+    raw = lines.encode()
+    try:
+        if format == "json":
+            schema = pyarrow.json.read_json(pa.BufferReader(raw)).schema
+        else:
+            skipped = int(properties.get(HEADER_LINES, "0"))
+            given = properties.get(HEADER)
+            if given is None and not skipped:
+                raise UnsupportedType(
+                    f"{uri} does not tell the names of its fields",
+                    f"give {HEADER}=a,b,c, or {HEADER_LINES}=1 if the first line names them",
+                )
+            names = (
+                split_fields(given)
+                if given is not None
+                else read_header(storage, uri, size, sorted_properties(dict(properties)))
+            )
+            options: dict[str, Any] = {"skip_rows": skipped, "column_names": list(names)}
+            parse = pyarrow.csv.ParseOptions(
+                delimiter=properties.get("csv.delimiter", ","),
+                quote_char=properties.get("csv.quote", '"'),
+            )
+            read = pyarrow.csv.ReadOptions(**options)
+            schema = pyarrow.csv.read_csv(pa.BufferReader(raw), read, parse).schema
+    except pa.ArrowException as error:
+        raise FileCorrupt(
+            f"{uri}: its columns cannot be inferred: {error}", "declare the columns"
+        ) from error
+    plain = pa.schema([pa.field(f.name, _plain(f.type)) for f in schema])
+    return merge_schemas([(uri, plain)])
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """Columns without a value are text."""
+    return pa.string() if pa.types.is_null(type) or pa.types.is_time(type) else type

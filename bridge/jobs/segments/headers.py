@@ -1,0 +1,208 @@
+"""Checks the columns of files that are added, and tells how each file is read."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import io
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridge.errors import SegmentSchemaMismatch
+from bridge.file_formats.registry import file_format
+from bridge.storage.ahead import ask_all
+from bridge.storage.port import FileTable, Storage
+from bridge.table.infer import common_type, read_schema, type_of
+from bridge.table.segments.manifest import FileReader, Properties, SegmentColumn
+from bridge.table.segments.properties import HEADER, header_lines, split_fields
+from bridge.types import UNKNOWN, Kind, Type
+
+HEAD = 1 << 20
+"""Bytes of a file in which its first line must end."""
+_TEXT = frozenset({Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BINARY})
+_TIMES = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
+
+
+def readers_of(
+    storage: Storage,
+    files: FileTable,
+    format: str,
+    properties: Properties,
+    columns: Sequence[SegmentColumn],
+) -> tuple[tuple[FileReader, ...], npt.NDArray[np.int32]]:
+    """How the files are read, and the number of the reader of each.
+
+    Errors:
+        SegmentSchemaMismatch: names the first file, by path, that cannot be read as the table.
+        FileCorrupt, FileUnreadable, StorageFailure.
+    """
+    listed = list(zip(files.paths.to_pylist(), files.sizes.tolist(), strict=True))
+    if format == "csv":
+        return _of_csv(storage, listed, properties, columns)
+    if file_format(format).read_schema is not None:
+        schemas = ask_all(
+            storage, lambda file: read_schema(storage, *file, format), listed, listed[0][0]
+        )
+        for (uri, _), schema in zip(listed, schemas, strict=True):
+            _require(uri, schema, columns)
+    return (FileReader(format, properties),), np.zeros(len(listed), np.int32)
+
+
+def _of_csv(
+    storage: Storage,
+    listed: Sequence[tuple[str, int]],
+    properties: Properties,
+    columns: Sequence[SegmentColumn],
+) -> tuple[tuple[FileReader, ...], npt.NDArray[np.int32]]:
+    given = dict(properties).get(HEADER)
+    declared = None if given is None else split_fields(given)
+    if not header_lines(properties):
+        fields = declared if declared is not None else tuple(c.name for c in columns)
+        _lacks(HEADER, fields, columns)
+        return (FileReader("csv", properties, fields),), np.zeros(len(listed), np.int32)
+    headers = ask_all(
+        storage, lambda file: read_header(storage, *file, properties), listed, listed[0][0]
+    )
+    numbers: dict[FileReader, int] = {}
+    number = np.zeros(len(listed), np.int32)
+    for i, ((uri, _), fields) in enumerate(zip(listed, headers, strict=True)):
+        if declared is not None and fields != declared:
+            raise SegmentSchemaMismatch(
+                f"the first line of {uri} names {', '.join(fields)}, and {HEADER} names "
+                f"{', '.join(declared)}",
+                f"leave {HEADER} out for these files: their first lines then count",
+            )
+        _lacks(uri, fields, columns)
+        reader = FileReader("csv", properties, fields)
+        number[i] = numbers.setdefault(reader, len(numbers))
+    return tuple(numbers), number
+
+
+def _lacks(where: str, fields: Sequence[str], columns: Sequence[SegmentColumn]) -> None:
+    missing = [c.name for c in columns if c.name not in fields]
+    if missing:
+        raise SegmentSchemaMismatch(
+            f"{where} names no field {', '.join(missing)}; it names {', '.join(fields[:50])}",
+            "every column of the table must be among the files' fields",
+        )
+    twice = sorted({f for f in fields if fields.count(f) > 1})
+    if twice:
+        raise SegmentSchemaMismatch(
+            f"{where} names {', '.join(repr(f) for f in twice)} twice",
+            "fields are found by name: each must be there once",
+        )
+
+
+def _require(uri: str, schema: pa.Schema, columns: Sequence[SegmentColumn]) -> None:
+    held = {field.name.lower(): type_of(field.type) for field in schema}
+    missing = [c.name for c in columns if c.name not in held]
+    if missing:
+        raise SegmentSchemaMismatch(
+            f"{uri} has no column {', '.join(missing)}; it has {', '.join(list(held)[:50])}",
+            "every column of the table must be in each of its files",
+        )
+    for column in columns:
+        if not readable_as(column.type, held[column.name]):
+            raise SegmentSchemaMismatch(
+                f"{uri} holds {column.name} as {held[column.name]}, the table declares "
+                f"{column.type}",
+                "declare a type that holds every value of the files, or rewrite the file",
+            )
+
+
+def readable_as(declared: Type, found: Type) -> bool:
+    """Whether every value of a file's column is one of the declared type."""
+    if found is UNKNOWN:
+        return False
+    if declared == found or common_type(declared, found) == declared:
+        return True
+    if declared.kind in _TEXT and found.kind in _TEXT:
+        return True
+    return declared.kind in _TIMES and found.kind in _TIMES
+
+
+def read_header(storage: Storage, uri: str, size: int, properties: Properties) -> tuple[str, ...]:
+    """The fields that the first line of a CSV file names, in lower case.
+
+    Errors:
+        SegmentSchemaMismatch: the line cannot be read.
+        FileUnreadable, StorageFailure.
+    """
+    line = first_line(storage, uri, size)
+    given = dict(properties)
+    escape = given.get("csv.escape", "\\")
+    quote = given.get("csv.quote", '"')
+    try:
+        rows = csv.reader(
+            [line],
+            delimiter=given.get("csv.delimiter", ","),
+            quotechar=quote,
+            escapechar=escape if escape != quote else None,
+        )
+        return tuple(name.strip().lower() for name in next(rows, []))
+    except csv.Error as error:
+        raise _illegible(uri, str(error)) from error
+
+
+def first_line(storage: Storage, uri: str, size: int) -> str:
+    """The first line of a text file, compressed or not. Errors: SegmentSchemaMismatch."""
+    text = head_text(storage, uri, size)
+    ends = [at for at in (text.find("\n"), text.find("\r")) if at >= 0]
+    if not ends and len(text) >= HEAD // 4 and size > HEAD:
+        raise _illegible(uri, f"it does not end within {HEAD} bytes")
+    return text[: min(ends)] if ends else text
+
+
+def head_text(storage: Storage, uri: str, size: int) -> str:
+    """The beginning of a text file. Errors: SegmentSchemaMismatch."""
+    raw = storage.read_ranges(uri, [(0, min(size, HEAD))])[0]
+    try:
+        plain = _decompressed(uri, raw)
+    except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
+        raise _illegible(uri, str(error)) from error
+    if len(raw) == size and plain is raw:
+        cut = plain
+    else:
+        end = max(plain.rfind(b"\n"), plain.rfind(b"\r")) + 1  # a character may be cut
+        cut = plain[:end] if end else plain
+    try:
+        return cut.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _illegible(uri, f"it is not UTF-8: {error}") from error
+
+
+def _decompressed(uri: str, raw: bytes) -> bytes:
+    suffix = uri.rpartition("/")[2].rpartition(".")[2].lower()
+    if suffix in ("gz", "gzip", "deflate"):
+        return zlib.decompressobj(47).decompress(raw, HEAD)
+    if suffix == "bz2":
+        return bz2.BZ2Decompressor().decompress(raw, HEAD)
+    if suffix in ("zst", "zstd"):
+        stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
+        found = io.BytesIO()
+        while found.tell() < HEAD:
+            try:
+                part = stream.read(1 << 16)
+            except (OSError, pa.ArrowException):
+                if not found.tell():
+                    raise
+                break  # the part that was read ends here
+            if not part:
+                break
+            found.write(part)
+        return found.getvalue()
+    if suffix in ("snappy", "lz4", "lzo", "lzo_deflate"):
+        raise ValueError(f"headers of .{suffix} files are not read here")
+    return raw
+
+
+def _illegible(uri: str, why: str) -> SegmentSchemaMismatch:
+    return SegmentSchemaMismatch(
+        f"the first line of {uri} cannot be read: {why}",
+        f"give the files' fields in their order: --property {HEADER}=a,b,c, with "
+        "csv.header_lines=0 if there is no such line",
+    )

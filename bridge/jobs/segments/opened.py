@@ -1,0 +1,73 @@
+"""Opens a table of segments for a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bridge.config import Config
+from bridge.errors import OperationBlocked
+from bridge.index.store import IndexStore
+from bridge.jobs.compose import index_store, resolve, storage_of
+from bridge.storage.port import Storage
+from bridge.table.model import Catalog, Table, TableName
+from bridge.table.segments.format import NAME, described
+from bridge.table.segments.log import SegmentLog
+from bridge.table.segments.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSegments:
+    """A table of segments.
+
+    Attributes:
+        name: as the user spelled it.
+        table: with the columns of the manifest.
+        manifest: the newest version when it was opened.
+    """
+
+    config: Config
+    name: str
+    storage: Storage
+    catalog: Catalog
+    table: Table
+    log: SegmentLog
+    manifest: Manifest
+
+    @property
+    def index(self) -> IndexStore:
+        """The index of the fact files."""
+        return index_store(self.config, self.storage, self.table)
+
+
+@contextmanager
+def open_segments(config: Config, table: str) -> Iterator[OpenSegments]:
+    """Opens ``schema.table``, or the directory of a table of segments.
+
+    Errors:
+        TableNotFound.
+        OperationBlocked: it is another kind of table.
+        SegmentLogCorrupt, StorageFailure, MetastoreUnavailable.
+    """
+    storage = storage_of(config)
+    catalog, name = resolve(config, table, storage)
+    found = catalog.table(name)
+    require_segments(found)
+    log = SegmentLog(storage, found.location)
+    manifest = log.latest()
+    yield OpenSegments(config, table, storage, catalog, described(found, manifest), log, manifest)
+
+
+def require_segments(table: Table, operation: str = "segments") -> None:
+    """Errors: OperationBlocked: the table is not one of segments."""
+    if table.table_format != NAME:
+        raise refusal(table.name, table.table_format)
+
+
+def refusal(name: TableName, format: str) -> OperationBlocked:
+    """The error for a table that has no segments."""
+    return OperationBlocked(
+        f"{name} is a table of the format {format!r}: it has no segments",
+        "make one: skipbridge table create DB.TABLE --format FORMAT, then segment add",
+    )

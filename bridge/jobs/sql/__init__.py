@@ -1,0 +1,1 @@
+"""Runs statements about tables of segments."""

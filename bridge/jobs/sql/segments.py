@@ -1,0 +1,133 @@
+"""Statements about segments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bridge.jobs.segments import add as adding
+from bridge.jobs.segments import compaction, manage
+from bridge.jobs.segments.refresh import refresh_segments
+from bridge.jobs.sql.context import SqlContext, SqlResult, listing
+from bridge.sql import statements as s
+from bridge.sql.listing_query import COLUMNS, run_listing_query
+from bridge.sql.times import parse_time
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add(context: SqlContext, statement: s.AddSegment) -> SqlResult:
+    """ADD SEGMENT. Errors: as `adding.add_segment`."""
+    table = context.table(statement.table)
+    report = adding.add_segment(
+        context.config,
+        table,
+        paths=[statement.path],
+        properties=dict(statement.properties),
+        format=statement.format,
+        say=context.say,
+        **context.building(),
+    )
+    return SqlResult(
+        str(statement),
+        f"added segment {report['segment']} to {table}: {report['files']} files",
+        report=report,
+    )
+
+
+def show(context: SqlContext, statement: s.ShowSegments) -> SqlResult:
+    """SHOW SEGMENTS, newest first. Errors: OperationBlocked, InvalidStatement."""
+    report = manage.list_segments(context.config, context.table(statement.table))
+    found = sorted(report["segments"], key=lambda one: one["started"], reverse=True)
+    rows = [_row(one) for one in found[: statement.limit]]
+    if statement.query is None:
+        return SqlResult(str(statement), report=report, **listing(COLUMNS, rows))
+    columns, chosen = run_listing_query(statement.query, statement.table.name, rows)
+    return SqlResult(str(statement), columns=columns, rows=tuple(chosen))
+
+
+def _row(segment: dict[str, Any]) -> dict[str, Any]:
+    return segment | {
+        "started": _time(segment["started"]),
+        "finished": _time(segment["finished"]),
+        "views": ", ".join(f"{name}: {state}" for name, state in segment["views"].items()),
+        "paths": ",".join(segment["paths"]),
+    }
+
+
+def _time(micros: int) -> str:
+    """A time in UTC, as DELETE ... BEFORE takes it."""
+    return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat(" ")
+
+
+def delete(context: SqlContext, statement: s.DeleteSegments) -> SqlResult:
+    """DELETE ... WHERE SEGMENT.ID IN. Errors: SegmentNotFound."""
+    table = context.table(statement.table)
+    report = manage.delete_segments(context.config, table, ids=statement.ids)
+    return SqlResult(str(statement), _deleted(table, report), report=report)
+
+
+def delete_before(context: SqlContext, statement: s.DeleteSegmentsBefore) -> SqlResult:
+    """DELETE ... WHERE SEGMENT.STARTTIME BEFORE; a time without an offset is in UTC."""
+    table = context.table(statement.table)
+    report = manage.delete_segments_before(context.config, table, time=parse_time(statement.time))
+    return SqlResult(str(statement), _deleted(table, report), report=report)
+
+
+def _deleted(table: str, report: dict[str, Any]) -> str:
+    ids = report["segments"]
+    if not ids:
+        return f"no segment of {table} to delete"
+    return f"deleted {_segments(ids)} of {table}; fact files stay"
+
+
+def switch(context: SqlContext, statement: s.SwitchSegments) -> SqlResult:
+    """ENABLE or DISABLE SEGMENTS. Errors: SegmentNotFound."""
+    table = context.table(statement.table)
+    job = manage.enable_segments if statement.enabled else manage.disable_segments
+    report = job(context.config, table, ids=statement.ids)
+    verb = "enabled" if statement.enabled else "disabled"
+    said = f"{verb} {_segments(report['segments'])} of {table}"
+    if not report["segments"]:
+        said = f"{_segments(statement.ids)} of {table} was {verb} already"
+    return SqlResult(str(statement), said, report=report)
+
+
+def refresh(context: SqlContext, statement: s.RefreshSegments) -> SqlResult:
+    """REFRESH SEGMENTS. Errors: FileUnreadable, SegmentNotFound, SegmentSchemaMismatch."""
+    table = context.table(statement.table)
+    report = refresh_segments(
+        context.config,
+        table,
+        segments=statement.ids or None,
+        say=context.say,
+        **context.building(),
+    )
+    return SqlResult(
+        str(statement), f"{report['changed_files']} changed files of {table}", report=report
+    )
+
+
+def compact(context: SqlContext, statement: s.Compact) -> SqlResult:
+    """COMPACT. Errors: SegmentNotFound, InvalidRequest, SegmentConflict."""
+    table = context.table(statement.table)
+    kind = statement.kind.value.lower()
+    report = compaction.compact(context.config, table, kind=kind, ids=statement.ids)  # type: ignore[arg-type]
+    merged = report["merged"]
+    said = "; ".join(f"{_segments(before)} became {after}" for after, before in merged.items())
+    return SqlResult(str(statement), f"{table}: {said or 'nothing to merge'}", report=report)
+
+
+def clean(context: SqlContext, statement: s.CleanFiles) -> SqlResult:
+    """CLEAN FILES. Errors: OperationBlocked."""
+    table = context.table(statement.table)
+    report = manage.clean(context.config, table)
+    return SqlResult(
+        str(statement),
+        f"{table}: {report['deleted_files']} of skipbridge's own files deleted, no fact file",
+        report=report,
+    )
+
+
+def _segments(ids: Any) -> str:
+    return f"segment{'s' if len(ids) > 1 else ''} {', '.join(ids)}"

@@ -1,0 +1,1 @@
+"""Statements about tables of segments: text to frozen dataclasses, and back."""

@@ -1,0 +1,429 @@
+"""The log of a table of segments: versions committed by atomic creation, and lists of files.
+
+::
+
+    <root>/_segments/versions/00000000000000000041.json   version 41
+    <root>/_segments/files/<id>.parquet                   the files of a segment; immutable
+    <root>/_segments/views/<view>/<id>.parquet            rows of a view; immutable
+
+A commit creates the next version if it does not exist. Nothing else changes what readers see, so a
+command that dies before its commit leaves the table as it was. If the newest version is damaged,
+the table is not read: an older version is never taken for the newest (correctness 21).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bridge.errors import (
+    BridgeError,
+    FileUnreadable,
+    ReadVersionNotFound,
+    SegmentConflict,
+    SegmentLogCorrupt,
+    StorageFailure,
+    TableExists,
+    TableNotFound,
+)
+from bridge.storage.port import EMPTY, FileTable, Storage
+from bridge.storage.uri import canonical, join
+from bridge.table.segments.manifest import (
+    REMEDY,
+    Blob,
+    Definition,
+    FileSet,
+    Manifest,
+    parse_manifest,
+)
+
+DIRECTORY = "_segments"
+VERSIONS = f"{DIRECTORY}/versions"
+FILES = f"{DIRECTORY}/files"
+VIEWS = f"{DIRECTORY}/views"
+_NAME = re.compile(r"/(\d{20})\.json$")
+_ATTEMPTS = 50
+_CACHED = 256
+Change = Callable[[Manifest], Manifest]
+"""Makes the next state from the newest one. It may run several times, and checks what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """The files of a segment, sorted by path.
+
+    Attributes:
+        reader: of each file, as an index into the segment's readers; int32[n].
+    """
+
+    files: FileTable
+    reader: npt.NDArray[np.int32]
+
+
+class _FileSets:
+    """File lists read lately, by checksum. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, SegmentFiles] = OrderedDict()
+
+    def get(self, sha256: str) -> SegmentFiles | None:
+        with self._lock:
+            found = self._held.get(sha256)
+            if found is not None:
+                self._held.move_to_end(sha256)
+            return found
+
+    def put(self, sha256: str, files: SegmentFiles) -> None:
+        with self._lock:
+            self._held[sha256] = files
+            while len(self._held) > _CACHED:
+                self._held.popitem(last=False)
+
+
+_FILE_SETS = _FileSets()
+
+
+class SegmentLog:
+    """Reads and commits versions; safe for threads.
+
+    Args:
+        root: canonical URI of the table's own directory.
+    """
+
+    def __init__(self, storage: Storage, root: str) -> None:
+        self.storage = storage
+        self.root = canonical(root)
+        self._last: tuple[tuple[object, ...], Manifest] | None = None
+
+    def versions(self) -> list[int]:
+        """The numbers of all versions that are kept, ascending."""
+        return [number for number, _ in self._listed()]
+
+    def newest(self) -> Manifest | None:
+        """The newest version, also of a dropped table; None if nothing was ever committed.
+
+        Errors:
+            SegmentLogCorrupt: it is damaged. StorageFailure.
+        """
+        for _ in range(3):
+            listed = self._listed()
+            if not listed:
+                return None
+            number, identity = listed[-1]
+            if self._last is not None and self._last[0] == identity:
+                return self._last[1]
+            try:
+                found = self.manifest(number)
+            except ReadVersionNotFound:  # cleaned since it was listed: a newer one exists
+                continue
+            self._last = identity, found
+            return found
+        raise SegmentLogCorrupt(f"the newest version below {self.root} comes and goes", REMEDY)
+
+    def latest(self) -> Manifest:
+        """The newest version of a table that exists.
+
+        Errors:
+            TableNotFound: the table was dropped.
+            SegmentLogCorrupt: there is no version, or the newest is damaged.
+        """
+        found = self.newest()
+        if found is None:
+            raise SegmentLogCorrupt(f"{join(self.root, VERSIONS)} holds no version", REMEDY)
+        if found.dropped:
+            raise TableNotFound(f"the table of segments at {self.root} was dropped", "create it")
+        return found
+
+    def manifest(self, version: int) -> Manifest:
+        """A version by number. Errors: ReadVersionNotFound, SegmentLogCorrupt, StorageFailure."""
+        name = self._name(version)
+        try:
+            raw = self.storage.read(name)
+        except FileUnreadable as error:
+            if self.storage.stat(name) is not None:
+                raise
+            raise ReadVersionNotFound(
+                f"there is no version {version} of the table at {self.root}",
+                f"kept are {self.versions() or 'none'}",
+            ) from error
+        found = parse_manifest(raw, name)
+        if found.version != version:
+            raise SegmentLogCorrupt(f"{name} says it is version {found.version}", REMEDY)
+        if found.root not in ("", self.root):
+            # The table was moved or copied. Its views' files are named by their old places.
+            bare = tuple(replace(s, views=()) for s in found.segments)
+            return replace(found, segments=bare)
+        return found
+
+    def create(self, definition: Definition) -> Manifest:
+        """Commits the first version of a table.
+
+        Errors:
+            TableExists: there is a table at this place.
+        """
+        held = self.newest()
+        if held is not None and not held.dropped:
+            raise TableExists(
+                f"{self.root} holds a table of segments already",
+                "choose another --location, or drop that table first (its facts stay)",
+            )
+        first = Manifest(0 if held is None else held.version, "", 0, "", definition)
+        committed = self._commit(replace(first, operation="CREATE TABLE"))
+        if committed is None:
+            raise TableExists(
+                f"another command has just made a table of segments at {self.root}",
+                "choose another --location",
+            )
+        return committed
+
+    def commit(self, operation: str, change: Change) -> Manifest:
+        """Commits what ``change`` makes of the newest version.
+
+        If another command commits first, ``change`` is asked again about its version. If ``change``
+        returns the very manifest it got, nothing is committed.
+
+        Errors:
+            SegmentConflict: others committed first each time.
+            SegmentLogCorrupt: the newest version, or a file list of the new one, is damaged.
+            StorageFailure, StorageFull: not committed, as far as this process can tell.
+        """
+        for attempt in range(_ATTEMPTS):
+            held = self.latest()
+            wanted = change(held)
+            if wanted is held:
+                return held
+            self._require(wanted, held)
+            committed = self._commit(replace(wanted, version=held.version, operation=operation))
+            if committed is not None:
+                if not self._came_late(committed.version, held):
+                    return committed
+                self.storage.delete(self._name(committed.version))
+            time.sleep(min(0.01 * 1.3**attempt, 0.5))
+        raise SegmentConflict(
+            f"{_ATTEMPTS} other commands changed the table at {self.root} before {operation} could",
+            "run the command again",
+        )
+
+    def _commit(self, wanted: Manifest) -> Manifest | None:
+        """Creates the version after ``wanted.version``; None if another command made it."""
+        number = wanted.version + 1
+        made = replace(
+            wanted,
+            version=number,
+            committer=uuid.uuid4().hex,
+            created=time.time_ns() // 1000,
+            root=self.root,
+        )
+        name, content = self._name(number), made.to_bytes()
+        try:
+            created = self.storage.put_if_absent(name, content)
+        except StorageFailure:
+            created = False
+            # The write may have succeeded although its response was lost: the stored file decides.
+            if not self._lies_there(name):
+                raise
+        if not created and self.manifest(number).committer != made.committer:
+            return None
+        return parse_manifest(content, name)
+
+    def put_files(self, files: FileTable, reader: npt.NDArray[np.int32] | None = None) -> FileSet:
+        """Writes a list of files. No version names it yet."""
+        numbers = np.zeros(len(files), np.int32) if reader is None else reader
+        order = pc.sort_indices(files.paths).to_numpy()
+        files, numbers = files.take(order), numbers[order]
+        etags = files.etags if files.etags is not None else pa.nulls(len(files), pa.large_string())
+        table = pa.table(
+            {
+                "path": files.paths,
+                "size": files.sizes,
+                "modified": files.modified,
+                "etag": etags,
+                "reader": numbers,
+            }
+        )
+        sink = io.BytesIO()
+        pq.write_table(table, sink, compression="zstd")
+        content = sink.getvalue()
+        name = f"{FILES}/{uuid.uuid4().hex}.parquet"
+        self.storage.put(join(self.root, name), content)
+        blob = Blob(name, len(content), hashlib.sha256(content).hexdigest())
+        return FileSet(blob, len(files), int(files.sizes.sum()))
+
+    def read_files(self, held: FileSet) -> SegmentFiles:
+        """A list of files. Errors: SegmentLogCorrupt: gone or damaged."""
+        blob = held.blob
+        found = _FILE_SETS.get(blob.sha256)
+        if found is not None:
+            return found
+        if ".." in blob.name or blob.name.startswith("/"):
+            raise SegmentLogCorrupt(f"{blob.name} is no file below {self.root}", REMEDY)
+        uri = join(self.root, blob.name)
+        try:
+            content = self.storage.read(uri)
+        except FileUnreadable as error:
+            if self.storage.stat(uri) is not None:
+                raise
+            raise SegmentLogCorrupt(f"{uri} is gone", REMEDY) from error
+        if hashlib.sha256(content).hexdigest() != blob.sha256:
+            raise SegmentLogCorrupt(f"{uri} does not match its checksum {blob.sha256[:12]}", REMEDY)
+        table = pq.read_table(io.BytesIO(content)).combine_chunks()
+        found = _segment_files(table)
+        if len(found.files) != held.count:
+            raise SegmentLogCorrupt(f"{uri} does not hold {held.count} files", REMEDY)
+        _FILE_SETS.put(blob.sha256, found)
+        return found
+
+    def clean(self, keep: int = 3, older_than: float = 3600.0) -> int:
+        """Deletes old versions, and files of the table's own that no kept version names.
+
+        Fact files are never deleted: nothing outside ``_segments`` is.
+
+        Args:
+            keep: how many of the newest versions to keep.
+            older_than: seconds. Younger files are kept: a running command may own them. So are
+                versions that were the newest at any time since: a running query may read them.
+
+        Returns:
+            The number of deleted files.
+
+        Errors:
+            SegmentLogCorrupt: a kept version is damaged; nothing was deleted.
+        """
+        limit = int((time.time() - older_than) * 1_000_000)
+        listing = self.storage.list_all(join(self.root, VERSIONS), recursive=False)
+        ages = dict(zip(listing.paths.to_pylist(), listing.modified.tolist(), strict=True))
+        numbers = self.versions()
+        kept = set(numbers[-max(keep, 1) :])
+        young = {n for n in numbers if ages.get(self._name(n), limit) >= limit}
+        followed = {n for n, after in pairwise(numbers) if after in young}
+        kept |= young | followed
+        alive: set[str] = set()
+        indexed: set[str] = set()
+
+        def keep_all_of(manifest: Manifest) -> None:
+            alive.update(self.names(manifest))
+            indexed.update(self.view_directories(manifest))
+
+        for number in sorted(kept):
+            keep_all_of(self.manifest(number))
+        doomed = [self._name(n) for n in numbers if n not in kept]
+        for place in (FILES, VIEWS):
+            found = self.storage.list_all(join(self.root, place))
+            old = np.flatnonzero(found.modified < limit)
+            doomed += [found.paths[i].as_py() for i in old]
+        last = max(kept, default=0)
+        for number in [n for n in self.versions() if n > last]:  # committed in the meantime
+            keep_all_of(self.manifest(number))
+        # The index of a view lies beside its files, and cleans itself.
+        doomed = [
+            path
+            for path in doomed
+            if path not in alive and path.rpartition("/.skipbridge/")[0] not in indexed
+        ]
+        for path in doomed:
+            self.storage.delete(path)
+        return len(doomed)
+
+    def names(self, manifest: Manifest) -> set[str]:
+        """URIs of all files of its own that a version needs."""
+        found = {join(self.root, blob.name) for blob in manifest.blobs()}
+        for segment in manifest.segments:
+            for view in segment.views:
+                found |= set(self.read_files(view.files).files.paths.to_pylist())
+        return found
+
+    def view_directories(self, manifest: Manifest) -> set[str]:
+        """URIs of the directories of all views that a version defines."""
+        return {join(self.root, f"{VIEWS}/{view.id}") for view in manifest.definition.views}
+
+    def _require(self, wanted: Manifest, held: Manifest) -> None:
+        """Errors: SegmentLogCorrupt: a file that is new was deleted by a cleaner."""
+        known = {blob.name for blob in held.blobs()}
+        new = [join(self.root, b.name) for b in wanted.blobs() if b.name not in known]
+        for segment in wanted.segments:
+            for view in segment.views:
+                if view.files.blob.name not in known:
+                    new += self.read_files(view.files).files.paths.to_pylist()
+        for uri in new:
+            if self.storage.stat(uri) is None:
+                raise SegmentLogCorrupt(
+                    f"{uri} was deleted before it was committed",
+                    "run the command again; find out who cleans this directory",
+                )
+
+    def _came_late(self, number: int, held: Manifest) -> bool:
+        """Whether a version that was just created follows none.
+
+        While this process stood still, others may have committed its number and deleted it again:
+        a cleanup, or a drop after which another table was made here.
+        """
+        try:
+            numbers = self.versions()
+            if held.version in numbers:
+                return self.manifest(held.version).committer != held.committer
+            if numbers[-1] > number:
+                return True
+            before = [n for n in numbers if n < number]
+            return bool(before) and self.manifest(before[-1]).definition.id != held.definition.id
+        except BridgeError:
+            return False  # it was created, and nothing speaks against it
+
+    def _lies_there(self, name: str) -> bool:
+        for attempt in range(3):
+            try:
+                return self.storage.stat(name) is not None
+            except BridgeError:
+                time.sleep(0.2 * 2**attempt)
+        return False
+
+    def _listed(self) -> list[tuple[int, tuple[object, ...]]]:
+        listing = self.storage.list_all(join(self.root, VERSIONS), recursive=False)
+        etags = [None] * len(listing) if listing.etags is None else listing.etags.to_pylist()
+        found: list[tuple[int, tuple[object, ...]]] = []
+        for path, size, modified, etag in zip(
+            listing.paths.to_pylist(),
+            listing.sizes.tolist(),
+            listing.modified.tolist(),
+            etags,
+            strict=True,
+        ):
+            match = _NAME.search(path)
+            if match:
+                found.append((int(match[1]), (path, size, modified, etag)))
+        return sorted(found)
+
+    def _name(self, version: int) -> str:
+        return join(self.root, f"{VERSIONS}/{version:020}.json")
+
+
+def _segment_files(table: pa.Table) -> SegmentFiles:
+    if not len(table):
+        return SegmentFiles(EMPTY, np.empty(0, np.int32))
+    etags = table["etag"].combine_chunks()
+    files = FileTable(
+        _array(table["path"]).cast(pa.large_string()),
+        _array(table["size"]).to_numpy(),
+        _array(table["modified"]).to_numpy(),
+        None if etags.null_count == len(etags) else _array(table["etag"]).cast(pa.large_string()),
+    )
+    return SegmentFiles(files, _array(table["reader"]).to_numpy())
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined

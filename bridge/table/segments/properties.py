@@ -1,0 +1,198 @@
+"""Properties of tables of segments, and what readers make of them.
+
+A table has only properties whose prefix is its format's name (``csv.delimiter``). They are given to
+readers under Hive's names, where Hive has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bridge.errors import InvalidRequest
+from bridge.file_formats.registry import file_format
+from bridge.table.model import Column
+from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, COLUMNS_BY_NAME, ReaderSpec
+from bridge.table.segments.manifest import Definition, FileReader, Properties, sorted_properties
+from bridge.types import STRING
+
+CAST = "skipbridge.cast"
+"""Reader property of CSV files whose text is cast to the columns' declared types: ``try`` makes
+NULL of a value that cannot be cast, ``fail`` an error."""
+FIELDS = "skipbridge.csv.fields"
+"""Reader property: the names of the files' fields in their order, separated by commas."""
+HEADER = "csv.header"
+HEADER_LINES = "csv.header_lines"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of a format.
+
+    Attributes:
+        meaning: one sentence.
+        reader: its name for readers; empty: readers are not told.
+        default: what readers get if it is not set; None: nothing.
+        check: raises ValueError for a wrong value.
+    """
+
+    meaning: str
+    reader: str = ""
+    default: str | None = None
+    check: Callable[[str], object] = str
+
+
+def _character(text: str) -> str:
+    if len(text) != 1:
+        raise ValueError("one character")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError("a number that is 0 or more")
+    return int(text)
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    names = split_fields(text)
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError("names of fields that differ, separated by commas")
+    return names
+
+
+_CASTS = {"null": "try", "error": "fail"}
+
+
+def _bad_values(text: str) -> str:
+    if text not in ("null", "error"):
+        raise ValueError("null or error")
+    return text
+
+
+_BAD = Property(
+    "What a value becomes that cannot be read as its column's type: `null` or `error`.",
+    CAST,
+    "null",
+    _bad_values,
+)
+_TIMES = Property("Patterns of timestamps, as Hive's property of this name.", "timestamp.formats")
+_NULL = Property("The text that is read as NULL.", "serialization.null.format")
+
+PROPERTIES: dict[str, dict[str, Property]] = {
+    "csv": {
+        "csv.delimiter": Property("Separates fields.", "separatorChar", ",", _character),
+        "csv.quote": Property("Encloses fields.", "quoteChar", '"', _character),
+        "csv.escape": Property("Escapes a character.", "escapeChar", "\\", _character),
+        HEADER: Property(
+            "The names of the files' fields in their order, separated by commas. Without it: the "
+            "first line of each file if it has header lines, else the table's columns.",
+            check=_fields,
+        ),
+        HEADER_LINES: Property(
+            "Lines at the start of each file that hold no rows.",
+            "skip.header.line.count",
+            check=_count,
+        ),
+        "csv.footer_lines": Property(
+            "Lines at the end of each file that hold no rows.",
+            "skip.footer.line.count",
+            check=_count,
+        ),
+        "csv.null": _NULL,
+        "csv.bad_values": _BAD,
+        "csv.timestamp_formats": _TIMES,
+        "csv.date_format": Property("The pattern of dates.", "skipbridge.date_format"),
+    },
+    "json": {"json.timestamp_formats": _TIMES},
+    "text": {
+        "text.delimiter": Property("Separates fields.", "field.delim", "\x01", _character),
+        "text.null": _NULL,
+    },
+    "parquet": {},
+    "orc": {},
+    "avro": {},
+}
+"""The properties of each format of which a table of segments can be."""
+
+
+def split_fields(text: str) -> tuple[str, ...]:
+    """The names in a header, in lower case.
+
+    >>> split_fields("Id, name")
+    ('id', 'name')
+    """
+    return tuple(name.strip().lower() for name in text.split(","))
+
+
+def checked(format: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties, with names in lower case.
+
+    Errors:
+        InvalidRequest: the format is not supported, a name is not one of its properties, or a value
+            is wrong.
+    """
+    known = PROPERTIES.get(format)
+    if known is None:
+        raise InvalidRequest(
+            f"a table of segments cannot be of the format {format!r}",
+            f"formats are {', '.join(sorted(PROPERTIES))}",
+        )
+    found = {name.strip().lower(): value for name, value in properties.items()}
+    for name, value in found.items():
+        if name not in known:
+            theirs = ", ".join(known) or "none"
+            raise InvalidRequest(
+                f"{name} is no property of a table of {format} segments",
+                f"its properties begin with '{format}.': {theirs}",
+            )
+        try:
+            known[name].check(value)
+        except ValueError as error:
+            raise InvalidRequest(f"{name} is {value!r}", f"give {error}") from error
+    return found
+
+
+def header_lines(properties: Properties) -> int:
+    """How many lines at the start of each file hold no rows."""
+    return int(dict(properties).get(HEADER_LINES, "0"))
+
+
+def reader_spec(reader: FileReader, columns: Sequence[Column]) -> ReaderSpec:
+    """How readers read these files now.
+
+    Args:
+        columns: the table's columns as of the version that is read.
+    """
+    given = dict(reader.properties)
+    told: dict[str, str] = {}
+    for name, known in PROPERTIES.get(reader.format, {}).items():
+        value = given.get(name, known.default)
+        if known.reader and value is not None:
+            told[known.reader] = _CASTS[value] if known.reader == CAST else value
+    format = file_format(reader.format)
+    if format.by_position:  # an engine's own setting must not find other columns
+        told |= (COLUMNS_BY_NAME,)
+    if not format.described:
+        return ReaderSpec(reader.format, sorted_properties(told))
+    own: tuple[Column, ...] | None = None
+    if format.hive is not None:
+        told["serialization.lib"] = format.hive.serdes[0]
+        told["file.inputformat"] = format.hive.input_formats[0]
+    if reader.fields is not None:
+        types = {c.name: c.type for c in columns}
+        # Readers split names at commas. A field whose name has one is no column of the table.
+        fields = [name.replace(",", ";") for name in reader.fields]
+        own = tuple(Column(name, types.get(name, STRING)) for name in fields)
+        told[FIELDS] = ",".join(fields)
+    elif reader.format == "csv":
+        told.pop(CAST)
+    shown = own if own is not None else columns
+    told[COLUMNS] = ",".join(c.name for c in shown)
+    told[COLUMN_TYPES] = ":".join(str(c.type) for c in shown)
+    return ReaderSpec(reader.format, sorted_properties(told), own)
+
+
+def columns_of(definition: Definition) -> tuple[Column, ...]:
+    """The columns of a version."""
+    return tuple(Column(c.name, c.type, c.comment) for c in definition.columns)

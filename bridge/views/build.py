@@ -1,0 +1,273 @@
+"""Builds the files of views from the facts of a segment.
+
+A chunk of facts becomes files of its own, in one thread or in one task of Spark. Files of facts
+that store a column in different ways become different files of the view. GLOBAL_SORT merges the
+chunks' files at the end. Nothing here commits: files that no version of the table names are
+garbage, which a cleanup removes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bridge.errors import FileAmbiguous, FileCorrupt, StorageFailure
+from bridge.storage.port import FileStat, Storage
+from bridge.storage.source import is_passing, open_source
+from bridge.table.model import Column
+from bridge.views.definition import SortScope, ViewDefinition
+from bridge.views.facts import FactFile, NotCertain, open_facts, require_same
+from bridge.views.sorted_files import RUN_BYTES, SortedFiles, WrittenFile
+
+CHUNK_BYTES = 256 << 20
+"""Bytes of facts that one task reads."""
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFile:
+    """A file of a view in storage.
+
+    Attributes:
+        modified, etag: as storage tells them after the file was written.
+        rows: -1 if it is not known here.
+    """
+
+    uri: str
+    size: int
+    modified: int
+    etag: str | None
+    rows: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A view to build.
+
+    Attributes:
+        columns: the view's columns, with the table's types.
+        directory: canonical URI; files get unique names in it.
+    """
+
+    view: ViewDefinition
+    columns: tuple[Column, ...]
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What became of one view of some facts.
+
+    Attributes:
+        files: empty also where the facts have no row.
+        rows: of all files, as many as the facts have; of a merge not known.
+        reason: why the view was not built from these facts; empty: it was.
+    """
+
+    files: tuple[ViewFile, ...] = ()
+    rows: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The task of one thread or executor."""
+
+    facts: tuple[FactFile, ...]
+    targets: tuple[Target, ...]
+
+
+Runner = Callable[[Sequence[Chunk]], Iterator[list[Built]]]
+"""Runs `build_chunk` for each chunk; yields the results in the order of the chunks."""
+
+
+def build(
+    facts: Sequence[FactFile],
+    targets: Sequence[Target],
+    storage: Storage,
+    run: Runner,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> list[Built]:
+    """Builds views from all facts of a segment; one result for each target.
+
+    A view whose values are not certain is left out with the reason; it never fails the others.
+
+    Errors:
+        FileChanged, FileUnreadable, StorageFailure, StorageFull: nothing is built.
+    """
+    results = list(run(chunks(facts, targets, chunk_bytes)))
+    return [
+        _joined(target, [found[i] for found in results], storage)
+        for i, target in enumerate(targets)
+    ]
+
+
+def chunks(
+    facts: Sequence[FactFile], targets: Sequence[Target], chunk_bytes: int = CHUNK_BYTES
+) -> list[Chunk]:
+    """The facts in pieces of about ``chunk_bytes``, in their order."""
+    found: list[Chunk] = []
+    held: list[FactFile] = []
+    size = 0
+    for fact in facts:
+        if held and size + fact.size > chunk_bytes:
+            found.append(Chunk(tuple(held), tuple(targets)))
+            held, size = [], 0
+        held.append(fact)
+        size += fact.size
+    if held:
+        found.append(Chunk(tuple(held), tuple(targets)))
+    return found
+
+
+def in_threads(storage: Storage, threads: int = _THREADS) -> Runner:
+    """Runs chunks in this process."""
+
+    def run(tasks: Sequence[Chunk]) -> Iterator[list[Built]]:
+        with ThreadPoolExecutor(min(threads, max(len(tasks), 1))) as pool:
+            yield from pool.map(lambda task: build_chunk(task, storage), tasks)
+
+    return run
+
+
+def build_chunk(chunk: Chunk, storage: Storage) -> list[Built]:
+    """One result for each target of the chunk. Errors: as `build`."""
+    return [_build_one(chunk.facts, target, storage) for target in chunk.targets]
+
+
+def _build_one(
+    facts: Sequence[FactFile], target: Target, storage: Storage, run_bytes: int = RUN_BYTES
+) -> Built:
+    with _Place(storage, target.directory) as place:
+        writers: dict[pa.Schema, SortedFiles] = {}
+        try:
+            for fact in facts:
+                opened = open_facts(storage, fact, target.columns)
+                schema = opened.schema
+                if schema not in writers:
+                    share = max(run_bytes // (1 + len(writers)), 1 << 20)
+                    writers[schema] = SortedFiles(target.view, schema, place.put, run_bytes=share)
+                for batch in opened.batches():
+                    writers[schema].add(batch)
+                require_same(storage, fact)
+            for writer in writers.values():
+                writer.finish()
+        except (NotCertain, FileCorrupt, FileAmbiguous) as error:
+            # Facts that are damaged fail the queries that read them, as without a view.
+            place.clear()
+            return Built(reason=str(error))
+        finally:
+            for writer in writers.values():
+                writer.discard()
+        rows = sum(writer.rows for writer in writers.values())
+        return place.built(rows)
+
+
+def merge(parts: Sequence[Built], target: Target, storage: Storage) -> Built:
+    """One sorted file set of the rows of all parts, whose own files stay as they are.
+
+    Errors:
+        FileCorrupt: a view's file is damaged.
+        FileUnreadable, StorageFailure, StorageFull.
+    """
+    every = [file for part in parts for file in part.files]
+    with _Place(storage, target.directory) as place:
+        scope = SortScope.GLOBAL_SORT if target.view.sort_columns else SortScope.NO_SORT
+        view = _with_scope(target.view, scope)
+        writers: dict[pa.Schema, SortedFiles] = {}
+        try:
+            for file in every:
+                reader = pq.ParquetFile(open_source(storage, file.uri, file.size))
+                schema = reader.schema_arrow.remove_metadata()
+                if schema not in writers:
+                    share = max(RUN_BYTES // (1 + len(writers)), 1 << 20)
+                    writers[schema] = SortedFiles(view, schema, place.put, run_bytes=share)
+                rows = 0
+                for batch in reader.iter_batches():
+                    rows += batch.num_rows
+                    writers[schema].add(batch.replace_schema_metadata(None))
+                if rows != reader.metadata.num_rows or file.rows not in (-1, rows):
+                    raise FileCorrupt(f"{file.uri} lacks rows", "rebuild the view")
+            for writer in writers.values():
+                writer.finish()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if is_passing(error):
+                raise
+            raise FileCorrupt(f"a file of view {view.name}: {error}", "rebuild the view") from error
+        finally:
+            for writer in writers.values():
+                writer.discard()
+        return place.built(sum(writer.rows for writer in writers.values()))
+
+
+def _with_scope(view: ViewDefinition, scope: SortScope) -> ViewDefinition:
+    return ViewDefinition(
+        view.name, view.columns, view.sort_columns, scope, view.file_bytes, view.dictionary
+    )
+
+
+def _joined(target: Target, parts: Sequence[Built], storage: Storage) -> Built:
+    refused = next((part for part in parts if part.reason), None)
+    if refused is not None:
+        _delete(storage, parts)
+        return Built(reason=refused.reason)
+    whole = Built(tuple(f for p in parts for f in p.files), sum(p.rows for p in parts))
+    if target.view.sort_scope is not SortScope.GLOBAL_SORT or len(parts) < 2:
+        return whole
+    merged = merge(parts, target, storage)
+    _delete(storage, parts)
+    return merged
+
+
+def _delete(storage: Storage, parts: Sequence[Built]) -> None:
+    """Removes files that nobody refers to; a cleanup would remove them later."""
+    for part in parts:
+        for file in part.files:
+            try:
+                storage.delete(file.uri)
+            except StorageFailure:
+                return
+
+
+class _Place:
+    """Puts files into storage, and takes them away again if their making fails."""
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage, self._directory = storage, directory.rstrip("/")
+        self._files: list[ViewFile] = []
+
+    def __enter__(self) -> _Place:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            self.clear()
+
+    def put(self, file: WrittenFile) -> None:
+        uri = f"{self._directory}/{uuid.uuid4().hex}.parquet"
+        self._storage.put(uri, file.content)
+        stat = self._storage.stat(uri)
+        if stat is None or stat.size != len(file.content):
+            raise StorageFailure(f"{uri} was written and is not there", "try again")
+        self._files.append(_view_file(stat, file))
+
+    def built(self, rows: int) -> Built:
+        written = sum(file.rows for file in self._files)
+        if written != rows:  # never commit a view that lacks a row
+            self.clear()
+            raise AssertionError(f"{written} rows were written of {rows}")
+        return Built(tuple(self._files), rows)
+
+    def clear(self) -> None:
+        _delete(self._storage, [Built(tuple(self._files))])
+        self._files = []
+
+
+def _view_file(stat: FileStat, file: WrittenFile) -> ViewFile:
+    return ViewFile(stat.uri, stat.size, stat.modified, stat.etag, file.rows)

@@ -1,0 +1,142 @@
+"""What engines answer to statements that tables of segments do not have: each a clear refusal,
+after which segments and fact files are as before.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyhive.exc import OperationalError
+
+import bridge
+from tests.engines.conftest import RunningHiveServer2
+from tests.engines.stack import Stack
+
+ROWS = 30
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("facts")
+    path = root / "0.parquet"
+    pq.write_table(pa.table({"a": range(ROWS), "b": ["x"] * ROWS}), path)
+    past = time.time() - 3600
+    os.utime(path, (past, past))
+    return root
+
+
+def made(metastore_uri: str, facts: Path) -> Iterator[str]:
+    """A table of segments, ``refused.t``; what it consists of is the same afterwards."""
+    with bridge.connect(metastore_uri=metastore_uri) as session:
+        session.sql(
+            f"CREATE TABLE refused.t (a bigint, b string) STORED AS parquet; "
+            f"ALTER TABLE refused.t ADD SEGMENT LOCATION '{facts}'",
+            local=True,
+        )
+        shown = "SHOW CREATE TABLE refused.t; SHOW SEGMENTS ON refused.t"
+        before = [result.rows for result in session.sql(shown)]
+        files = {p.name: p.read_bytes() for p in facts.iterdir()}
+        yield "refused.t"
+        assert [result.rows for result in session.sql(shown)] == before
+        assert {p.name: p.read_bytes() for p in facts.iterdir()} == files
+        session.sql("DROP TABLE refused.t")
+
+
+@pytest.fixture(scope="module")
+def in_trino(stack: Stack, facts: Path) -> Iterator[str]:
+    yield from made(stack.metastore_uri, facts)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("INSERT INTO {t} VALUES (1, 'y')", "not support inserts"),
+        ("INSERT INTO {t} SELECT a, b FROM {t}", "not support inserts"),
+        ("UPDATE {t} SET a = 1", "not support modifying table rows"),
+        ("DELETE FROM {t} WHERE a = 1", "not support modifying table rows"),
+        ("DELETE FROM {t}", "not support modifying table rows"),
+        (
+            "MERGE INTO {t} USING {t} s ON s.a = 1 WHEN MATCHED THEN DELETE",
+            "not support modifying table rows",
+        ),
+        ("TRUNCATE TABLE {t}", "not support truncating tables"),
+        ("CREATE TABLE refused.u AS SELECT a FROM {t}", "not support creating tables with data"),
+        ("CREATE TABLE refused.u (a bigint)", "not support creating tables"),
+        ("ALTER TABLE {t} ADD COLUMN c bigint", "not support adding columns"),
+        ("ALTER TABLE {t} DROP COLUMN b", "not support dropping columns"),
+        ("ALTER TABLE {t} RENAME COLUMN a TO c", "not support renaming columns"),
+        ("ALTER TABLE {t} ALTER COLUMN a SET DATA TYPE varchar", "not support setting column type"),
+        ("ALTER TABLE {t} RENAME TO refused.u", "not support renaming tables"),
+        ("ALTER TABLE {t} SET PROPERTIES x = 1", "property 'x' does not exist"),
+        ("DROP TABLE {t}", "not support dropping tables"),
+        ("CREATE MATERIALIZED VIEW refused.v AS SELECT a FROM {t}", "materialized views"),
+        ("ANALYZE {t}", "ANALYZE is not supported"),
+    ],
+    ids=lambda value: value.split(" {t}")[0],
+)
+def test_trino_refuses(stack: Stack, in_trino: str, statement: str, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        stack.query(statement.format(t=in_trino))
+
+
+def test_trino_reads_it_nevertheless(stack: Stack, in_trino: str) -> None:
+    """The refusals above are not those of a table that nobody can open."""
+    assert stack.query(f"SELECT count(*), sum(a) FROM {in_trino} WHERE b = 'x'") == [
+        [ROWS, sum(range(ROWS))]
+    ]
+
+
+@pytest.fixture(scope="module")
+def in_hive(hiveserver2: RunningHiveServer2, facts: Path) -> Iterator[str]:
+    yield from made(hiveserver2.metastore.uri, facts)
+
+
+NOT_NATIVE = r"non-native table|Non-native"
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("LOAD DATA LOCAL INPATH '{facts}/0.parquet' INTO TABLE {t}", NOT_NATIVE),
+        ("LOAD DATA LOCAL INPATH '{facts}/0.parquet' OVERWRITE INTO TABLE {t}", NOT_NATIVE),
+        ("INSERT INTO {t} VALUES (1, 'y')", "is a table of segments"),
+        ("INSERT OVERWRITE TABLE {t} SELECT a, b FROM {t}", "is a table of segments"),
+        ("UPDATE {t} SET a = 1", "update or delete"),
+        ("DELETE FROM {t} WHERE a = 1", "update or delete"),
+        ("MERGE INTO {t} USING {t} s ON s.a = 1 WHEN MATCHED THEN DELETE", "update or delete"),
+        ("TRUNCATE TABLE {t}", NOT_NATIVE),
+        (
+            "CREATE EXTERNAL TABLE refused.u STORED BY "
+            "'io.skipbridge.hive.SegmentStorageHandler' AS SELECT 1 a",
+            "is a table of segments",
+        ),
+        ("ALTER TABLE {t} ADD COLUMNS (c bigint)", "is a table of segments"),
+        ("ALTER TABLE {t} REPLACE COLUMNS (c bigint)", NOT_NATIVE),
+        ("ALTER TABLE {t} CHANGE a c bigint", NOT_NATIVE),
+        ("ALTER TABLE {t} RENAME TO refused.u", NOT_NATIVE),
+        ("ALTER TABLE {t} ADD PARTITION (p=1)", "not partitioned"),
+        ("ALTER TABLE {t} DROP PARTITION (p=1)", "not a partition key"),
+        ("ALTER TABLE {t} CLUSTERED BY (a) INTO 4 BUCKETS", NOT_NATIVE),
+        ("ALTER TABLE {t} SET FILEFORMAT PARQUET", NOT_NATIVE),
+        ("ALTER TABLE {t} SET LOCATION 'file:///tmp'", "is a table of segments"),
+        ("ALTER TABLE {t} CONCATENATE", NOT_NATIVE),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('csv.null'='-')", "is a table of segments"),
+        (
+            "ALTER TABLE {t} UNSET TBLPROPERTIES ('skipbridge.table_format')",
+            "is a table of segments",
+        ),
+    ],
+    ids=lambda value: value if " {t}" in value else "",
+)
+def test_hive_refuses(
+    hiveserver2: RunningHiveServer2, in_hive: str, facts: Path, statement: str, said: str
+) -> None:
+    """By Hive's own rules for tables of storage handlers, or by ours."""
+    with pytest.raises(OperationalError, match=said):
+        hiveserver2.query(statement.format(t=in_hive, facts=facts))

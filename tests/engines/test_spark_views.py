@@ -1,0 +1,82 @@
+"""Views built by a real Spark: over files that Spark wrote, the rows that threads write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import bridge
+from bridge.config import Config
+from bridge.jobs.segments import add, tables, views
+from bridge.spark.session import open_session
+from tests.support.exact_rows import exact_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.engine
+SQL = """
+select id, concat('n', pmod(hash(id), 9)) as name, cast(pmod(id, 5) * 1.5 as decimal(10, 2)) as m,
+       date_add(date '2024-01-01', cast(pmod(hash(id), 90) as int)) as day,
+       cast(timestamp_seconds(id) as timestamp_ntz) as at,
+       if(id % 3 = 0, double('NaN'), -0.0D) as rate, array(id, null) as l,
+       named_struct('x', id, 'y', map('k', 'v')) as s
+from range(0, 400, 1, 4)
+"""
+COLUMNS = [
+    ("id", "bigint"),
+    ("name", "string"),
+    ("m", "decimal(10,2)"),
+    ("day", "date"),
+    ("at", "timestamp"),
+    ("rate", "double"),
+    ("l", "array<bigint>"),
+    ("s", "struct<x:bigint,y:map<string,string>>"),
+]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    pytest.importorskip("pyspark")
+    session = open_session("local[2]", name="skipbridge-views")
+    yield session
+    session.stop()
+
+
+def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) -> None:
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    session.sql(SQL).write.parquet(str(tmp_path / "facts"))
+    for path in (tmp_path / "facts").glob("*.parquet"):
+        os.utime(path, (1.7e9, 1.7e9))
+    config, table = Config(), str(tmp_path / "t")
+    tables.create_table(config, table, format="parquet", columns=COLUMNS)
+    for name, local in (("spark", False), ("threads", True)):
+        views.create_view(
+            config,
+            table,
+            name=name,
+            columns=["*"],
+            sort_by=["day", "id"],
+            properties={"SORT_SCOPE": "GLOBAL_SORT"},
+            deferred=True,
+            local=local,
+        )
+    paths = [str(tmp_path / "facts")]
+    add.add_segment(config, table, paths=paths, spark=session)
+    views.rebuild_view(config, table, name="spark", spark=session)
+    facts = bridge.connect().table(table).scan(pruning=False).to_arrow()
+    assert len(facts) == 400
+    for name in ("spark", "threads"):
+        views.rebuild_view(config, table, name=name, local=True)
+        for other in ("spark", "threads"):
+            views.enable_view(config, table, name=other, enabled=other == name)
+        scan = bridge.connect().table(table).scan()
+        stages = {stage["index"] for stage in scan.explain().to_dict()["stages"]}
+        assert f"view({name})" in stages
+        assert exact_rows(scan.to_arrow()) == exact_rows(facts)
+        days = scan.to_arrow()["day"].to_pylist()
+        assert days == sorted(days)

@@ -1,0 +1,68 @@
+"""Tables of segments on each storage: one commit wins, changed files are told, facts stay."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bridge
+from bridge.config import Config, Setting
+from bridge.errors import FileChanged, SegmentOverlap
+from bridge.jobs.segments import add, compaction, indexes, manage, opened, refresh, tables
+from tests.storage.conftest import Place
+
+
+def content(first: int, rows: int = 10) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array(range(first, first + rows), pa.int64())}), sink)
+    return sink.getvalue()
+
+
+def test_a_table_lives_and_facts_stay(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("endpoint", "region", "allow_http")
+    if place.options:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", place.options["access_key_id"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", place.options["secret_access_key"])
+    given = {f"storage.{n}": place.options[n] for n in names if n in place.options}
+    config = Config({key: Setting(value, "test") for key, value in given.items()})
+    monkeypatch.setattr(opened, "storage_of", lambda _: place.storage)
+    table, facts = f"{place.root}/table", f"{place.root}/facts"
+    for i in range(4):
+        place.storage.put(f"{facts}/d{i}/deep/f.parquet", content(i * 100))
+    tables.create_table(config, table, format="parquet", columns=[("id", "bigint")])
+    indexes.create_index(config, table, name="m", kind="minmax", local=True)
+    for i in range(4):
+        add.add_segment(config, table, paths=[f"{facts}/d{i}"], local=True)
+    with pytest.raises(SegmentOverlap):
+        add.add_segment(config, table, paths=[facts], local=True)
+    compaction.compact(config, table, kind="custom", ids=["0", "1"])
+    manage.delete_segments(config, table, ids=["3"])
+    manage.clean(config, table, keep=1, older_than=0)
+    settings: dict[str, Any] = {key.replace(".", "_"): value for key, value in given.items()}
+    with bridge.connect(planner_cache_dir=str(tmp_path / "cache"), **settings) as session:
+        scan = session.table(table).scan
+        assert sorted(scan("id < 105").to_arrow()["id"].to_pylist()) == [
+            *range(10),
+            *range(100, 105),
+        ]
+        assert scan(segments=["2"]).to_arrow().num_rows == 10
+        place.storage.put(f"{facts}/d2/deep/f.parquet", content(900))
+        changed = place.storage.stat(f"{facts}/d2/deep/f.parquet")
+        assert changed is not None
+        if changed.etag is not None or not place.options:
+            with pytest.raises(FileChanged):
+                scan().to_arrow()
+        refresh.refresh_segments(config, table, local=True)
+        assert max(scan().to_arrow()["id"].to_pylist()) == 909
+    before = place.storage.list_all(facts).paths.to_pylist()
+    tables.drop_table(config, table)
+    assert place.storage.list_all(facts).paths.to_pylist() == before
+    assert len(before) == 4
+    assert not len(place.storage.list_all(f"{table}/_segments"))
