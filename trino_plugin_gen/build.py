@@ -9,10 +9,21 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 
 from .generate import DEFAULT_NAME, DEFAULT_PACKAGE, generate, write
-from .versions import NEEDED, NEEDED_FILE_SYSTEMS, PROVIDED, STORES, Target, target
+from .versions import (
+    HIVE,
+    HIVE_CLASSES,
+    NEEDED,
+    NEEDED_FILE_SYSTEMS,
+    NEEDED_FORMATS,
+    PROVIDED,
+    STORES,
+    Target,
+    target,
+)
 
 Progress = Callable[[str], None]
 
@@ -120,12 +131,12 @@ def _javac(
     stores: Collection[str],
     progress: Progress,
 ) -> Path:
-    shared, needed = _server_jars(server, chosen, stores)
+    shared, needed, [hive] = _server_jars(server, chosen, stores)
     progress("compiling against the server's own jars")
     classes = project / "target" / "classes"
     classes.mkdir(parents=True)
     sources = sorted(str(path) for path in (project / "src/main/java").rglob("*.java"))
-    class_path = os.pathsep.join(str(jar) for jar in [*shared, *needed])
+    class_path = os.pathsep.join(str(jar) for jar in [*shared, *needed, hive])
     options = ["-proc:none", "-nowarn", "--release", str(chosen.java_release)]
     options += ["-d", str(classes), "-cp", class_path]
     arguments = project / "target" / "javac.args"
@@ -133,6 +144,7 @@ def _javac(
     _run([java_home / "bin" / "javac", f"@{arguments}"], project, {})
     shutil.copytree(project / "src/main/resources", classes, dirs_exist_ok=True)
 
+    _unpack(hive, HIVE_CLASSES, classes)
     plugin = project / "target" / "plugin"
     plugin.mkdir()
     _jar(classes, plugin / "connector.jar")
@@ -156,8 +168,10 @@ def _link(jar: Path, copy: Path) -> None:
 
 def _server_jars(
     server: Path, chosen: Target, stores: Collection[str]
-) -> tuple[list[Path], list[Path]]:
-    """The jars the server shares with plugins, and those the connector takes from plugin/hive."""
+) -> tuple[list[Path], list[Path], list[Path]]:
+    """The jars the server shares with plugins, those the connector takes from plugin/hive, and
+    that of which it takes classes.
+    """
     if not chosen.from_server:
         raise BuildFailed(f"the connector for Trino {chosen.version} is built by Maven only")
     spi = f"io.trino_trino-spi-{chosen.version}.jar"
@@ -166,11 +180,13 @@ def _server_jars(
     hive = server / "plugin" / "hive"
     if "hdfs" in stores and not (hive / "hdfs").is_dir():
         raise BuildFailed(f"{hive} has no hdfs: the server's hive plugin is needed whole")
-    needed = _find(hive, (*NEEDED, *NEEDED_FILE_SYSTEMS))
+    needed = _find(hive, (*NEEDED, *NEEDED_FORMATS, *NEEDED_FILE_SYSTEMS))
+    own = _find(hive, (HIVE,))
     if set(stores) - {"hdfs"}:
-        # The clients of other clouds reach most of the plugin.
-        needed = [jar for jar in sorted(hive.glob("*.jar")) if "trino-hive" not in jar.name]
-    return _find(server / "lib", PROVIDED), needed
+        # The clients of other clouds reach most of the plugin, but it must not register itself.
+        left_out = {*own, *hive.glob("trino-hive-*-services.jar")}
+        needed = [jar for jar in sorted(hive.glob("*.jar")) if jar not in left_out]
+    return _find(server / "lib", PROVIDED), needed, own
 
 
 def _find(folder: Path, names: Iterable[str]) -> list[Path]:
@@ -183,6 +199,13 @@ def _find(folder: Path, names: Iterable[str]) -> list[Path]:
             raise BuildFailed(f"{folder} has no {name}: the server's hive plugin is needed whole")
         found.extend(matching)
     return found
+
+
+def _unpack(jar: Path, patterns: Iterable[str], directory: Path) -> None:
+    with zipfile.ZipFile(jar) as archive:
+        for name in archive.namelist():
+            if name.endswith(".class") and any(fnmatch(name, each) for each in patterns):
+                archive.extract(name, directory)
 
 
 def _jar(classes: Path, path: Path) -> None:

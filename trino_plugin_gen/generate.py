@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .versions import DEFAULT, target
+from .versions import DEFAULT, FORMAT_PACKAGES, target
 
 DEFAULT_PACKAGE = "io.skipbridge.trino"
 DEFAULT_NAME = "skipbridge"
@@ -17,6 +17,7 @@ DEFAULT_NAME = "skipbridge"
 _HOME = Path(__file__).parent
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_FORMATS = re.compile(rb" *<!-- formats:.*?<!-- end of formats -->\n+", re.DOTALL)
 _LEFT_OUT = frozenset({"target", ".idea", ".settings", "__pycache__"})
 _TEXT = frozenset({".java", ".xml", ".json", ".md", ".properties", ".interceptors", ""})
 
@@ -51,6 +52,8 @@ def generate(
     files = dict(_files(_HOME / "template"))
     for overlay in chosen.overlays:
         files |= _files(_HOME / "overlay" / overlay)
+    if not chosen.formats:
+        files = dict(_parquet_only(files))
     renamed = dict(_rename(files, package, connector_name))
     return {path: _pin(path, data, version) for path, data in sorted(renamed.items())}
 
@@ -69,6 +72,15 @@ def _files(root: Path) -> Iterator[tuple[str, bytes]]:
         relative = path.relative_to(root)
         if path.is_file() and not _LEFT_OUT.intersection(relative.parts):
             yield relative.as_posix(), path.read_bytes()
+
+
+def _parquet_only(files: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """The project without the readers of other formats, and without the jars that they need."""
+    home = f"/java/{DEFAULT_PACKAGE.replace('.', '/')}/"
+    left_out = tuple(f"{home}{package}/" for package in FORMAT_PACKAGES)
+    for path, data in files.items():
+        if not any(package in path for package in left_out):
+            yield path, _FORMATS.sub(b"", data) if path == "pom.xml" else data
 
 
 def _rename(

@@ -26,12 +26,14 @@ class Target:
         java_release: what its server runs on, and `--release` of the compiler.
         overlays: folders below `overlay/`, laid over the template one after the other.
         from_server: whether building from an installed server was tried; by Maven always was.
+        formats: whether Trino's readers of formats besides Parquet are published for the release.
     """
 
     version: int
     java_release: int
     overlays: tuple[str, ...]
     from_server: bool
+    formats: bool = True
 
 
 # What a plugin can be built with: stores besides S3 and local files, and Trino's file system cache.
@@ -80,6 +82,39 @@ NEEDED = (
     "org.slf4j_slf4j-api",
     "org.slf4j_slf4j-jdk14",
 )
+
+# Those of the readers of other formats. Of trino-hive itself only `HIVE_CLASSES` are taken: its jar
+# beside the plugin would register its connector.
+NEEDED_FORMATS = (
+    "com.github.luben_zstd-jni",
+    "commons-io_commons-io",
+    "io.trino_trino-array",
+    "io.trino_trino-hive-formats",
+    "io.trino_trino-metastore",
+    "io.trino_trino-orc",
+    "org.apache.avro_avro",
+    "org.apache.commons_commons-compress",
+    "org.apache.commons_commons-lang3",
+    "org.apache.orc_orc-format",
+    "org.xerial.snappy_snappy-java",
+)
+HIVE = "io.trino_trino-hive"
+
+# Its type coercions and schemas of Avro, and what they reach.
+HIVE_CLASSES = (
+    "io/trino/plugin/hive/HiveErrorCode*",
+    "io/trino/plugin/hive/HiveStorageFormat*",
+    "io/trino/plugin/hive/HiveTimestampPrecision*",
+    "io/trino/plugin/hive/avro/AvroHiveFileUtils*",
+    "io/trino/plugin/hive/coercions/*",
+    "io/trino/plugin/hive/orc/OrcTypeTranslator*",
+    "io/trino/plugin/hive/util/HiveTypeTranslator*",
+    "io/trino/plugin/hive/util/HiveTypeUtil*",
+    "io/trino/plugin/hive/util/HiveUtil*",
+)
+
+# Packages of the connector that need these readers.
+FORMAT_PACKAGES = ("read/avro", "read/orc", "read/text")
 
 # And those that Trino's file systems and its S3 client take besides, as Maven resolves them: some
 # of their classes are looked up by name.
@@ -166,7 +201,8 @@ NEEDED_FILE_SYSTEMS = (
 
 _TARGETS = {
     476: Target(476, 24, (), from_server=True),
-    482: Target(482, 25, ("482",), from_server=False),
+    # The readers that are published for 483 do not link with this release.
+    482: Target(482, 25, ("482", "parquet-only"), from_server=False, formats=False),
     483: Target(483, 25, ("482",), from_server=False),
 }
 

@@ -161,7 +161,7 @@ def test_logs_and_unknown_formats_and_filters_are_refused_by_name(
     commit(table, 4, deletes, at=4_000_000)
     with pytest.raises(Exception, match=r"MERGE_ON_READ.*f1\.del|f1\.del.*MERGE_ON_READ"):
         stack.query("SELECT x FROM laws.versions")
-    commit(table, 5, [*files([0]), *files([1], "orc")], at=5_000_000)
+    commit(table, 5, [*files([0]), *files([1], "hudi_log")], at=5_000_000)
     with pytest.raises(Exception, match="UNSUPPORTED_FORMAT"):
         stack.query("SELECT x FROM laws.versions")
     commit(table, 6, files([0]), at=6_000_000, where="d > 2.5")

@@ -1,6 +1,7 @@
 package io.skipbridge.trino;
 
 import io.airlift.units.Duration;
+import io.skipbridge.trino.read.ReadSettings;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
 import org.joda.time.DateTimeZone;
@@ -20,6 +21,7 @@ public record BridgeConfig(
         boolean pruningEnabled,
         Optional<Duration> dynamicFilterWait,
         String timeZone,
+        ReadSettings reading,
         StorageProperties storage)
 {
     public static final String PLANNER = "skipbridge.planner";
@@ -28,7 +30,12 @@ public record BridgeConfig(
     static final String DYNAMIC_FILTER_WAIT = "skipbridge.dynamic-filter-wait";
     static final String TIME_ZONE = "skipbridge.parquet.time-zone";
     static final String HIVE_TIME_ZONE = "hive.parquet.time-zone";
-    private static final List<String> NAMES = List.of(PLANNER, PLANNER_TIMEOUT, PRUNING_ENABLED, DYNAMIC_FILTER_WAIT, TIME_ZONE, HIVE_TIME_ZONE);
+    static final String ORC_TIME_ZONE = "skipbridge.orc.time-zone";
+    static final String HIVE_ORC_TIME_ZONE = "hive.orc.time-zone";
+    static final String ORC_BY_NAME = "skipbridge.orc.use-column-names";
+    static final String HIVE_ORC_BY_NAME = "hive.orc.use-column-names";
+    private static final List<String> NAMES = List.of(
+            PLANNER, PLANNER_TIMEOUT, PRUNING_ENABLED, DYNAMIC_FILTER_WAIT, TIME_ZONE, HIVE_TIME_ZONE, ORC_TIME_ZONE, HIVE_ORC_TIME_ZONE, ORC_BY_NAME, HIVE_ORC_BY_NAME);
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
 
     static BridgeConfig parse(Map<String, String> properties)
@@ -47,7 +54,10 @@ public record BridgeConfig(
                 java.time.Duration.ofMillis(duration(PLANNER_TIMEOUT, properties.getOrDefault(PLANNER_TIMEOUT, "30s")).toMillis()),
                 bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
                 Optional.ofNullable(properties.get(DYNAMIC_FILTER_WAIT)).map(value -> duration(DYNAMIC_FILTER_WAIT, value)),
-                timeZone(properties.get(TIME_ZONE), properties.get(HIVE_TIME_ZONE)),
+                timeZone(properties, TIME_ZONE, HIVE_TIME_ZONE),
+                new ReadSettings(
+                        either(properties, ORC_BY_NAME, HIVE_ORC_BY_NAME).map(value -> bool(ORC_BY_NAME, value)).orElse(false),
+                        timeZone(properties, ORC_TIME_ZONE, HIVE_ORC_TIME_ZONE)),
                 StorageProperties.parse(storage));
     }
 
@@ -72,20 +82,27 @@ public record BridgeConfig(
     }
 
     /** The zone's id, with UTC for all its aliases. The default is the JVM's zone, as in Trino's hive connector. */
-    private static String timeZone(String own, String hives)
+    private static String timeZone(Map<String, String> properties, String own, String hives)
     {
-        if (own != null && hives != null && !own.strip().equals(hives.strip())) {
-            throw invalid("%s is '%s' and %s is '%s': they mean the same, set one".formatted(TIME_ZONE, own, HIVE_TIME_ZONE, hives));
-        }
-        String name = own != null ? TIME_ZONE : HIVE_TIME_ZONE;
-        String value = own != null ? own : hives;
+        String value = either(properties, own, hives).orElseGet(() -> TimeZone.getDefault().getID());
         try {
-            DateTimeZone zone = value == null ? DateTimeZone.forTimeZone(TimeZone.getDefault()) : DateTimeZone.forID(value.strip());
+            DateTimeZone zone = properties.containsKey(own) || properties.containsKey(hives) ? DateTimeZone.forID(value) : DateTimeZone.forTimeZone(TimeZone.getDefault());
             return zone.isFixed() && zone.getOffset(0) == 0 ? DateTimeZone.UTC.getID() : zone.getID();
         }
         catch (IllegalArgumentException e) {
-            throw invalid("%s: '%s' is not a time zone such as UTC or America/New_York".formatted(name, value == null ? TimeZone.getDefault().getID() : value));
+            throw invalid("%s: '%s' is not a time zone such as UTC or America/New_York".formatted(properties.containsKey(own) ? own : hives, value));
         }
+    }
+
+    /** The value of a property that Trino's hive connector has too, under either name. */
+    private static Optional<String> either(Map<String, String> properties, String own, String hives)
+    {
+        Optional<String> ours = Optional.ofNullable(properties.get(own)).map(String::strip);
+        Optional<String> theirs = Optional.ofNullable(properties.get(hives)).map(String::strip);
+        if (ours.isPresent() && theirs.isPresent() && !ours.equals(theirs)) {
+            throw invalid("%s is '%s' and %s is '%s': they mean the same, set one".formatted(own, ours.get(), hives, theirs.get()));
+        }
+        return ours.or(() -> theirs);
     }
 
     static boolean bool(String name, String value)

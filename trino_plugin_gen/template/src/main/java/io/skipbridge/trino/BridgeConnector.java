@@ -44,7 +44,7 @@ public class BridgeConnector
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
         this.files = openFiles(config.storage(), catalog, context);
-        this.pageSources = new BridgePageSourceProviderFactory(files);
+        this.pageSources = new BridgePageSourceProviderFactory(files, config.reading());
         this.sessionProperties = BridgeSession.properties(config);
     }
 

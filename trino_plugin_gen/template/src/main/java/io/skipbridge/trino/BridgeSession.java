@@ -2,13 +2,16 @@ package io.skipbridge.trino;
 
 import io.airlift.units.Duration;
 import io.trino.spi.connector.ConnectorSession;
+import io.trino.spi.connector.SchemaTableName;
 import io.trino.spi.session.PropertyMetadata;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 
 import static io.trino.plugin.base.session.PropertyMetadataUtil.durationProperty;
 import static io.trino.spi.session.PropertyMetadata.booleanProperty;
+import static io.trino.spi.session.PropertyMetadata.stringProperty;
 
 /** The session properties, with the catalog's values as their defaults. */
 public final class BridgeSession
@@ -21,6 +24,7 @@ public final class BridgeSession
     private static final String METADATA_WAIT = "metadata_wait";
     private static final String STATISTICS_ENABLED = "statistics_enabled";
     private static final String READ_OPTIMIZED = "read_optimized";
+    private static final String SEGMENTS = "segments";
 
     private BridgeSession() {}
 
@@ -34,7 +38,8 @@ public final class BridgeSession
                 booleanProperty(METADATA_ANSWERS_ENABLED, "Answer count, min and max, and drop filters, where statistics are exact", true, false),
                 durationProperty(METADATA_WAIT, "Longest wait for the planner's statistics while a query is planned", Duration.valueOf("2s"), false),
                 booleanProperty(STATISTICS_ENABLED, "Give the optimiser table and column statistics", true, false),
-                booleanProperty(READ_OPTIMIZED, "Read only the base files of merge-on-read tables, without what their logs changed", false, false));
+                booleanProperty(READ_OPTIMIZED, "Read only the base files of merge-on-read tables, without what their logs changed", false, false),
+                stringProperty(SEGMENTS, "Read only these segments of tables of segments, such as db.t:3,5;db.u:0.1", "", ChosenSegments::parse, false));
     }
 
     public static boolean pruningEnabled(ConnectorSession session)
@@ -70,6 +75,12 @@ public final class BridgeSession
     public static boolean readOptimized(ConnectorSession session)
     {
         return session.getProperty(READ_OPTIMIZED, Boolean.class);
+    }
+
+    /** The segments of a table that are read, separated by commas; empty: all. */
+    public static Optional<String> segments(ConnectorSession session, SchemaTableName table)
+    {
+        return ChosenSegments.of(session.getProperty(SEGMENTS, String.class), table);
     }
 
     public static OptionalLong dynamicFilterWaitMillis(ConnectorSession session)

@@ -21,6 +21,7 @@ import static java.util.Objects.requireNonNull;
  * @param unenforcedConstraint arrived after {@code filter} was enforced: it skips files, and the engine evaluates it
  * @param timeZone in which UTC timestamps are read, INT96 among them
  * @param limit number of rows that suffice where nothing else filters the scan; with {@code order} the first of them
+ * @param columns names of all columns that the scan reads, sorted; empty where they are not known
  * @param planner the process that holds the file set of this query
  * @param aggregateRows the result of an aggregation, so that no file is read
  */
@@ -36,6 +37,7 @@ public record BridgeTableHandle(
         ScanFilter unenforcedConstraint,
         OptionalLong limit,
         List<SortKey> order,
+        Optional<List<String>> columns,
         Optional<String> planner,
         Optional<AggregateRows> aggregateRows)
         implements ConnectorTableHandle
@@ -52,6 +54,7 @@ public record BridgeTableHandle(
         requireNonNull(unenforcedConstraint, "unenforcedConstraint is null");
         requireNonNull(limit, "limit is null");
         order = List.copyOf(order);
+        columns = columns.map(List::copyOf);
         requireNonNull(planner, "planner is null");
         requireNonNull(aggregateRows, "aggregateRows is null");
     }
@@ -71,6 +74,7 @@ public record BridgeTableHandle(
                 ScanFilter.ALL,
                 OptionalLong.empty(),
                 List.of(),
+                Optional.empty(),
                 Optional.empty(),
                 Optional.empty());
     }
@@ -105,22 +109,27 @@ public record BridgeTableHandle(
 
     BridgeTableHandle withFilter(ScanFilter newFilter, boolean newEnforced, Optional<String> newPlanner)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, newPlanner.or(() -> planner), aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, newFilter, newEnforced, unenforcedConstraint, limit, order, columns, newPlanner.or(() -> planner), aggregateRows);
     }
 
     BridgeTableHandle withUnenforcedConstraint(ScanFilter newConstraint)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, newConstraint, limit, order, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, newConstraint, limit, order, columns, planner, aggregateRows);
     }
 
     BridgeTableHandle withLimit(long newLimit, List<SortKey> newOrder)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, planner, aggregateRows);
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, OptionalLong.of(newLimit), newOrder, columns, planner, aggregateRows);
+    }
+
+    BridgeTableHandle withColumns(List<String> newColumns)
+    {
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, Optional.of(newColumns), planner, aggregateRows);
     }
 
     BridgeTableHandle withAggregateRows(AggregateRows newRows)
     {
-        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, planner, Optional.of(newRows));
+        return new BridgeTableHandle(schemaName, tableName, readVersion, snapshotId, timeZone, partitionKeys, filter, enforced, unenforcedConstraint, limit, order, columns, planner, Optional.of(newRows));
     }
 
     @Override

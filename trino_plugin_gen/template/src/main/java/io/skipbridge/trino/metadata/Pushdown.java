@@ -16,6 +16,7 @@ import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.Constraint;
 import io.trino.spi.connector.ConstraintApplicationResult;
 import io.trino.spi.connector.LimitApplicationResult;
+import io.trino.spi.connector.ProjectionApplicationResult;
 import io.trino.spi.connector.SortItem;
 import io.trino.spi.connector.TopNApplicationResult;
 import io.trino.spi.expression.ConnectorExpression;
@@ -104,6 +105,22 @@ final class Pushdown
     private static ConstraintApplicationResult<ConnectorTableHandle> kept(BridgeTableHandle table, Constraint constraint)
     {
         return new ConstraintApplicationResult<>(table, constraint.getSummary(), constraint.getExpression(), false);
+    }
+
+    /** Remembers which columns the scan reads: the planner may know smaller files that hold them. Expressions are left to the engine. */
+    Optional<ProjectionApplicationResult<ConnectorTableHandle>> projection(BridgeTableHandle table, List<ConnectorExpression> projections, Map<String, ColumnHandle> assignments)
+    {
+        if (table.aggregateRows().isPresent() || !projections.stream().allMatch(Variable.class::isInstance)) {
+            return Optional.empty();
+        }
+        List<String> columns = assignments.values().stream().map(column -> ((BridgeColumnHandle) column).name()).distinct().sorted().toList();
+        if (table.columns().equals(Optional.of(columns))) {
+            return Optional.empty();
+        }
+        List<Assignment> same = assignments.entrySet().stream()
+                .map(each -> new Assignment(each.getKey(), each.getValue(), ((BridgeColumnHandle) each.getValue()).type()))
+                .toList();
+        return Optional.of(new ProjectionApplicationResult<>(table.withColumns(columns), projections, same, false));
     }
 
     Optional<LimitApplicationResult<ConnectorTableHandle>> limit(ConnectorSession session, BridgeTableHandle table, long limit)

@@ -53,7 +53,19 @@ enum SystemTableKind
             column("action", VARCHAR),
             column("state", VARCHAR),
             column("size", BIGINT),
-            column("modified", TIMESTAMP_TZ_MILLIS));
+            column("modified", TIMESTAMP_TZ_MILLIS)),
+    SEGMENTS(
+            column("segment", VARCHAR),
+            column("status", VARCHAR),
+            column("started", TIMESTAMP_TZ_MILLIS),
+            column("finished", TIMESTAMP_TZ_MILLIS),
+            column("format", VARCHAR),
+            column("files", BIGINT),
+            column("size", BIGINT),
+            column("indexed_files", BIGINT),
+            column("views", VARCHAR),
+            column("merged_into", VARCHAR),
+            column("paths", VARCHAR));
 
     private final List<ColumnMetadata> columns;
 

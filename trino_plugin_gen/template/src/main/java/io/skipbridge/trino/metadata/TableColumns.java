@@ -29,12 +29,13 @@ record TableColumns(TableDescription description, Map<String, BridgeColumnHandle
         Map<String, BridgeColumnHandle> handles = new LinkedHashMap<>();
         List<ColumnMetadata> metadata = new ArrayList<>();
         int keys = 0;
+        int data = 0;
         for (ColumnDescription column : table.columns()) {
             BridgeColumnHandle handle = new BridgeColumnHandle(
                     column.name(),
                     types.fromSqlType(column.engineType()),
                     column.partitionKey() ? ColumnKind.PARTITION_KEY : ColumnKind.DATA,
-                    column.partitionKey() ? keys++ : 0);
+                    column.partitionKey() ? keys++ : data++);
             handles.put(handle.name(), handle);
             metadata.add(ColumnMetadata.builder()
                     .setName(handle.name())

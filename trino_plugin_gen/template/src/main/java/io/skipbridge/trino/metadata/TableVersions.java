@@ -58,7 +58,9 @@ final class TableVersions
 
     private static TableVersion of(ConnectorSession session, SchemaTableName table, String readVersion)
     {
-        return new TableVersion(table, BridgeSession.readOptimized(session) ? readVersion + ";read_optimized" : readVersion);
+        String optimized = BridgeSession.readOptimized(session) ? ";read_optimized" : "";
+        String segments = BridgeSession.segments(session, table).map(";segments="::concat).orElse("");
+        return new TableVersion(table, readVersion + optimized + segments);
     }
 
     private static String readVersion(ConnectorSession session, ConnectorTableVersion version)

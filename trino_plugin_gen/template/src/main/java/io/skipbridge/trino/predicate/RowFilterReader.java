@@ -87,7 +87,7 @@ public final class RowFilterReader
         if (name.isEmpty() || name.startsWith("$")) {
             throw new IllegalArgumentException("there is no column '%s'".formatted(name));
         }
-        return new BridgeColumnHandle(name, type, ColumnKind.DATA, 0);
+        return new BridgeColumnHandle(name, type, ColumnKind.DATA, BridgeColumnHandle.NO_POSITION);
     }
 
     private static Domain domain(JsonNode json, Type type)

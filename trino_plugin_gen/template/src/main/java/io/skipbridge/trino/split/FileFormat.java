@@ -12,6 +12,14 @@ import java.util.stream.Collectors;
 public enum FileFormat
 {
     PARQUET,
+    ORC,
+    AVRO,
+    CSV,
+    JSON,
+    TEXT,
+    REGEX,
+    SEQUENCEFILE,
+    RCFILE,
     /** A base file and logs of Hudi, merged when they are read. */
     HUDI;
 

@@ -44,7 +44,7 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
                 session.getQueryId(),
                 context.getSpiVersion(),
                 (table.enforced() || ordered ? table.filter() : table.filter().and(constraint)).written(),
-                List.of(),
+                table.columns().map(ScanRequest::sent).orElse(List.of()),
                 stops ? table.limit() : OptionalLong.empty(),
                 options,
                 stops ? table.order() : List.of(),
@@ -55,5 +55,11 @@ record ScanRequest(PlanRequest plan, String unenforcedConstraint, Optional<Strin
                 // else these predicates come before the first batch
                 unenforced.isEmpty() && (!joined || BridgeSession.dynamicFilterWaitMillis(session).isEmpty()) ? SplitLoader.BATCH_SPLITS : 0);
         return new ScanRequest(plan, unenforced, table.planner(), table.partitionKeys());
+    }
+
+    /** No name at all means any column, so that a scan of none sends an empty one. */
+    private static List<String> sent(List<String> columns)
+    {
+        return columns.isEmpty() ? List.of("") : columns;
     }
 }

@@ -95,7 +95,7 @@ class TestTableChangesFunction
                 BridgeColumnHandle data = new BridgeColumnHandle("x", BIGINT, ColumnKind.DATA, 0);
                 BridgeTableHandle table = new BridgeTableHandle(
                         version.name().getSchemaName(), version.name().getTableName(), version.readVersion(), "", "UTC", List.of(key), ScanFilter.ALL, false, ScanFilter.ALL,
-                        OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty());
+                        OptionalLong.empty(), List.of(), Optional.empty(), Optional.empty(), Optional.empty());
                 return new TableChanges(table, List.of(data, key));
             }
         };
@@ -114,8 +114,8 @@ class TestTableChangesFunction
 
     private static ConnectorSession session()
     {
-        return (ConnectorSession) Proxy.newProxyInstance(TestTableChangesFunction.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, _) -> switch (method.getName()) {
-            case "getProperty" -> false;
+        return (ConnectorSession) Proxy.newProxyInstance(TestTableChangesFunction.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, values) -> switch (method.getName()) {
+            case "getProperty" -> values[1] == String.class ? "" : (Object) false;
             default -> throw new UnsupportedOperationException(method.getName());
         });
     }

@@ -87,6 +87,14 @@ class TestTableVersions
         assertEquals("version:1;read_optimized", TableVersions.of(session(true), TABLE, Optional.empty(), one).readVersion());
     }
 
+    @Test
+    void chosenSegmentsFollowTheVersion()
+    {
+        assertEquals(";segments=3,0.1", TableVersions.newest(session(false, TABLE + ":3,0.1"), TABLE).readVersion());
+        assertEquals(";read_optimized;segments=3", TableVersions.newest(session(true, TABLE + ":3"), TABLE).readVersion());
+        assertEquals("", TableVersions.newest(session(false, "other.table:3"), TABLE).readVersion());
+    }
+
     private static String read(PointerType pointer, Type type, Object value)
     {
         return TableVersions.of(session(), TABLE, Optional.empty(), Optional.of(new ConnectorTableVersion(pointer, type, value))).readVersion();
@@ -97,12 +105,17 @@ class TestTableVersions
         return session(false);
     }
 
-    /** A session of which only the zone and one property are known. */
+    /** A session of which only the zone and two properties are known. */
     private static ConnectorSession session(boolean readOptimized)
     {
-        return (ConnectorSession) Proxy.newProxyInstance(TestTableVersions.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, _) -> switch (method.getName()) {
+        return session(readOptimized, "");
+    }
+
+    private static ConnectorSession session(boolean readOptimized, String segments)
+    {
+        return (ConnectorSession) Proxy.newProxyInstance(TestTableVersions.class.getClassLoader(), new Class<?>[] {ConnectorSession.class}, (_, method, arguments) -> switch (method.getName()) {
             case "getTimeZoneKey" -> ZONE;
-            case "getProperty" -> readOptimized;
+            case "getProperty" -> method.getParameterCount() == 2 && arguments[0].equals("segments") ? segments : readOptimized;
             default -> throw new UnsupportedOperationException(method.getName());
         });
     }

@@ -110,6 +110,6 @@ class TestRowFilterReader
 
     private static BridgeColumnHandle column(Type type)
     {
-        return new BridgeColumnHandle("x", type, ColumnKind.DATA, 0);
+        return new BridgeColumnHandle("x", type, ColumnKind.DATA, BridgeColumnHandle.NO_POSITION);
     }
 }

@@ -127,9 +127,10 @@ class TestSplits
             assertEquals("SKIPBRIDGE_MERGE_ON_READ", refused.getErrorCode().getName());
             assertTrue(refused.getMessage().contains(file.path()) && refused.getMessage().contains(file.logs().getFirst().path()), refused.getMessage());
         }
-        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(B).build(), TupleDomain.all())));
+        PlannedFile unknown = new PlannedFile(B.path(), 0, 1, 1, 0, NULL, new ReaderSpec("vortex", Map.of(), Optional.empty()), List.of());
+        TrinoException refused = assertThrows(TrinoException.class, () -> SupportedSlices.check(new SplitColumns(new BatchBuilder().split(unknown).build(), TupleDomain.all())));
         assertEquals("SKIPBRIDGE_UNSUPPORTED_FORMAT", refused.getErrorCode().getName());
-        assertTrue(refused.getMessage().contains(B.path()) && refused.getMessage().contains("csv"), refused.getMessage());
+        assertTrue(refused.getMessage().contains(B.path()) && refused.getMessage().contains("vortex"), refused.getMessage());
         PlannedFile plain = new PlannedFile(C.path(), 0, 1, 1, 0, NULL, ReaderSpec.PARQUET, List.of());
         SupportedSlices.check(new SplitColumns(new BatchBuilder().split(plain).build(), TupleDomain.all()));
     }

@@ -6,25 +6,21 @@ import io.skipbridge.trino.split.PlannedFile;
 import io.trino.memory.context.AggregatedMemoryContext;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.block.Block;
-import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
-import io.trino.spi.metrics.Metrics;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.OptionalLong;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
 
 /** Reads a split's files with Trino's Parquet reader. Joins small pages; passes large ones on with their columns unread. */
 final class BridgePageSource
-        implements ConnectorPageSource
+        extends SplitPageSource
 {
     /** The smallest page that is passed on with its columns unread. */
     private static final int LAZY_POSITIONS = 4_096;
 
     private final ScanContext scan;
-    private final ReadCounters counters = new ReadCounters();
     private final CombinedFilesLoader loader;
     private final PageJoiner joiner;
     private final Block[] nulls;
@@ -33,8 +29,6 @@ final class BridgePageSource
     private int[] columnOfChannel;
     private ParquetReader reader;
     private String current;
-    private long positions;
-    private boolean finished;
 
     BridgePageSource(ScanContext scan, List<PlannedFile> files)
     {
@@ -61,21 +55,13 @@ final class BridgePageSource
     }
 
     @Override
-    public SourcePage getNextSourcePage()
+    RuntimeException failure(Throwable problem)
     {
-        try {
-            SourcePage page = nextPage();
-            if (page != null) {
-                positions += page.getPositionCount();
-            }
-            return page;
-        }
-        catch (IOException | RuntimeException e) {
-            throw ReadFailure.of(e, current);
-        }
+        return ReadFailure.of(problem, current);
     }
 
-    private SourcePage nextPage()
+    @Override
+    SourcePage nextPage()
             throws IOException
     {
         while (true) {
@@ -84,15 +70,15 @@ final class BridgePageSource
                 return SourcePage.create(joiner.join());
             }
             if (reader == null && !openFiles()) {
-                finished = true;
+                end();
                 return joiner.isEmpty() ? null : SourcePage.create(joiner.join());
             }
-            if (positions > 0) {
+            if (positions() > 0) {
                 combined.readOn();
             }
             SourcePage page = reader.nextPage();
             if (page == null) {
-                closeFiles();
+                closeReader();
                 continue;
             }
             int file = combined.fileOfRow(reader.lastBatchStartRow());
@@ -157,7 +143,7 @@ final class BridgePageSource
         return true;
     }
 
-    private void closeFiles()
+    private void closeReader()
             throws IOException
     {
         ParquetReader closing = reader;
@@ -168,49 +154,18 @@ final class BridgePageSource
     }
 
     @Override
-    public long getCompletedBytes()
-    {
-        return counters.bytes;
-    }
-
-    @Override
-    public OptionalLong getCompletedPositions()
-    {
-        return OptionalLong.of(positions);
-    }
-
-    @Override
-    public long getReadTimeNanos()
-    {
-        return counters.nanos;
-    }
-
-    @Override
-    public boolean isFinished()
-    {
-        return finished;
-    }
-
-    @Override
     public long getMemoryUsage()
     {
         return memory.getBytes() + joiner.bytes() + loader.bytesAhead() + (combined == null ? 0 : combined.heldBytes());
     }
 
     @Override
-    public Metrics getMetrics()
-    {
-        return counters.metrics();
-    }
-
-    @Override
-    public void close()
+    void closeFiles()
             throws IOException
     {
-        finished = true;
         loader.close();
         if (reader != null) {
-            closeFiles();
+            closeReader();
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read.page;
 
+import io.skipbridge.trino.read.ReadSettings;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.trino.spi.connector.ConnectorPageSourceProvider;
 import io.trino.spi.connector.ConnectorPageSourceProviderFactory;
@@ -9,15 +10,17 @@ public class BridgePageSourceProviderFactory
         implements ConnectorPageSourceProviderFactory
 {
     private final FileOpener files;
+    private final ReadSettings settings;
 
-    public BridgePageSourceProviderFactory(FileOpener files)
+    public BridgePageSourceProviderFactory(FileOpener files, ReadSettings settings)
     {
         this.files = files;
+        this.settings = settings;
     }
 
     @Override
     public ConnectorPageSourceProvider createPageSourceProvider()
     {
-        return new BridgePageSourceProvider(files);
+        return new BridgePageSourceProvider(files, settings);
     }
 }

@@ -15,6 +15,8 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
 
+import static io.skipbridge.trino.read.page.AheadRange.SMALL_FILE;
+
 /**
  * Combines a split's files. Small files are read whole and combined up to a limit; each large file is on its own. Combined files end early where the
  * next file's bytes are still on their way.
@@ -22,7 +24,6 @@ import java.util.List;
 final class CombinedFilesLoader
         implements Closeable
 {
-    private static final long SMALL_FILE = 4 << 20;
     private static final int MAX_FILES = 64;
     private static final long MAX_BYTES = 16 << 20;
 
@@ -43,7 +44,7 @@ final class CombinedFilesLoader
         this.scan = scan;
         this.constants = constants;
         this.counters = counters;
-        this.files = new FilesAhead(scan, constants, counters, files, SMALL_FILE);
+        this.files = new FilesAhead(scan.scan(), constants, counters, files, AheadRange.end(SMALL_FILE, FooterBytes.TAIL));
     }
 
     /** The path of the file in work. */
@@ -128,7 +129,7 @@ final class CombinedFilesLoader
     private LoadedFile load(PlannedFile file)
             throws IOException
     {
-        return decode(file, files.end(file));
+        return decode(file, files.read(file));
     }
 
     /** Adds a file whose bytes are in memory already, of any size. */

@@ -9,50 +9,48 @@ import io.trino.parquet.ParquetDataSourceId;
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.RunLengthEncodedBlock;
-import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
-import io.trino.spi.metrics.Metrics;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.OptionalLong;
 
 /** Reads a scan without data columns. Counts rows from footers, and repeats each file's constants for its rows. */
 final class CountPageSource
-        implements ConnectorPageSource
+        extends SplitPageSource
 {
     private static final int MAX_POSITIONS = 1 << 20;
     private static final int FILES_PER_PAGE = 256;
 
     private final ScanContext scan;
     private final ConstantColumns constants;
-    private final ReadCounters counters = new ReadCounters();
     private final FilesAhead files;
     private final PageJoiner joiner;
     private PlannedFile file;
     private long rowsLeft;
-    private long positions;
-    private boolean finished;
 
     CountPageSource(ScanContext scan, List<PlannedFile> files)
     {
         this.scan = scan;
         this.constants = new ConstantColumns(scan.channels());
-        this.files = new FilesAhead(scan, constants, counters, files, 0);
+        this.files = new FilesAhead(scan.scan(), constants, counters, files, AheadRange.end(0, FooterBytes.TAIL));
         this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
     }
 
     @Override
-    public SourcePage getNextSourcePage()
+    SourcePage nextPage()
+            throws IOException
     {
-        try {
-            SourcePage page = scan.channels().isEmpty() ? nextCount() : nextConstants();
-            positions += page == null ? 0 : page.getPositionCount();
-            return page;
+        SourcePage page = scan.channels().isEmpty() ? nextCount() : nextConstants();
+        if (rowsLeft == 0 && !files.hasNext()) {
+            end();
         }
-        catch (IOException | RuntimeException e) {
-            throw ReadFailure.of(e, file == null ? "split" : file.path());
-        }
+        return page;
+    }
+
+    @Override
+    RuntimeException failure(Throwable problem)
+    {
+        return ReadFailure.of(problem, file == null ? "split" : file.path());
     }
 
     /** Rows of many files in one page without columns. */
@@ -65,7 +63,6 @@ final class CountPageSource
             rowsLeft -= taken;
             rows += taken;
         }
-        finished = rowsLeft == 0 && !files.hasNext();
         return rows == 0 ? null : SourcePage.create((int) rows);
     }
 
@@ -84,7 +81,6 @@ final class CountPageSource
             }
             joiner.add(blocks, taken);
         }
-        finished = rowsLeft == 0 && !files.hasNext();
         if (joiner.isEmpty()) {
             return null;
         }
@@ -113,45 +109,14 @@ final class CountPageSource
     }
 
     @Override
-    public long getCompletedBytes()
-    {
-        return counters.bytes;
-    }
-
-    @Override
-    public OptionalLong getCompletedPositions()
-    {
-        return OptionalLong.of(positions);
-    }
-
-    @Override
-    public long getReadTimeNanos()
-    {
-        return counters.nanos;
-    }
-
-    @Override
-    public boolean isFinished()
-    {
-        return finished;
-    }
-
-    @Override
     public long getMemoryUsage()
     {
         return joiner.bytes() + files.bytes();
     }
 
     @Override
-    public Metrics getMetrics()
+    void closeFiles()
     {
-        return counters.metrics();
-    }
-
-    @Override
-    public void close()
-    {
-        finished = true;
         files.close();
     }
 }

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The files of a split, one after the other. While one is in work, the ends of the next ones are read: all of a small file, the footer of a large one.
+ * The files of a split, one after the other. While one is in work, the next ones are read: all of a small file, a range of a large one.
  * Files of the local file system are read when they are needed, since a change of threads would take longer than the read.
  */
 final class FilesAhead
@@ -21,11 +21,11 @@ final class FilesAhead
 {
     private static final long MAX_BYTES = 32 << 20;
 
-    private final ScanContext scan;
+    private final FileScan scan;
     private final ConstantColumns constants;
     private final ReadCounters counters;
     private final List<PlannedFile> files;
-    private final long wholeUpTo;
+    private final AheadRange range;
     private final AheadWindow window;
     private final ArrayDeque<Started> started = new ArrayDeque<>();
     private int position;
@@ -34,14 +34,13 @@ final class FilesAhead
 
     private record Started(int ordinal, AheadRead read) {}
 
-    /** @param wholeUpTo the largest size of a file that is read whole */
-    FilesAhead(ScanContext scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, long wholeUpTo)
+    FilesAhead(FileScan scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, AheadRange range)
     {
         this.scan = scan;
         this.constants = constants;
         this.counters = counters;
         this.files = files;
-        this.wholeUpTo = wholeUpTo;
+        this.range = range;
         this.window = scan.newWindow();
     }
 
@@ -78,37 +77,37 @@ final class FilesAhead
         return first == null || first.ordinal() != position || !first.read().isDone();
     }
 
-    /** The end of the file that {@link #next} returned: its whole content if it is small. */
-    byte[] end(PlannedFile file)
+    /** The range of the file that {@link #next} returned. */
+    byte[] read(PlannedFile file)
             throws IOException
     {
         counters.opened++;
         if (!scan.files().remote(file)) {
-            return readCounted(file, length(file));
+            return readCounted(file, range.offset(file), range.length(file));
         }
         Optional<AheadRead> ahead = takeStarted();
         startMore();
         long start = System.nanoTime();
-        byte[] end;
+        byte[] bytes;
         if (ahead.isPresent()) {
             window.took(!ahead.get().isDone());
-            end = ahead.get().take();
+            bytes = ahead.get().take();
         }
         else {
             window.took(true);
-            end = readEnd(file, length(file));
+            bytes = readRange(file, range.offset(file), range.length(file));
         }
-        counters.read(end.length, System.nanoTime() - start);
-        return end;
+        counters.read(bytes.length, System.nanoTime() - start);
+        return bytes;
     }
 
-    /** The footer of the file that {@link #next} returned. */
+    /** The footer of the file that {@link #next} returned, of whose end the range is. */
     FooterBytes footer(PlannedFile file, ParquetDataSourceId id)
             throws IOException
     {
-        byte[] end = end(file);
+        byte[] end = read(file);
         int needed = FooterBytes.lengthWithPostscript(end, file.size(), id);
-        return FooterBytes.in(needed <= end.length ? end : readCounted(file, needed), file.size(), id);
+        return FooterBytes.in(needed <= end.length ? end : readCounted(file, file.size() - needed, needed), file.size(), id);
     }
 
     /** Bytes of reads that were started and not taken. */
@@ -120,11 +119,6 @@ final class FilesAhead
     private boolean mayMatch(PlannedFile file)
     {
         return constants.mayMatch(file, scan.predicate().get());
-    }
-
-    private int length(PlannedFile file)
-    {
-        return (int) (file.size() <= wholeUpTo ? file.size() : Math.min(file.size(), FooterBytes.TAIL));
     }
 
     /** The read of the current file, if it was started. */
@@ -148,11 +142,11 @@ final class FilesAhead
         while (nextToStart < files.size() && started.size() < window.size()) {
             PlannedFile file = files.get(nextToStart);
             if (scan.files().remote(file) && mayMatch(file)) {
-                int length = length(file);
+                int length = range.length(file);
                 if (startedBytes > 0 && startedBytes + length > MAX_BYTES) {
                     return;
                 }
-                Optional<AheadRead> read = AheadRead.start(scan.files().budget(), length, () -> readEnd(file, length));
+                Optional<AheadRead> read = AheadRead.start(scan.files().budget(), length, () -> readRange(file, range.offset(file), length));
                 if (read.isEmpty()) {
                     return;
                 }
@@ -163,27 +157,27 @@ final class FilesAhead
         }
     }
 
-    private byte[] readCounted(PlannedFile file, int length)
+    private byte[] readCounted(PlannedFile file, long offset, int length)
             throws IOException
     {
         try (ReadableFile opened = counters.counted(scan.files().open(scan.session(), file))) {
-            return readEnd(opened, length);
+            return readRange(opened, offset, length);
         }
     }
 
-    private byte[] readEnd(PlannedFile file, int length)
+    private byte[] readRange(PlannedFile file, long offset, int length)
             throws IOException
     {
         try (ReadableFile opened = scan.files().open(scan.session(), file)) {
-            return readEnd(opened, length);
+            return readRange(opened, offset, length);
         }
     }
 
-    private static byte[] readEnd(ReadableFile opened, int length)
+    private static byte[] readRange(ReadableFile opened, long offset, int length)
             throws IOException
     {
         byte[] bytes = new byte[length];
-        opened.readFully(opened.size() - length, bytes, 0, length);
+        opened.readFully(offset, bytes, 0, length);
         return bytes;
     }
 

@@ -1,38 +1,44 @@
 package io.skipbridge.trino.read.page;
 
-import io.skipbridge.trino.metadata.BridgeColumnHandle;
-import io.skipbridge.trino.read.storage.FileOpener;
+import io.skipbridge.trino.read.ReadSettings;
+import io.skipbridge.trino.read.avro.AvroFormat;
+import io.skipbridge.trino.read.orc.OrcFormat;
+import io.skipbridge.trino.read.text.LineFormat;
+import io.skipbridge.trino.read.text.RcFormat;
 import io.skipbridge.trino.split.FileFormat;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.connector.ConnectorPageSource;
-import io.trino.spi.connector.ConnectorSession;
-import io.trino.spi.predicate.TupleDomain;
 import org.joda.time.DateTimeZone;
 
 import java.util.List;
-import java.util.function.Supplier;
 
 /** Reads the files of one format in one scan. */
-interface FormatReader
+public interface FormatReader
 {
-    /**
-     * Reads files of this format, one after another.
-     *
-     * @param timeZone of timestamps that are kept in UTC
-     * @param predicate what may be used to skip rows; it grows with the dynamic filter
-     */
-    ConnectorPageSource open(
-            ConnectorSession session,
-            DateTimeZone timeZone,
-            List<BridgeColumnHandle> channels,
-            Supplier<TupleDomain<BridgeColumnHandle>> predicate,
-            List<PlannedFile> planned);
+    /** Reads files of this format, one after another. */
+    ConnectorPageSource open(FileScan scan, List<PlannedFile> planned);
 
-    static FormatReader of(FileFormat format, FileOpener files)
+    static FormatReader of(FileFormat format, ReadSettings settings)
     {
         return switch (format) {
-            case PARQUET -> new ParquetFormat(files);
-            case HUDI -> new HudiFormat(files);
+            case PARQUET -> new ParquetFormat();
+            case ORC -> (scan, planned) -> new FilesPageSource(scan, new OrcFormat(settings), planned);
+            case AVRO -> {
+                AvroFormat avro = new AvroFormat();
+                yield (scan, planned) -> new FilesPageSource(scan, avro, planned);
+            }
+            case HUDI -> new HudiFormat();
+            case CSV -> lines("CSV", false);
+            case JSON -> lines("JSON", true);
+            case TEXT -> lines("text", false);
+            case REGEX -> lines("text by a regular expression", false);
+            case SEQUENCEFILE -> lines("SequenceFile", false);
+            case RCFILE -> (scan, planned) -> new FilesPageSource(scan, new RcFormat(DateTimeZone.getDefault()), planned);
         };
+    }
+
+    private static FormatReader lines(String spelled, boolean byName)
+    {
+        return (scan, planned) -> new FilesPageSource(scan, new LineFormat(spelled, byName), planned);
     }
 }

@@ -12,15 +12,12 @@ import io.trino.spi.Page;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.RunLengthEncodedBlock;
-import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
-import io.trino.spi.metrics.Metrics;
 import io.trino.spi.predicate.TupleDomain;
 
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalLong;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 
@@ -29,7 +26,7 @@ import java.util.function.Supplier;
  * It never skips rows of a slice's files: a log may change or delete any of them.
  */
 final class MergePageSource
-        implements ConnectorPageSource
+        extends SplitPageSource
 {
     private final List<BridgeColumnHandle> channels;
     private final List<SliceRequest.Column> columns;
@@ -38,13 +35,10 @@ final class MergePageSource
     private final BiFunction<PlannedFile, ReadCounters, PlannedSliceFiles> files;
     private final Supplier<SliceMerger> merger;
     private final ConstantColumns constants;
-    private final ReadCounters counters = new ReadCounters();
     private int next;
     private PlannedFile slice;
     private PlannedSliceFiles open;
     private MergedPages merged;
-    private long positions;
-    private boolean finished;
 
     /**
      * @param files opens the files of a slice
@@ -67,23 +61,24 @@ final class MergePageSource
     }
 
     @Override
-    public SourcePage getNextSourcePage()
+    SourcePage nextPage()
+            throws IOException
     {
-        try {
-            while (merged != null || openNext()) {
-                Page page = merged.next();
-                if (page != null) {
-                    positions += page.getPositionCount();
-                    return SourcePage.create(withConstants(page));
-                }
-                closeSlice();
+        while (merged != null || openNext()) {
+            Page page = merged.next();
+            if (page != null) {
+                return SourcePage.create(withConstants(page));
             }
-            finished = true;
-            return null;
+            closeSlice();
         }
-        catch (IOException | RuntimeException | LinkageError e) {
-            throw failure(e, slice == null ? "split" : slice.path());
-        }
+        end();
+        return null;
+    }
+
+    @Override
+    RuntimeException failure(Throwable problem)
+    {
+        return failure(problem, slice == null ? "split" : slice.path());
     }
 
     private boolean openNext()
@@ -178,46 +173,15 @@ final class MergePageSource
     }
 
     @Override
-    public long getCompletedBytes()
-    {
-        return counters.bytes;
-    }
-
-    @Override
-    public OptionalLong getCompletedPositions()
-    {
-        return OptionalLong.of(positions);
-    }
-
-    @Override
-    public long getReadTimeNanos()
-    {
-        return counters.nanos;
-    }
-
-    @Override
-    public boolean isFinished()
-    {
-        return finished;
-    }
-
-    @Override
     public long getMemoryUsage()
     {
         return merged == null ? 0 : merged.memoryBytes() + open.memoryBytes();
     }
 
     @Override
-    public Metrics getMetrics()
-    {
-        return counters.metrics();
-    }
-
-    @Override
-    public void close()
+    void closeFiles()
             throws IOException
     {
-        finished = true;
         next = slices.size();
         closeSlice();
     }

@@ -5,11 +5,13 @@ import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceFiles;
 import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.Page;
 import io.trino.spi.classloader.ThreadContextClassLoader;
+import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.SourcePage;
 
@@ -60,6 +62,9 @@ final class PlannedSliceFiles
     @Override
     public RowPages readBase(List<SliceRequest.Column> columns)
     {
+        if (slice.path().endsWith(".orc")) {
+            throw new UnsupportedSlice("logs over base files of ORC are not merged. Read the table once it is compacted, or with Spark");
+        }
         PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of());
         return rows(new BridgePageSource(scans.apply(handles(columns)), List.of(whole)));
     }
@@ -77,10 +82,10 @@ final class PlannedSliceFiles
 
     private static List<BridgeColumnHandle> handles(List<SliceRequest.Column> columns)
     {
-        return columns.stream().map(column -> new BridgeColumnHandle(column.name(), column.type(), ColumnKind.DATA, 0)).toList();
+        return columns.stream().map(column -> new BridgeColumnHandle(column.name(), column.type(), ColumnKind.DATA, BridgeColumnHandle.NO_POSITION)).toList();
     }
 
-    private Rows rows(BridgePageSource source)
+    private Rows rows(ConnectorPageSource source)
     {
         Rows rows = new Rows(source);
         open.add(rows);
@@ -115,10 +120,10 @@ final class PlannedSliceFiles
     private final class Rows
             implements RowPages
     {
-        private final BridgePageSource source;
+        private final ConnectorPageSource source;
         private long counted;
 
-        Rows(BridgePageSource source)
+        Rows(ConnectorPageSource source)
         {
             this.source = source;
         }

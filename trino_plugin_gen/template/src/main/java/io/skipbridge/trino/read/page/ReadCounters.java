@@ -5,14 +5,16 @@ import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.parquet.reader.RowGroupInfo;
 import io.trino.plugin.base.metrics.LongCount;
+import io.trino.spi.metrics.Metric;
 import io.trino.spi.metrics.Metrics;
 
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /** Counters of a page source: what it read of its files, and what EXPLAIN ANALYZE VERBOSE shows per operator. */
-final class ReadCounters
+public final class ReadCounters
 {
     long opened;
     long skipped;
@@ -21,6 +23,8 @@ final class ReadCounters
     long rowGroups;
     long rowGroupsRead;
     long rowsSkipped;
+    private long stripes;
+    private long stripesRead;
 
     /** The file, with each of its reads counted. */
     ReadableFile counted(ReadableFile file)
@@ -41,6 +45,13 @@ final class ReadCounters
         rowGroupsRead += selected.size();
     }
 
+    /** Counts the stripes of a file of ORC, and those that its reader reads. */
+    public void stripes(long all, long read)
+    {
+        stripes += all;
+        stripesRead += read;
+    }
+
     /** Adds the counters of a reader that has read its row groups. */
     void read(Metrics reader)
     {
@@ -51,12 +62,17 @@ final class ReadCounters
 
     Metrics metrics()
     {
-        return new Metrics(Map.of(
+        Map<String, Metric<?>> metrics = new HashMap<>(Map.of(
                 "skipbridge files opened", new LongCount(opened),
                 "skipbridge files skipped by join filter", new LongCount(skipped),
                 "skipbridge row groups in footers", new LongCount(rowGroups),
                 "skipbridge row groups read", new LongCount(rowGroupsRead),
                 "skipbridge rows skipped by page index", new LongCount(rowsSkipped)));
+        if (stripes > 0) {
+            metrics.put("skipbridge stripes in footers", new LongCount(stripes));
+            metrics.put("skipbridge stripes read", new LongCount(stripesRead));
+        }
+        return new Metrics(metrics);
     }
 
     private final class CountedFile

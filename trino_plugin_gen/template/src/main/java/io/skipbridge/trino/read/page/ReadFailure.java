@@ -6,6 +6,7 @@ import io.trino.spi.TrinoException;
 
 import java.io.IOException;
 import java.util.Locale;
+import java.util.function.Predicate;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
@@ -14,16 +15,22 @@ final class ReadFailure
 {
     private ReadFailure() {}
 
+    /** Of a reader of Parquet. */
     static RuntimeException of(Throwable problem, String path)
+    {
+        return of(problem, path, "Parquet", e -> e instanceof ParquetCorruptionException || fromDecoder(e));
+    }
+
+    /** @param damaged whether an exception says that the bytes are not of the format; else it is one of the storage */
+    static RuntimeException of(Throwable problem, String path, String format, Predicate<IOException> damaged)
     {
         return switch (problem) {
             case TrinoException e when e.getErrorCode().equals(NOT_SUPPORTED.toErrorCode()) && e.getMessage().toLowerCase(Locale.ENGLISH).contains("column") ->
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
             case TrinoException e -> e;
-            case ParquetCorruptionException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
-            case IOException e when fromDecoder(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e.getMessage()), e);
+            case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e.getMessage()), e);
             case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, reason(e)), e);
-            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as Parquet: %s".formatted(path, e), e);
+            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e), e);
             default -> throw (Error) problem;
         };
     }

@@ -9,27 +9,32 @@ import io.trino.spi.predicate.TupleDomain;
 
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
 /**
- * The context that all files of a page source share. The predicate grows with the dynamic filter.
+ * The context that all Parquet files of a page source share.
  *
- * @param reached the largest window of the scan's page sources on this node
  * @param loaded paths of the columns that the engine loaded beyond a file's first row group
  */
-record ScanContext(
-        ConnectorSession session,
-        FileOpener files,
-        SchemaCache schemas,
-        List<BridgeColumnHandle> channels,
-        Supplier<TupleDomain<BridgeColumnHandle>> predicate,
-        ParquetReaderOptions options,
-        AtomicInteger reached,
-        Set<String> loaded)
+record ScanContext(FileScan scan, SchemaCache schemas, ParquetReaderOptions options, Set<String> loaded)
 {
-    AheadWindow newWindow()
+    ConnectorSession session()
     {
-        return new AheadWindow(reached);
+        return scan.session();
+    }
+
+    FileOpener files()
+    {
+        return scan.files();
+    }
+
+    List<BridgeColumnHandle> channels()
+    {
+        return scan.channels();
+    }
+
+    Supplier<TupleDomain<BridgeColumnHandle>> predicate()
+    {
+        return scan.predicate();
     }
 }

@@ -12,6 +12,7 @@ import io.trino.spi.connector.ConnectorSession;
 import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -81,13 +82,23 @@ public final class FileOpener
     private ReadableFile openRemote(ConnectorSession session, PlannedFile planned, boolean mayGrow)
     {
         String uri = planned.path();
-        Store store = Store.of(uri).orElseThrow(() ->
+        Store store = supported(uri);
+        TrinoFiles files = readers(store, uri);
+        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri), mayGrow);
+    }
+
+    private static Store supported(String uri)
+    {
+        return Store.of(uri).orElseThrow(() ->
                 new TrinoException(NOT_SUPPORTED, "%s: the connector reads files of file://, s3://, gs://, abfs:// and hdfs:// only".formatted(uri)));
-        TrinoFiles files = stores.filter(each -> each.reads(store)).orElseThrow(() -> new TrinoException(
+    }
+
+    private TrinoFiles readers(Store store, String uri)
+    {
+        return stores.filter(each -> each.reads(store)).orElseThrow(() -> new TrinoException(
                 BridgeErrorCode.INVALID_CONFIGURATION,
                 "%s: this catalog does not read %s. Set %s=true in its file, and the store's properties as for Trino's hive connector".formatted(
                         uri, store.title(), StorageModules.enabled(store))));
-        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri), mayGrow);
     }
 
     /** Opens a planned log, which writers may have appended to since. A shorter one is FILE_CHANGED, at once or when it is read. */
@@ -96,6 +107,19 @@ public final class FileOpener
     {
         PlannedFile planned = new PlannedFile(log.path(), 0, log.size(), log.size(), log.modifiedMillis(), PartitionEntry.NONE, ReaderSpec.PARQUET, List.of());
         return log.path().startsWith(LOCAL) ? openLocal(planned, true) : openRemote(session, planned, true);
+    }
+
+    /** All bytes of a small file that no plan names, such as a schema. */
+    public byte[] readAll(ConnectorSession session, String uri)
+            throws IOException
+    {
+        if (uri.startsWith(LOCAL) || uri.startsWith("file:/")) {
+            return Files.readAllBytes(Path.of(uri.replaceFirst("^file:/+", "/")));
+        }
+        Store store = supported(uri);
+        try (InputStream stream = readers(store, uri).file(session.getIdentity(), uri).newStream()) {
+            return stream.readAllBytes();
+        }
     }
 
     private static ReadableFile openLocal(PlannedFile planned, boolean mayGrow)

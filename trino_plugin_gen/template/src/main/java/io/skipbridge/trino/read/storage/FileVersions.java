@@ -27,13 +27,13 @@ final class FileVersions
         if (size != planned.size() || !sameTime) {
             throw new TrinoException(
                     BridgeErrorCode.FILE_CHANGED,
-                    "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again".formatted(
+                    "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(
                             planned.path(), planned.size(), planned.modifiedMillis(), size, modifiedMillis));
         }
     }
 
     static TrinoException gone(PlannedFile planned, IOException problem)
     {
-        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again".formatted(planned.path()), problem);
+        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(planned.path()), problem);
     }
 }

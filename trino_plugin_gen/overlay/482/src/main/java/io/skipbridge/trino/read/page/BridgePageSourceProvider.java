@@ -1,6 +1,7 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeTableHandle;
+import io.skipbridge.trino.read.ReadSettings;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplit;
 import io.trino.spi.connector.ColumnHandle;
@@ -22,9 +23,9 @@ public class BridgePageSourceProvider
 {
     private final PageSources sources;
 
-    BridgePageSourceProvider(FileOpener files)
+    BridgePageSourceProvider(FileOpener files, ReadSettings settings)
     {
-        this.sources = new PageSources(files);
+        this.sources = new PageSources(files, settings);
     }
 
     @Override

@@ -1,0 +1,173 @@
+"""Avro in Trino, beside Trino's own hive connector over the same tables: schemas in the table's
+properties, evolution, ranges, damage.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from bridge.jobs.create_table import thrift_table
+from bridge.metastore.client import MetastoreClient
+from bridge.table.model import Table, TableName
+from tests.engines.stack import Stack
+from tests.engines.test_trino_orc import answer, columns, ours, theirs
+
+_FIELDS: list[dict[str, Any]] = [
+    {"name": "id", "type": "long"},
+    {"name": "i", "type": ["null", "int"], "default": None},
+    {"name": "b", "type": ["null", "boolean"], "default": None},
+    {"name": "f", "type": ["null", "float"], "default": None},
+    {"name": "x", "type": ["null", "double"], "default": None},
+    {"name": "s", "type": ["null", "string"], "default": None},
+    {"name": "bin", "type": ["null", "bytes"], "default": None},
+    {"name": "d", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None},
+    {
+        "name": "ts",
+        "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+        "default": None,
+    },
+    {
+        "name": "m",
+        "type": [
+            "null",
+            {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+        ],
+        "default": None,
+    },
+    {"name": "l", "type": ["null", {"type": "array", "items": ["null", "int"]}], "default": None},
+    {"name": "mp", "type": ["null", {"type": "map", "values": "long"}], "default": None},
+]
+_TYPES = (
+    "id bigint; i int; b boolean; f float; x double; s string; bin binary; d date; ts timestamp;"
+    " m decimal(10,2); l array<int>; mp map<string,bigint>"
+)
+
+
+def schema(fields: list[dict[str, Any]], name: str = "row") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def write(
+    path: Path, fields: list[dict[str, Any]], rows: list[dict[str, Any]], codec: str = "deflate"
+) -> None:
+    with path.open("wb") as file:
+        fastavro.writer(file, schema(fields), rows, codec=codec, sync_interval=2_000)
+
+
+def registered(
+    stack: Stack, name: str, directory: Path, types: str, properties: Mapping[str, str]
+) -> None:
+    table = Table(TableName("laws", name), columns(types), (), f"file://{directory}", "avro")
+    made = thrift_table(table.name, table)
+    made.parameters.update(properties)
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.create_table(made)
+
+
+def rows(start: int, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": i,
+            "i": i * 3 if i % 7 else None,
+            "b": i % 2 == 0,
+            "f": i / 4,
+            "x": float("nan") if i == 3 else i / 8,
+            "s": f"text {i}" if i % 5 else None,
+            "bin": bytes([i % 256]),
+            "d": dt.date(1968, 1, 1) + dt.timedelta(days=i),
+            "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 5_000, dt.UTC) + dt.timedelta(hours=i),
+            "m": Decimal(i - 5).scaleb(-2),
+            "l": [i, None] if i % 3 else [],
+            "mp": {"k": i},
+        }
+        for i in range(start, start + count)
+    ]
+
+
+@pytest.mark.parametrize("declared", ["columns", "literal", "url"])
+def test_every_type_and_codec_and_range(stack: Stack, tmp_path: Path, declared: str) -> None:
+    directory = tmp_path / "table"
+    directory.mkdir()
+    for number, codec in enumerate(("null", "deflate", "bzip2")):
+        write(directory / f"f{number}.avro", _FIELDS, rows(number * 40, 40), codec)
+    large = 6_000 if declared == "columns" else 0
+    if large:
+        # Cut into ranges: each row is in one of them.
+        write(directory / "large.avro", _FIELDS, rows(1000, large), "null")
+    (directory / "empty.avro").touch()
+    (tmp_path / "schema.avsc").write_text(json.dumps(schema(_FIELDS)))
+    properties = {
+        "columns": {},
+        "literal": {"avro.schema.literal": json.dumps(schema(_FIELDS))},
+        "url": {"avro.schema.url": f"file://{tmp_path}/schema.avsc"},
+    }[declared]
+    name = f"avro_{declared}"
+    registered(stack, name, directory, _TYPES, properties)
+    for where in ("id < 200", "id = 77", "s = 'text 6998'", "ts < TIMESTAMP '1970-01-01'"):
+        sql = f"SELECT * FROM laws.{name} WHERE {where} ORDER BY id"
+        assert repr(ours(stack, sql)) == repr(theirs(stack, sql)), where
+    sql = f"SELECT count(*), sum(id), count(s), min(d) FROM laws.{name}"
+    assert ours(stack, sql) == theirs(stack, sql)
+    assert stack.query(f"SELECT count(*) FROM laws.{name}") == [[120 + large]]
+    assert len(stack.query(f"SELECT 1 FROM laws.{name} LIMIT 7")) == 7
+
+
+def test_files_are_resolved_to_the_tables_schema(stack: Stack, tmp_path: Path) -> None:
+    """Missing fields take their defaults; order, wider types and aliases are Avro's business."""
+    table = [
+        {"name": "Id", "type": "long"},
+        {"name": "x", "type": "double", "default": 2.5},
+        {"name": "s", "type": ["null", "string"], "default": None, "aliases": ["old"]},
+    ]
+    properties = {"avro.schema.literal": json.dumps(schema(table))}
+    write(
+        tmp_path / "a.avro",
+        [{"name": "s", "type": "string"}, {"name": "Id", "type": "int"}],
+        [{"Id": 1, "s": "one"}],
+    )
+    write(
+        tmp_path / "b.avro",
+        [
+            {"name": "x", "type": "float"},
+            {"name": "old", "type": "string"},
+            {"name": "Id", "type": "long"},
+        ],
+        [{"Id": 2, "old": "two", "x": 1.5}],
+    )
+    registered(stack, "avro_evolved", tmp_path, "id bigint; x double; s string", properties)
+    sql = "SELECT * FROM laws.avro_evolved ORDER BY id"
+    assert ours(stack, sql) == theirs(stack, sql)
+    assert ours(stack, sql)[0] == [1, 2.5, "one"]
+    # A file that lacks a field without a default cannot be read.
+    write(tmp_path / "c.avro", [{"name": "s", "type": "string"}], [{"s": "three"}])
+    assert answer(theirs, stack, sql) == "error"
+    with pytest.raises(Exception, match=r"c\.avro"):
+        stack.query(sql)
+
+
+def test_what_cannot_be_read_names_its_file(stack: Stack, tmp_path: Path) -> None:
+    write(tmp_path / "a.avro", _FIELDS, rows(0, 2_000), "null")
+    registered(stack, "avro_damaged", tmp_path, _TYPES, {})
+    sql = "SELECT count(s), sum(id) FROM laws.avro_damaged"
+    whole = (tmp_path / "a.avro").read_bytes()
+    for damaged in (whole[:-30], b"Obj\x02" + whole[4:], whole[: len(whole) // 2]):
+        (tmp_path / "a.avro").write_bytes(damaged)
+        assert answer(theirs, stack, sql) == "error"
+        with pytest.raises(
+            Exception, match=r"FILE_CORRUPT.*a\.avro cannot be read as Avro|a\.avro"
+        ):
+            stack.query(sql)
+    (tmp_path / "a.avro").write_bytes(whole)
+    # Trino's reader gives values of the schema's types: the connector refuses other columns.
+    literal = {"avro.schema.literal": json.dumps(schema([{"name": "id", "type": "long"}]))}
+    registered(stack, "avro_mismatch", tmp_path, "id string", literal)
+    with pytest.raises(Exception, match=r"TYPE_MISMATCH|id.*is varchar in the table"):
+        stack.query("SELECT id FROM laws.avro_mismatch")

@@ -1,0 +1,38 @@
+package io.skipbridge.trino.read.orc;
+
+import io.airlift.slice.Slices;
+import io.skipbridge.trino.read.page.PlannedBytes;
+import io.trino.orc.AbstractOrcDataSource;
+import io.trino.orc.MemoryOrcDataSource;
+import io.trino.orc.OrcDataSource;
+import io.trino.orc.OrcDataSourceId;
+import io.trino.orc.OrcReaderOptions;
+
+import java.io.IOException;
+
+/** A large planned file, of which the needed ranges are read. */
+final class OrcBytes
+        extends AbstractOrcDataSource
+{
+    private final PlannedBytes file;
+
+    private OrcBytes(OrcDataSourceId id, PlannedBytes file, OrcReaderOptions options)
+    {
+        super(id, file.size(), options);
+        this.file = file;
+    }
+
+    /** The source over a planned file: over its bytes if all of them are in memory. */
+    static OrcDataSource of(String path, PlannedBytes file, OrcReaderOptions options)
+    {
+        OrcDataSourceId id = new OrcDataSourceId(path);
+        return file.whole().<OrcDataSource>map(bytes -> new MemoryOrcDataSource(id, Slices.wrappedBuffer(bytes))).orElseGet(() -> new OrcBytes(id, file, options));
+    }
+
+    @Override
+    protected void readInternal(long position, byte[] buffer, int offset, int length)
+            throws IOException
+    {
+        file.readFully(position, buffer, offset, length);
+    }
+}

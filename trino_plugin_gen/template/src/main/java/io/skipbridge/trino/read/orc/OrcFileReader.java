@@ -1,0 +1,155 @@
+package io.skipbridge.trino.read.orc;
+
+import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.page.FileReader;
+import io.skipbridge.trino.read.page.OpenFile;
+import io.trino.memory.context.AggregatedMemoryContext;
+import io.trino.orc.NameBasedFieldMapper;
+import io.trino.orc.OrcPredicate;
+import io.trino.orc.OrcReader;
+import io.trino.orc.OrcRecordReader;
+import io.trino.orc.TupleDomainOrcPredicate;
+import io.trino.orc.TupleDomainOrcPredicate.TupleDomainOrcPredicateBuilder;
+import io.trino.orc.metadata.ColumnMetadata;
+import io.trino.orc.metadata.StripeInformation;
+import io.trino.orc.metadata.statistics.ColumnStatistics;
+import io.trino.plugin.hive.coercions.TypeCoercer;
+import io.trino.spi.connector.SourcePage;
+import io.trino.spi.predicate.Domain;
+import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.type.Type;
+import org.joda.time.DateTimeZone;
+
+import java.io.IOException;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
+import static io.trino.orc.OrcReader.fullyProjectedLayout;
+
+/** Reads a file's stripes and row groups whose statistics do not contradict the predicate. */
+final class OrcFileReader
+        implements FileReader
+{
+    /** Small files give one page, large ones a first page that is not large. */
+    private static final int FIRST_ROWS = 1_024;
+    private static final int DOMAIN_COMPACTION_THRESHOLD = 1_000;
+
+    private final OrcColumns columns;
+    private final List<Optional<TypeCoercer<?, ?>>> coercers;
+    private final AggregatedMemoryContext memory;
+    private final OrcRecordReader reader;
+
+    private OrcFileReader(OrcColumns columns, AggregatedMemoryContext memory, OrcRecordReader reader)
+    {
+        this.columns = columns;
+        this.coercers = columns.channels().stream().map(OrcColumns.Channel::coercer).toList();
+        this.memory = memory;
+        this.reader = reader;
+    }
+
+    static OrcFileReader open(OrcReader reader, OrcColumns columns, OpenFile file, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone)
+            throws IOException
+    {
+        AggregatedMemoryContext memory = newSimpleAggregatedMemoryContext();
+        List<OrcColumns.Channel> channels = columns.channels();
+        List<Type> types = channels.stream()
+                .map(channel -> channel.coercer().<Type>map(TypeCoercer::getFromType).orElse(channel.column().type()))
+                .toList();
+        SelectingPredicate selecting = new SelectingPredicate(trusted(columns, predicate), reader.getFooter().getFileStats().isPresent());
+        OrcRecordReader records = reader.createRecordReader(
+                channels.stream().map(OrcColumns.Channel::stored).toList(),
+                types,
+                Collections.nCopies(types.size(), fullyProjectedLayout()),
+                false,
+                selecting,
+                file.planned().start(),
+                file.planned().length(),
+                timeZone,
+                memory,
+                FIRST_ROWS,
+                file.failure()::apply,
+                NameBasedFieldMapper::create);
+        List<StripeInformation> stripes = reader.getFooter().getStripes();
+        long inRange = stripes.stream().filter(stripe -> file.planned().contains(stripe.getOffset())).count();
+        file.counters().stripes(inRange, selecting.file ? inRange - selecting.skipped : 0);
+        selecting.opened = true;
+        return new OrcFileReader(columns, memory, records);
+    }
+
+    /** The predicate on those columns whose statistics are of the very values that are read. */
+    private static OrcPredicate trusted(OrcColumns columns, TupleDomain<BridgeColumnHandle> predicate)
+    {
+        Map<BridgeColumnHandle, Domain> domains = predicate.simplify(DOMAIN_COMPACTION_THRESHOLD).getDomains().orElseThrow();
+        TupleDomainOrcPredicateBuilder builder = TupleDomainOrcPredicate.builder().setDomainCompactionThreshold(DOMAIN_COMPACTION_THRESHOLD);
+        for (OrcColumns.Channel channel : columns.channels()) {
+            Domain domain = domains.get(channel.column());
+            if (domain != null && OrcStatisticsTrust.usable(domain, channel.stored().getColumnType())) {
+                builder.addColumn(channel.stored().getColumnId(), domain);
+            }
+        }
+        return builder.build();
+    }
+
+    @Override
+    public int channelOf(int dataColumn)
+    {
+        return columns.channelOfColumn()[dataColumn];
+    }
+
+    @Override
+    public SourcePage next()
+            throws IOException
+    {
+        SourcePage page = reader.nextPage();
+        return page == null || coercers.stream().allMatch(Optional::isEmpty) ? page : new CoercedPage(page, coercers);
+    }
+
+    @Override
+    public long memoryBytes()
+    {
+        return memory.getBytes();
+    }
+
+    @Override
+    public void close()
+            throws IOException
+    {
+        reader.close();
+    }
+
+    /** Counts what the reader skips while it opens a file: it asks for the file first, if that has statistics, then for each stripe of the range; later for row groups. */
+    private static final class SelectingPredicate
+            implements OrcPredicate
+    {
+        private final OrcPredicate predicate;
+        private boolean asksForFile;
+        private boolean file = true;
+        private boolean opened;
+        private long skipped;
+
+        SelectingPredicate(OrcPredicate predicate, boolean asksForFile)
+        {
+            this.predicate = predicate;
+            this.asksForFile = asksForFile;
+        }
+
+        @Override
+        public boolean matches(long rows, ColumnMetadata<ColumnStatistics> statistics)
+        {
+            boolean matches = predicate.matches(rows, statistics);
+            if (!opened) {
+                if (asksForFile) {
+                    file = matches;
+                }
+                else if (!matches) {
+                    skipped++;
+                }
+                asksForFile = false;
+            }
+            return matches;
+        }
+    }
+}
