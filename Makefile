@@ -7,7 +7,7 @@ SKIPPED := $(VENV)/skipped.txt
 JDK17 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(17, 24).home)")
 JDK25 = $$($(BIN)/python -c "from bridge.servers.java import find_jdk; print(find_jdk(25).home)")
 
-.PHONY: demo test forget-skipped nightly setup lint docs unit laws engines java bench lock clean
+.PHONY: demo test forget-skipped nightly setup lint docs unit laws engines engines-trino engines-others java bench lock clean
 
 setup: $(READY)
 
@@ -23,9 +23,11 @@ $(READY): constraints.txt pyproject.toml
 demo: setup
 	$(BIN)/skipbridge demo
 
-# Its last line tells what was skipped, how often and why.
+# Two parts at a time, because servers wait much of the time; each part is printed when it ends.
+# The last line tells what was skipped, how often and why.
 test: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
-test: forget-skipped lint unit laws engines java
+test: forget-skipped lint
+	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory engines-trino unit laws engines-others java
 	@echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"
 
 forget-skipped:
@@ -50,8 +52,15 @@ unit: setup
 laws: setup
 	$(BIN)/pytest -q tests/laws tests/rules
 
-engines: setup
-	$(BIN)/pytest -q tests/engines
+engines: engines-trino engines-others
+
+# Modules that share the Trino server, and the rest.
+TRINO_TESTS := $(wildcard tests/engines/test_trino*.py tests/engines/test_hudi*.py) tests/engines/test_differential_trino.py
+engines-trino: setup
+	$(BIN)/pytest -q $(TRINO_TESTS)
+
+engines-others: setup
+	$(BIN)/pytest -q $(filter-out $(TRINO_TESTS),$(wildcard tests/engines/test_*.py))
 
 java: setup
 	home=$(JDK25) && cd trino_plugin_gen/template && JAVA_HOME=$$home mvn -q -B package

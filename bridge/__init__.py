@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bridge.api.session import Session, connect
     from bridge.api.table import Table
     from bridge.errors import BridgeError
+    from bridge.jobs.sql.context import SqlResult
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ScanReport",
     "Scan",
     "Session",
+    "SqlResult",
     "Table",
     "TableIndex",
     "__version__",
@@ -43,6 +45,7 @@ _PLACES = {
     "ScanReport": "bridge.api.scan_report",
     "Scan": "bridge.api.scan",
     "Session": "bridge.api.session",
+    "SqlResult": "bridge.jobs.sql.context",
     "Table": "bridge.api.table",
     "TableIndex": "bridge.api.index",
     "connect": "bridge.api.session",

@@ -281,10 +281,7 @@ class Config:
 
     def size(self, key: str) -> int:
         setting = self.setting(key)
-        match = _SIZE.fullmatch(setting.text.strip())
-        if match is None:
-            raise _invalid(key, setting, "a size such as 64KiB or 128MiB")
-        return int(float(match[1]) * _UNITS[match[2].upper()])
+        return parse_size(setting.text, key, setting.origin)
 
     def seconds(self, key: str) -> float:
         setting = self.setting(key)
@@ -311,6 +308,14 @@ def parse_seconds(text: str, key: str = "time", origin: str = "value") -> float:
     if match is None:
         raise _invalid(key, Setting(text, origin), "a time such as 250ms, 10s or 5m")
     return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_size(text: str, key: str = "size", origin: str = "value") -> int:
+    """Parses a size such as ``64KiB`` or ``1GiB`` to bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise _invalid(key, Setting(text, origin), "a size such as 64KiB or 128MiB")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def config_file() -> Path:

@@ -130,10 +130,51 @@ class ProtocolMismatch(UserError):
     code = "PROTOCOL_MISMATCH"
 
 
+class InvalidStatement(UserError):
+    """A statement of `skipbridge sql` cannot be parsed."""
+
+    code = "INVALID_STATEMENT"
+
+
 class ReadVersionUnsupported(UserError):
     """An older version was requested of a table format that keeps none."""
 
     code = "READ_VERSION_UNSUPPORTED"
+
+
+class SegmentNotFound(UserError):
+    code = "SEGMENT_NOT_FOUND"
+
+
+class SegmentOverlap(UserError):
+    """A fact file would belong to a table of segments twice."""
+
+    code = "SEGMENT_OVERLAP"
+
+
+class SegmentSchemaMismatch(UserError):
+    """A fact file lacks a column of its table, or holds it with a type that cannot be read."""
+
+    code = "SEGMENT_SCHEMA_MISMATCH"
+
+
+class OperationBlocked(UserError):
+    """Tables of segments do not have this operation."""
+
+    code = "OPERATION_BLOCKED"
+
+
+class SegmentConflict(ExternalError):
+    """Other commands changed a table of segments each time before this one could commit."""
+
+    code = "SEGMENT_CONFLICT"
+    retryable = True
+
+
+class SegmentLogCorrupt(ExternalError):
+    """The newest version of a table of segments cannot be read. An older one is never used."""
+
+    code = "SEGMENT_LOG_CORRUPT"
 
 
 class NotReadOnly(UserError):
@@ -162,6 +203,12 @@ class FileUnreadable(ExternalError):
 
 class FileCorrupt(ExternalError):
     code = "FILE_CORRUPT"
+
+
+class FileAmbiguous(ExternalError):
+    """Engines may read different rows or values from a file; only its index is affected."""
+
+    code = "FILE_AMBIGUOUS"
 
 
 class FileChanged(ExternalError):

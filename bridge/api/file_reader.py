@@ -14,24 +14,40 @@ import pyarrow as pa
 
 from bridge.api.arrow_types import arrow_type
 from bridge.api.conform import conform
-from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
+from bridge.errors import (
+    BridgeError,
+    FileAmbiguous,
+    FileChanged,
+    FileCorrupt,
+    UnsupportedTable,
+)
+from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
-from bridge.storage.port import Storage
+from bridge.storage.port import UNKNOWN_TIME, Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.model import Column, Table
 from bridge.table.registry import table_format
 from bridge.table.snapshot import MergedSlice, MergesSlices
+from bridge.types import Kind
+
+_ENGINE = "read it with the engine"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a plan, as it was listed."""
+    """One file of a plan, as it was listed.
+
+    Attributes:
+        recipe: how the table declares it; None if the file says so itself.
+    """
 
     uri: str
     size: int
     modified: int
     format: str
+    etag: str | None = None
+    recipe: Recipe | None = None
 
 
 def read_file(
@@ -50,15 +66,19 @@ def read_file(
     Errors:
         FileCorrupt: it cannot be decoded.
         FileUnreadable, FileChanged: it is gone, or another one than was planned.
+        FileAmbiguous: engines may read another value than this reader.
         SchemaConflict: see `bridge.api.conform`.
         StorageFailure.
     """
+    if file.recipe is not None and file_format(file.format).read_rows is None:
+        yield from _declared_rows(storage, file, file.recipe, wanted)
+        return
     with _damage_is_told(file.uri):
         source = open_source(storage, file.uri, file.size)
         if file.size <= WHOLE and source.size() != file.size:
             raise FileChanged(
                 f"{file.uri} has {source.size()} bytes and not the {file.size} that were planned",
-                "scan again",
+                "scan again; for a table of segments run skipbridge segment refresh first",
             )
         read = file_format(file.format).read_rows
         if read is None:
@@ -74,6 +94,52 @@ def read_file(
                 for c in wanted
             }
             yield conformed, rows
+
+
+def _declared_rows(
+    storage: Storage, file: DataFile, recipe: Recipe, wanted: Sequence[Column]
+) -> Iterator[Rows]:
+    """Rows of a file whose meaning the table declares, as far as all engines read them alike."""
+    read = file_format(file.format).chunks
+    assert read is not None, f"{file.format} files are not declared"
+    places = {name: i for i, (name, _) in enumerate(recipe.columns)}
+    try:
+        chunks = read(storage, file.uri, file.size, recipe)
+        for rows, batch in chunks.batches():
+            found = {}
+            for column in wanted:
+                place = places[column.name.lower()]
+                values = batch.get(place)
+                if values is None or (chunks.loose().get(place) and column.type.kind is Kind.FLOAT):
+                    raise FileAmbiguous(
+                        f"{file.uri}: engines may differ in values of {column.name!r}", _ENGINE
+                    )
+                found[column.name] = values.combine_chunks().cast(arrow_type(column.type))
+            yield found, rows
+    except FileAmbiguous as error:
+        raise FileAmbiguous(error.message, _ENGINE) from error
+
+
+def as_recorded(storage: Storage, file: DataFile, rows: Iterator[Rows]) -> Iterator[Rows]:
+    """The rows; at their end it is certain that the file is the one that was planned.
+
+    Errors:
+        FileChanged: it has another size or time.
+    """
+    yield from rows
+    if file.modified == UNKNOWN_TIME:
+        return  # such files never change
+    now = storage.stat(file.uri)
+    if (
+        now is None
+        or (now.size, now.modified) != (file.size, file.modified)
+        or (now.etag is not None and file.etag is not None and now.etag != file.etag)
+    ):
+        raise FileChanged(
+            f"{file.uri} is another file than was recorded"
+            + (": it is gone" if now is None else ""),
+            "run the query again; for a table of segments run skipbridge segment refresh first",
+        )
 
 
 def read_merged(

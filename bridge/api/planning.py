@@ -5,8 +5,9 @@ A change of the planner's classes touches this module and no other of `bridge.ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 from bridge.api.scan_report import ScanReport
 from bridge.expression.nodes import Expression
@@ -17,6 +18,9 @@ from bridge.splits.coalesce import SplitSettings
 from bridge.table.model import Table
 from bridge.table.slices import SliceBatch
 
+Needed = Callable[[Table], frozenset[str] | None]
+"""The columns that a scan of the table reads, in lower case; None: any."""
+
 
 class OpenScan:
     """One plan; drawn by one thread.
@@ -24,12 +28,15 @@ class OpenScan:
     Attributes:
         table: as the plan sees it.
         row_filter: rows outside it do not belong to the version that is read.
+        recorded: the version names its files; none of them may be another one now.
     """
 
-    def __init__(self, planner: Planner, request: ScanRequest) -> None:
-        self._plan = planner.plan(request)
+    def __init__(self, planner: Planner, request: ScanRequest, needed: Needed) -> None:
+        opened = planner.snapshot(request)
+        self._plan = planner.open(replace(request, columns=needed(opened.snapshot.table)), opened)
         self.table: Table = self._plan.table
         self.row_filter: Expression = self._plan.snapshot.row_filter
+        self.recorded: bool = self._plan.snapshot.committed
 
     def batches(self) -> Iterator[SliceBatch]:
         """The files that may hold a row, batch by batch; closing the iterator ends the plan.
@@ -41,6 +48,9 @@ class OpenScan:
             yield from self._plan.batches()
 
 
-def explained(planner: Planner, request: ScanRequest, settings: SplitSettings) -> ScanReport:
+def explained(
+    planner: Planner, request: ScanRequest, needed: Needed, settings: SplitSettings
+) -> ScanReport:
     """The complete report of a scan, with the paths of the files kept."""
-    return ScanReport.of(explain(planner, request, settings))
+    table = planner.snapshot(request).snapshot.table
+    return ScanReport.of(explain(planner, replace(request, columns=needed(table)), settings))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.api.arrow_types import arrow_type
-from bridge.api.file_reader import DataFile, read_file, read_merged
+from bridge.api.file_reader import DataFile, as_recorded, read_file, read_merged
 from bridge.api.html import page
 from bridge.api.parallel import in_order
 from bridge.api.partition_keys import key_values
@@ -28,6 +28,7 @@ from bridge.errors import (
 from bridge.expression.bind import Scope
 from bridge.expression.format import format as spelled
 from bridge.expression.nodes import And, Reference
+from bridge.expression.residual import column_names
 from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
@@ -35,6 +36,7 @@ from bridge.planner.partitions import PARTITION_COLUMN
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column, Partition
 from bridge.table.model import Table as Definition
+from bridge.table.recipes import recipe_of
 from bridge.table.slices import SliceBatch
 from bridge.table.snapshot import MergedSlice
 from bridge.types import Field
@@ -82,7 +84,7 @@ class Scan:
             ColumnNotFound, MetastoreUnavailable, StorageFailure and their like.
         """
         planner, request = self._request()
-        return explained(planner, request, split_settings(self._session._config))
+        return explained(planner, request, self._needed, split_settings(self._session._config))
 
     def files(self) -> pa.Table:
         """The files that may hold a row: ``path``, ``size``, ``modified``, and for a partitioned
@@ -190,7 +192,18 @@ class Scan:
         return spelled(self._asked.expression)
 
     def _open(self, limit: int | None = None) -> OpenScan:
-        return OpenScan(*self._request(limit))
+        return OpenScan(*self._request(limit), self._needed)
+
+    def _needed(self, definition: Definition) -> frozenset[str] | None:
+        """The columns that rows are made of and chosen by; None if that is not known."""
+        asked = self._asked
+        compared = column_names(asked.expression)
+        if compared is None or asked.dropped:
+            return None
+        columns = asked.columns
+        if columns is None:
+            columns = tuple(c.name for c in (*definition.columns, *definition.partition_keys))
+        return compared | {name.lower() for name in columns}
 
     def _request(self, limit: int | None = None) -> tuple[Planner, ScanRequest]:
         asked = self._asked
@@ -221,6 +234,8 @@ class Scan:
             storage, semantics = self._session._storage, self._asked.semantics
             if isinstance(file, DataFile):
                 parts = read_file(storage, file, columns, definition.columns, semantics)
+                if scan.recorded:
+                    parts = as_recorded(storage, file, parts)
             else:
                 parts = read_merged(storage, file, columns, definition)
             for found, rows in parts:
@@ -246,6 +261,7 @@ class Scan:
         logs = _logs(batch)
         readers = np.zeros(len(files), np.int32) if batch.reader is None else batch.reader
         constants: dict[int, dict[str, Any]] = {}
+        etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
         for number, uri, size, modified, owner, reader in zip(
             range(len(files)),
             files.paths.to_pylist(),
@@ -270,7 +286,10 @@ class Scan:
                 ).cast(pa.timestamp("us", "UTC")),
             }
             spec = batch.readers[reader]
-            file: DataFile | MergedSlice = DataFile(uri, size, modified, spec.format)
+            recipe = recipe_of(spec, definition.columns)
+            file: DataFile | MergedSlice = DataFile(
+                uri, size, modified, spec.format, etags[number], recipe
+            )
             if logs[number] or not uri:
                 file = MergedSlice((uri, size) if uri else None, logs[number], spec)
                 hidden = {name: pa.scalar(None, value.type) for name, value in hidden.items()}

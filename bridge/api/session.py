@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from bridge.api.context import SessionContext
 from bridge.api.html import page
@@ -12,6 +13,10 @@ from bridge.api.table import Table
 from bridge.config import OPTIONS, load
 from bridge.errors import InvalidConfiguration, InvalidRequest
 from bridge.jobs.compose import is_location, resolve
+from bridge.jobs.sql.context import SqlContext, SqlResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _KEYS = {option.key.replace(".", "_"): option.key for option in OPTIONS}
 
@@ -98,6 +103,30 @@ class Session(SessionContext):
                 "give schema.table, or a directory with a slash: ./flights",
             )
         return Table(self, text)
+
+    def sql(
+        self,
+        statements: str,
+        *,
+        schema: str = "default",
+        local: bool = False,
+        spark: SparkSession | None = None,
+    ) -> list[SqlResult]:
+        """Runs statements about tables of segments; semicolons separate them.
+
+        Args:
+            schema: of names without one.
+            local: builds in this process instead of on Spark.
+            spark: a session of the caller, which stays open; takes precedence over ``local``.
+
+        Errors:
+            InvalidStatement, OperationBlocked, UnsupportedType: none of them ran.
+            BridgeError: of a statement; those before it stay done.
+        """
+        from bridge.jobs.sql.run import run_sql
+
+        context = SqlContext(self._config, schema, local, spark)
+        return list(run_sql(context, statements))
 
     def close(self) -> None:
         """Closes connections and ends threads; scans under way may fail."""

@@ -80,6 +80,7 @@ class Table:
         version: str | None = None,
         changes: tuple[str, str] | None = None,
         read_optimized: bool = False,
+        segments: Sequence[str] | None = None,
     ) -> Scan:
         """A scan of the rows that satisfy a condition. Nothing is read before it is asked for.
 
@@ -100,6 +101,7 @@ class Table:
             changes: rows changed after one version, up to and including another; an empty text as
                 the second is the newest.
             read_optimized: reads only base files of a Hudi table; logs are not merged.
+            segments: ids of segments of a table of segments; None reads all.
 
         Errors:
             InvalidPredicate: the condition does not parse.
@@ -128,7 +130,7 @@ class Table:
                 freshness=freshness,
                 pruning=pruning,
                 generation=generation,
-                read=_read_version(version, changes, read_optimized),
+                read=_read_version(version, changes, read_optimized, segments),
             )
         )
 
@@ -204,8 +206,17 @@ class Table:
 
 
 def _read_version(
-    version: str | None, changes: tuple[str, str] | None, read_optimized: bool
+    version: str | None,
+    changes: tuple[str, str] | None,
+    read_optimized: bool,
+    segments: Sequence[str] | None,
 ) -> ReadVersion:
+    if segments is not None:
+        if isinstance(segments, str) or not segments:
+            raise InvalidRequest(f"segments is {segments!r}", "give a list of ids: ['3', '5']")
+        text = f";segments={','.join(map(str, segments))}"
+        read = _read_version(version, changes, read_optimized, None)
+        return replace(read, segments=parse_read_version(text).segments)
     if version is not None and changes is not None:
         raise InvalidRequest("both a version and changes are asked for", "ask for one of them")
     if version is not None:

@@ -16,6 +16,7 @@ from bridge.engines.trino.translate import translate as translate_trino
 from bridge.report.document import report_document
 from bridge.report.html import page
 from bridge.report.text import funnel
+from bridge.table.read_version import ReadVersion
 
 
 @click.command()
@@ -34,6 +35,7 @@ from bridge.report.text import funnel
 @click.option(
     "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
 )
+@click.option("--columns", help="Columns that the query reads, as a,b; all if not given.")
 @click.option("--files", is_flag=True, help="Also list the URIs of the files kept.")
 @click.option(
     "--to",
@@ -42,6 +44,11 @@ from bridge.report.text import funnel
 )
 @click.option("--no-pruning", is_flag=True, help="Keep every file, for comparison.")
 @click.option("--generation", type=int, help="An index generation other than the newest.")
+@click.option(
+    "--segments",
+    metavar="ID,ID",
+    help="Read these segments only, of a table of segments.",
+)
 @settings("metastore.uri", "index.root", "planner.freshness")
 def explain(
     config: Config,
@@ -50,10 +57,12 @@ def explain(
     dialect: str,
     wire: bool,
     output: str,
+    columns: str | None,
     files: bool,
     to: Path | None,
     no_pruning: bool,
     generation: int | None,
+    segments: str | None,
 ) -> None:
     """Show the funnel of a scan: partitions -> files -> splits.
 
@@ -75,7 +84,9 @@ def explain(
         "freshness": freshness.text if freshness.origin == "flag" else None,
         "pruning": not no_pruning,
         "generation": generation,
+        "columns": None if columns is None else tuple(c.strip() for c in columns.split(",")),
     }
+    chosen = None if segments is None else [one.strip() for one in segments.split(",")]
     with Session(config) as session:
         opened = session.table(table)
         if wire and where:
@@ -84,11 +95,12 @@ def explain(
                 expression=translation.expression,
                 dropped=translation.dropped,
                 strict=False,
+                read=ReadVersion(segments=tuple(chosen or ())),
                 **options,
             )
             report = opened._scan(asked).explain()
         else:
-            report = opened.scan(where or None, **options).explain()
+            report = opened.scan(where or None, segments=chosen, **options).explain()
     if output == "html":
         text = page(report)
     elif output == "json":

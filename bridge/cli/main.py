@@ -17,7 +17,13 @@ _COMMANDS = {
     "demo": ("bridge.cli.demo:demo", "Index and query a sample table through a real Trino."),
     "explain": ("bridge.cli.explain:explain", "Show which files a query reads, and why."),
     "index": ("bridge.cli.index:index", "Build, refresh, show and clean indexes."),
+    "cluster": (
+        "bridge.cli.cluster:cluster",
+        "Rewrite files in another order, so that indexes skip more.",
+    ),
     "table": ("bridge.cli.table:table", "Register existing files as a table."),
+    "segment": ("bridge.cli.segment:segment", "Segments of tables over fact files."),
+    "sql": ("bridge.cli.sql:sql", "Run statements about tables of segments."),
     "timeline": (
         "bridge.cli.timeline:timeline",
         "Show the versions of a table, and the files of each.",

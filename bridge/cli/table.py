@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import click
 
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, first_lines, progress, say, settings
+from bridge.cli.segment import pairs
 from bridge.config import Config
 from bridge.jobs.create_table import create_table, describe_table
 
@@ -18,21 +23,65 @@ def table() -> None:
 @table.command("create")
 @click.argument("name", metavar="DB.TABLE")
 @click.option(
-    "--location", required=True, help="Directory of Parquet or ORC files, Hive style (key=value/)."
+    "--location",
+    help="Directory of Parquet or ORC files, Hive style (key=value/). With --format: the table's "
+    "own directory. [default: below the database's]",
 )
+@click.option(
+    "--format", help="Make a table of segments over files of this format, where they lie."
+)
+@click.option("--columns", metavar="'NAME TYPE, ...'", help="Columns of a table of segments.")
+@click.option(
+    "--from",
+    "sample",
+    metavar="PATH",
+    help="Files from which the columns of a table of segments are inferred; asks before creating.",
+)
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property of the format, such as csv.delimiter=;.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask about inferred columns.")
 @click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings("metastore.uri")
-def create(config: Config, name: str, location: str, dry_run: bool, output: str) -> None:
-    """Register a directory as an external table; the schema comes from the files.
+def create(
+    config: Config,
+    name: str,
+    location: str | None,
+    format: str | None,
+    columns: str | None,
+    sample: str | None,
+    properties: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Register a directory as an external table, or make a table of segments.
 
-    Footers of files from all partitions are compared. If they disagree in a way that no reader can
-    reconcile, nothing is registered. Files are neither moved nor changed. Run it again to register
-    new directories.
+    Without --format the schema comes from the files. Footers of files from all partitions are
+    compared. If they disagree in a way that no reader can reconcile, nothing is registered. Files
+    are neither moved nor changed. Run it again to register new directories.
+
+    With --format the table has no rows until `skipbridge segment add` adds files, which stay where
+    they are.
 
     \b
     skipbridge table create demo.flights --location /data/flights
+    skipbridge table create demo.calls --format csv --columns "id bigint, at timestamp" \\
+        --property csv.header_lines=1
     """
+    if format is not None:
+        declared = _Declared(format, columns, sample, pairs(properties), location)
+        _create_segments(config, name, declared, yes=yes, dry_run=dry_run, output=output)
+        return
+    if columns is not None or sample is not None or properties or location is None:
+        raise click.UsageError(
+            "give --location of a directory of files, or --format of a table of segments"
+        )
     with progress(f"registering {name}") as tick:
         report = create_table(config, name, location, dry_run=dry_run, progress=tick)
     if output == "json":
@@ -47,13 +96,76 @@ def create(config: Config, name: str, location: str, dry_run: bool, output: str)
         return
     verb = "would create" if dry_run else "created"
     emit(f"{verb} {report['table']} at {report['location']}, {report['partitions']} partitions")
+    _show_columns(report["columns"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A table of segments as the command line declares it."""
+
+    format: str
+    columns: str | None
+    sample: str | None
+    properties: dict[str, str]
+    location: str | None
+
+
+def _create_segments(
+    config: Config, name: str, given: _Declared, *, yes: bool, dry_run: bool, output: str
+) -> None:
+    from bridge.jobs.segments.declare import parse_columns
+    from bridge.jobs.segments.tables import create_table as create_segments
+
+    columns = None if given.columns is None else parse_columns(given.columns)
+
+    def made(dry_run: bool) -> dict[str, Any]:
+        return create_segments(
+            config,
+            name,
+            format=given.format,
+            columns=columns,
+            properties=given.properties,
+            location=given.location,
+            sample=given.sample,
+            dry_run=dry_run,
+        )
+
+    if columns is None and not yes and not dry_run:
+        inferred = made(True)["columns"]
+        say(f"columns of {name}, as inferred from {given.sample}:")
+        for one in inferred:
+            say(f"  {one['name']:<24} {one['type']}")
+        columns = [(one["name"], one["type"]) for one in inferred]
+        click.confirm("create the table with these columns?", abort=True, err=True)
+    report = made(dry_run)
+    if output == "json":
+        emit_json(report)
+        return
+    verb = "would create" if dry_run else "created"
+    emit(f"{verb} {report['table']}, of {report['format']} segments; its log is at "
+         f"{report['location']}")  # fmt: skip
+    _show_columns(report["columns"])
+
+
+def _show_columns(columns: Sequence[dict[str, Any]]) -> None:
     for line in first_lines(
         [
-            f"  {column['name']:<24} {column['type']}{'  (key)' if column['key'] else ''}"
-            for column in report["columns"]
+            f"  {one['name']:<24} {one['type']}{'  (key)' if one.get('key') else ''}"
+            for one in columns
         ]
     ):
         emit(line)
+
+
+@table.command("drop")
+@click.argument("name", metavar="DB.TABLE")
+@settings("metastore.uri")
+def drop(config: Config, name: str) -> None:
+    """Drop a table of segments: its log, index and views. Its fact files stay."""
+    from bridge.jobs.segments.tables import drop_table
+
+    drop_table(config, name)
+    emit(f"dropped {name}; its fact files are where they were")
 
 
 @table.command("show")
@@ -61,4 +173,9 @@ def create(config: Config, name: str, location: str, dry_run: bool, output: str)
 @settings("metastore.uri")
 def show(config: Config, name: str) -> None:
     """Columns, keys, location and properties of a table."""
-    emit_json(describe_table(config, name))
+    found = describe_table(config, name)
+    if found["table_format"] == "segments":
+        from bridge.jobs.segments.tables import describe
+
+        found |= describe(config, name)
+    emit_json(found)

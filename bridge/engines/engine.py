@@ -25,6 +25,7 @@ class Engine:
         reader: the engine's reader for a file format; None if it has none.
         missing_is_empty: whether a partition with a missing directory is empty instead of an error.
         has_views: whether it can expand views stored in its own SQL.
+        reads_hot_columns: whether it reads a materialised view's files where a plan names them.
     """
 
     name: str
@@ -36,3 +37,4 @@ class Engine:
     reader: Callable[[FileFormat], str | None]
     missing_is_empty: bool = False
     has_views: bool = False
+    reads_hot_columns: bool = False

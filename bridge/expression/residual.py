@@ -11,12 +11,21 @@ from collections.abc import Iterator, Mapping
 
 from bridge.expression.fold import FALSE, TRUE, conjunction, disjunction
 from bridge.expression.nodes import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
     BoundAnd,
     BoundExpression,
     BoundOr,
     BoundPredicate,
     BoundReference,
+    Call,
+    Expression,
+    Not,
     Op,
+    Or,
+    Predicate,
+    Reference,
 )
 from bridge.types import Value
 
@@ -47,6 +56,29 @@ def residual(
 def references(expression: BoundExpression) -> frozenset[BoundReference]:
     """The columns of an expression."""
     return frozenset(_references(expression))
+
+
+def column_names(expression: Expression) -> frozenset[str] | None:
+    """Top-level columns of an expression, in lower case; None if a part of it is not understood."""
+    match expression:
+        case And(children) | Or(children):
+            found = [column_names(child) for child in children]
+            known = [names for names in found if names is not None]
+            return frozenset[str]().union(*known) if len(known) == len(found) else None
+        case Not(child):
+            return column_names(child)
+        case Predicate(_, reference, _):
+            return _names(reference)
+        case AlwaysTrue() | AlwaysFalse():
+            return frozenset()
+    return None
+
+
+def _names(reference: Reference) -> frozenset[str]:
+    if isinstance(reference, Call):
+        inner = [_names(a) for a in reference.arguments if isinstance(a, Reference)]
+        return frozenset[str]().union(*inner)
+    return frozenset((reference.path[0].lower(),))
 
 
 def _references(expression: BoundExpression) -> Iterator[BoundReference]:

@@ -1,8 +1,19 @@
-"""Avro: recognised by its Hive classes and magic bytes. Not indexed."""
+"""Avro: recognised by its Hive classes and magic bytes. Indexed by one pass over its values."""
 
+from bridge.file_formats.column_chunks import ColumnChunks
 from bridge.file_formats.file_format import FileFormat, HiveClasses
+from bridge.file_formats.recipe import Recipe
+from bridge.storage.port import Storage
 
 _HIVE = "org.apache.hadoop.hive."
+
+
+def _chunks(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    from bridge.file_formats.readers.avro_columns import avro_columns
+
+    return avro_columns(storage, uri, size, recipe)
+
+
 FORMAT = FileFormat(
     name="avro",
     spelled="Avro",
@@ -13,4 +24,8 @@ FORMAT = FileFormat(
     ),
     recognise=lambda head, tail: head.startswith(b"Obj\x01"),
     splittable=True,
+    described=True,
+    trino_reader="avro",
+    chunks=_chunks,
+    index_kinds=True,
 )

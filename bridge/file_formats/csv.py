@@ -1,6 +1,17 @@
-"""CSV in Hive's OpenCSVSerde: recognised by its Hive classes. Not indexed."""
+"""CSV in Hive's OpenCSVSerde: indexed by one pass over its values."""
 
+from bridge.file_formats.column_chunks import ColumnChunks
 from bridge.file_formats.file_format import FileFormat, HiveClasses
+from bridge.file_formats.recipe import Recipe
+from bridge.file_formats.text_lines import is_whole
+from bridge.storage.port import Storage
+
+
+def _chunks(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    from bridge.file_formats.readers.delimited_columns import csv_columns
+
+    return csv_columns(storage, uri, size, recipe)
+
 
 FORMAT = FileFormat(
     name="csv",
@@ -11,4 +22,10 @@ FORMAT = FileFormat(
         serdes=("org.apache.hadoop.hive.serde2.OpenCSVSerde",),
         hook="io.skipbridge.hive.BridgeTextInputFormat",
     ),
+    splittable=True,
+    whole=is_whole,
+    described=True,
+    trino_reader="csv",
+    chunks=_chunks,
+    index_kinds=True,
 )

@@ -6,12 +6,13 @@ entry point elsewhere, see CONTRIBUTING.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from bridge.file_formats.column_chunks import ChunkReader, ValueReader
 from bridge.file_formats.rows import Rows
 from bridge.file_formats.statistics import FileStatistics
 from bridge.storage.port import Storage
@@ -66,16 +67,24 @@ class FileFormat:
         read_schema: reads the columns of one file; None if a table's schema cannot be inferred from
             files. Errors: FileCorrupt, and those of Arrow.
         read_rows: reads the rows of one file for the Python API; None if it cannot read them.
-        statistics: opens a reader of statistics, which one thread uses for some files; None if the
-            format cannot be indexed.
+        statistics: opens a reader of statistics, which one thread uses for some files; None if its
+            files hold none.
+        chunks: reads typed columns in one pass, for files whose meaning the table declares. A
+            format without ``statistics`` and ``chunks`` cannot be indexed.
         tail: bytes at a file's end that the statistics reader reads first; None: it reads all of
             the file. Builders fetch them ahead for many files at once.
-        index_kinds: whether indexes other than min/max can be built. The reader then returns a
-            `bridge.file_formats.readers.parquet_statistics.Footer`.
+        values: reads statistics, and passes the values of columns on in the same pass. It runs in a
+            child process, because the library that reads the files may crash.
+        index_kinds: whether indexes other than min/max can be built: with ``chunks``, ``values``,
+            or a reader that returns a `bridge.file_formats.readers.parquet_statistics.Footer`.
         by_position: whether engines may find a column by its position instead of its name. The
             reader then gives each column a position and exactly one leaf; see
             `bridge.index.column_resolution`.
         splittable: whether engines may read a byte range of a file. Large files are then split.
+        whole: whether a file is never split although the format can be, from the properties of its
+            reader and its path; None: all may be split.
+        described: whether readers are told what the metastore says of the files: SerDe, input
+            format, their parameters, columns; see `bridge.metastore.reader_properties`.
         trino_reader: the name of the connector's reader; None: Trino refuses tables of this format.
         of_slices: a table format names it for its file slices or their logs; no table is stored in
             it.
@@ -89,9 +98,18 @@ class FileFormat:
     read_schema: SchemaReader | None = None
     read_rows: RowReader | None = None
     statistics: Callable[[], StatisticsReader] | None = None
+    chunks: ChunkReader | None = None
+    values: ValueReader | None = None
     tail: int | None = None
     index_kinds: bool = False
     by_position: bool = False
     splittable: bool = False
+    whole: Callable[[Mapping[str, str], str], bool] | None = None
+    described: bool = False
     trino_reader: str | None = None
     of_slices: bool = False
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether min/max can be built for its files."""
+        return self.statistics is not None or self.chunks is not None

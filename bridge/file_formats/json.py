@@ -1,6 +1,17 @@
-"""JSON, one object per line: recognised by its Hive classes. Not indexed."""
+"""JSON, one object per line: indexed by one pass over its values."""
 
+from bridge.file_formats.column_chunks import ColumnChunks
 from bridge.file_formats.file_format import FileFormat, HiveClasses
+from bridge.file_formats.recipe import Recipe
+from bridge.file_formats.text_lines import is_whole
+from bridge.storage.port import Storage
+
+
+def _chunks(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    from bridge.file_formats.readers.json_columns import json_columns
+
+    return json_columns(storage, uri, size, recipe)
+
 
 FORMAT = FileFormat(
     name="json",
@@ -11,7 +22,14 @@ FORMAT = FileFormat(
         serdes=(
             "org.apache.hive.hcatalog.data.JsonSerDe",
             "org.apache.hadoop.hive.serde2.JsonSerDe",
+            "org.openx.data.jsonserde.JsonSerDe",
         ),
         hook="io.skipbridge.hive.BridgeTextInputFormat",
     ),
+    splittable=True,
+    whole=is_whole,
+    described=True,
+    trino_reader="json",
+    chunks=_chunks,
+    index_kinds=True,
 )

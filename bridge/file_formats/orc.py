@@ -1,4 +1,4 @@
-"""ORC: indexed by min/max of its data. Hive can be hooked; the Trino connector cannot read it."""
+"""ORC: indexed by its data, which a child process reads. Hive can be hooked; Trino reads it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from bridge.file_formats.column_chunks import ValueSink
 from bridge.file_formats.file_format import FileFormat, HiveClasses, StatisticsReader
 from bridge.file_formats.rows import Rows
+from bridge.file_formats.statistics import FileStatistics
 from bridge.storage.port import Storage
 
 _HIVE = "org.apache.hadoop.hive.ql.io.orc."
@@ -40,6 +42,12 @@ def _statistics() -> StatisticsReader:
     return READER.read
 
 
+def _values(storage: Storage, uri: str, size: int, sink: ValueSink) -> FileStatistics:
+    from bridge.file_formats.readers.orc_statistics import read
+
+    return read(storage, uri, size, sink)
+
+
 FORMAT = FileFormat(
     name="orc",
     spelled="ORC",
@@ -54,6 +62,9 @@ FORMAT = FileFormat(
     read_schema=_read_schema,
     read_rows=_read_rows,
     statistics=_statistics,
+    trino_reader="orc",
+    values=_values,
+    index_kinds=True,
     by_position=True,
     splittable=True,
 )

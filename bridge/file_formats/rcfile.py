@@ -8,6 +8,11 @@ FORMAT = FileFormat(
     hive=HiveClasses(
         input_formats=("org.apache.hadoop.hive.ql.io.RCFileInputFormat",),
         output_format="org.apache.hadoop.hive.ql.io.RCFileOutputFormat",
-        serdes=("org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",),
+        serdes=(
+            "org.apache.hadoop.hive.serde2.columnar.LazyBinaryColumnarSerDe",
+            "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe",
+        ),
     ),
+    described=True,
+    trino_reader="rcfile",
 )

@@ -40,7 +40,22 @@ def file_format(name: str) -> FileFormat:
 def indexed_formats() -> frozenset[str]:
     """Names of the formats of tables that can be indexed."""
     known = file_formats().values()
-    return frozenset(f.name for f in known if f.statistics is not None and not f.of_slices)
+    return frozenset(f.name for f in known if f.is_indexed and not f.of_slices)
+
+
+def inferred_formats() -> frozenset[str]:
+    """Names of the formats of which a directory is a table: files tell their columns."""
+    known = file_formats().values()
+    return frozenset(f.name for f in known if f.read_schema is not None and not f.of_slices)
+
+
+@cache
+def read_formats() -> frozenset[str]:
+    """Names of the formats of tables that an engine or the Python API reads."""
+    known = file_formats().values()
+    return frozenset(
+        f.name for f in known if (f.is_indexed or f.read_rows or f.trino_reader) and not f.of_slices
+    )
 
 
 def hive_hooks() -> dict[str, str]:

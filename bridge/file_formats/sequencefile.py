@@ -10,4 +10,6 @@ FORMAT = FileFormat(
         output_format="org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
         serdes=("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",),
     ),
+    described=True,
+    trino_reader="sequencefile",
 )

@@ -1,6 +1,17 @@
-"""Delimited text, Hive's default: recognised by its Hive classes. Not indexed."""
+"""Delimited text, Hive's default: indexed by one pass over its values."""
 
+from bridge.file_formats.column_chunks import ColumnChunks
 from bridge.file_formats.file_format import FileFormat, HiveClasses
+from bridge.file_formats.recipe import Recipe
+from bridge.file_formats.text_lines import is_whole
+from bridge.storage.port import Storage
+
+
+def _chunks(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    from bridge.file_formats.readers.delimited_columns import text_columns
+
+    return text_columns(storage, uri, size, recipe)
+
 
 FORMAT = FileFormat(
     name="text",
@@ -11,4 +22,10 @@ FORMAT = FileFormat(
         serdes=("org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",),
         hook="io.skipbridge.hive.BridgeTextInputFormat",
     ),
+    splittable=True,
+    whole=is_whole,
+    described=True,
+    trino_reader="text",
+    chunks=_chunks,
+    index_kinds=True,
 )

@@ -61,7 +61,7 @@ def change_settings(
 
 
 def drop_index(store: IndexStore) -> int:
-    """Deletes an index and returns the number of deleted files.
+    """Deletes an index with the plans of clustering; returns the number of deleted files.
 
     The newest generation is deleted last, so that no older one ever appears to be the newest.
     Planners that have the index open read every file when a query uses a column they had not
@@ -74,8 +74,9 @@ def drop_index(store: IndexStore) -> int:
     for number in store.generations():
         store.storage.delete(join(store.root, f"generations/{number}.json"))
         deleted += 1
-    shards = store.storage.list_all(join(store.root, "shards"), recursive=False)
-    for path in shards.paths.to_pylist():
-        store.storage.delete(path)
-        deleted += 1
+    for directory in ("shards", "clustering"):
+        listed = store.storage.list_all(join(store.root, directory), recursive=False)
+        for path in listed.paths.to_pylist():
+            store.storage.delete(path)
+            deleted += 1
     return deleted

@@ -32,15 +32,15 @@ from bridge.index.entries import (
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, ListFiles
-from bridge.index.manifest import READER, VERSION, Manifest, Shard
+from bridge.index.manifest import READER, VERSION, Clustering, Manifest, Shard
+from bridge.index.replacements import carried
 from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
 from bridge.index.shard_tables import shard_tables
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
-from bridge.index.work import Work, alike, lasting
+from bridge.index.work import Progress, Steps, Work, alike, lasting
 from bridge.table.model import Table
 
-Progress = Callable[[int, int], None]
 Change = Callable[[IndexSettings], IndexSettings]
 _ATTEMPTS = 8
 SHARD_ENTRIES = 4_000_000
@@ -149,6 +149,27 @@ def add_files(
     return _bring_up(build, lambda: listed, collector, progress, False, settings, 0)
 
 
+def write_entries(
+    table: Table,
+    listed: Listed,
+    store: IndexStore,
+    *,
+    collector: Collector,
+    settings: IndexSettings | None,
+) -> tuple[tuple[Shard, ...], list[tuple[str, str]]]:
+    """Reads files and writes their entries, which no generation names yet.
+
+    Returns:
+        The shards, and URI and reason for each file that could not be read.
+
+    Errors: StorageFailure, StorageFull.
+    """
+    work = Work.over(len(listed.files))
+    build = _Build(table, store, listed, work, "footer", SHARD_ENTRIES, settings=settings)
+    build.collect(np.arange(len(listed.files)), NONE, collector, None)
+    return tuple(work.shards), work.failed
+
+
 def _bring_up(
     build: _Build,
     list_files: ListFiles,
@@ -160,7 +181,7 @@ def _bring_up(
 ) -> BuildReport:
     """Reads missing files and commits, until the index covers all listed files."""
     started, work = time.monotonic(), build.work
-    steps = _Steps(files_per_commit, progress)
+    steps = Steps(files_per_commit, progress)
     conflicts = gone = 0
     while True:
         base, entries, number = build.base(full, settings)
@@ -207,27 +228,6 @@ def _bring_up(
     )
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Divides the files to read among commits, and reports progress over all of them."""
-
-    size: int
-    progress: Progress | None
-    _before: int = 0
-    _total: int = 0
-
-    def next(
-        self, missing: npt.NDArray[np.int64], work: Work, *, whole: bool
-    ) -> npt.NDArray[np.int64]:
-        self._before = work.read
-        self._total = self._before + len(missing)
-        return missing if whole or not self.size else missing[: self.size]
-
-    def tick(self, done: int, _: int) -> None:
-        if self.progress is not None:
-            self.progress(self._before + done, self._total)
-
-
 class _Build:
     """One build.
 
@@ -245,10 +245,12 @@ class _Build:
         shard_entries: int,
         *,
         partial: bool = False,
+        settings: IndexSettings | None = None,
     ) -> None:
         self._table, self.store, self._listed, self.work = table, store, listed, work
         self._nan, self._shard_entries, self._partial = nan, shard_entries, partial
-        self._settings = IndexSettings()
+        self._settings = settings or IndexSettings()
+        self._clustering: Clustering | None = None
 
     def relist(self, listed: Listed) -> None:
         self.work.move(self._listed.files, listed.files)
@@ -271,6 +273,9 @@ class _Build:
         self._settings = change(manifest.settings if manifest is not None else IndexSettings())
         if self.work.shards and self._settings != before:
             self.work.forget()  # another builder changed the settings
+        self._clustering = carried(
+            self.store, manifest, self._table, check=full or broken is not None
+        )
         if manifest is None or broken is not None or full:
             return None, NONE, number
         if manifest.location != self._table.location:
@@ -348,6 +353,12 @@ class _Build:
             entries.files["partition"].combine_chunks(), self._listed.owners.take(index)
         )
         known &= np.asarray(owners.to_numpy(zero_copy_only=False), np.bool_)
+        recipes = entries.files["recipe"].combine_chunks()
+        if recipes.null_count < len(recipes) or self._listed.recipes:
+            declared = pc.equal(
+                pc.fill_null(recipes, ""), pc.fill_null(self._listed.digests.take(index), "")
+            )
+            known &= np.asarray(declared.to_numpy(zero_copy_only=False), np.bool_)
         if files.etags is not None:
             agree = identity.same_etags(
                 entries.files["etag"].combine_chunks(), files.etags.take(index)
@@ -400,6 +411,7 @@ class _Build:
                 modified,
                 etags[n] if etags else None,
                 self._listed.format_of(i, format),
+                self._listed.recipe_of(i),
             )
             for n, (i, uri, size, modified) in enumerate(
                 zip(
@@ -551,6 +563,7 @@ class _Build:
             tombstones=tombstones,
             settings=self._settings,
             complete=complete,
+            clustering=self._clustering,
             version=VERSION,
         )
         work.written += len(manifest.to_bytes())

@@ -13,12 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
-from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure, StorageFull
+from bridge.errors import FileAmbiguous, FileCorrupt, FileUnreadable, StorageFailure, StorageFull
 from bridge.file_formats.file_format import FileFormat, StatisticsReader
 from bridge.file_formats.readers.parquet_statistics import Footer
+from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_formats
 from bridge.file_formats.statistics import FileStatistics
 from bridge.index.column_resolution import width_leaf
+from bridge.index.column_scan import ColumnScan
 from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
@@ -26,6 +28,7 @@ from bridge.index.kinds.payload import rows_schema, table_of
 from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge, sample_file
 from bridge.index.scan import column_ranges, leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
+from bridge.index.value_scan import READER
 from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
 from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Storage
 from bridge.storage.source import WHOLE
@@ -48,6 +51,7 @@ class FileTask:
     Attributes:
         file: the number by which results refer to the file.
         format: the file format's name, one of `bridge.file_formats.registry.indexed_formats`.
+        recipe: how the table declares it; None if the file says so itself.
     """
 
     file: int
@@ -56,6 +60,7 @@ class FileTask:
     modified: int
     etag: str | None = None
     format: str = "parquet"
+    recipe: Recipe | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,7 @@ class _Chunk:
         file = ReadFile(self.storage, task.uri, task.size)
         try:
             footer, rows, problem = yield from self._read(task, file)
-        except (FileCorrupt, FileUnreadable) as error:
+        except (FileAmbiguous, FileCorrupt, FileUnreadable) as error:
             self._failed(task, f"{error.code}: {error.message}")
             return
         except (StorageFailure, StorageFull, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -206,6 +211,11 @@ class _Chunk:
         first = self._first(task)
         if first is not None:
             yield Fetch(file, [first])
+        format = self.formats[task.format]
+        if format.chunks is not None:
+            return *self._columns(task, file), None
+        if format.values is not None and self.reading.kinds:
+            return *self._values(task, file), None
         footer = self._statistics(task, file)
         if not isinstance(footer, Footer):
             return footer, {}, None
@@ -235,11 +245,33 @@ class _Chunk:
         except FileCorrupt as error:
             problem = f"{error.code}: {error.message}"
             gatherings = {s: g for s, g in gatherings.items() if not g.leaves}
-        found = {
-            signature: [{"file": task.file, **row} for row in gathering.finish()]
-            for signature, gathering in gatherings.items()
-        }
-        return footer, found | sampled, problem
+        return footer, _rows_of(task, gatherings) | sampled, problem
+
+    def _columns(
+        self, task: FileTask, file: ReadFile
+    ) -> tuple[FileStatistics, dict[str, list[Row]]]:
+        """All indexes of a file without statistics of its own, from one pass over its values."""
+        read = self.formats[task.format].chunks
+        assert read is not None, f"{task.format} has no reader of columns"
+        if task.recipe is None:
+            raise FileAmbiguous(
+                f"{task.uri}: the table does not say how {task.format} files are read",
+                "declare the table in a metastore",
+            )
+        chunks = read(_only(file), task.uri, task.size, task.recipe)
+        facts = FileFacts(task.uri, task.size, None, chunks.leaves, False, lambda ranges: [])
+        footer, gatherings = ColumnScan(chunks, self._gatherings(facts)).run()
+        return footer, _rows_of(task, gatherings)
+
+    def _values(
+        self, task: FileTask, file: ReadFile
+    ) -> tuple[FileStatistics, dict[str, list[Row]]]:
+        """All indexes of a file that a child process reads, in one pass."""
+        definitions = [definition for _, definition in self.reading.kinds]
+        footer, found = READER.read(_only(file), task.uri, task.size, task.format, definitions)
+        if self.formats[task.format].by_position:
+            footer.leaves.append(width_leaf(len(footer.leaves)))
+        return footer, {s: [{"file": task.file, **row} for row in r] for s, r in found.items()}
 
     @property
     def _needs_data(self) -> bool:
@@ -292,6 +324,14 @@ class _Chunk:
             if gathering is not None:
                 found[definition.signature] = gathering
         return found
+
+
+def _rows_of(task: FileTask, gatherings: Mapping[str, Gathering]) -> dict[str, list[Row]]:
+    """The rows of a file, by the signature of their definition."""
+    return {
+        signature: [{"file": task.file, **row} for row in gathering.finish()]
+        for signature, gathering in gatherings.items()
+    }
 
 
 def _only(file: ReadFile) -> Storage:

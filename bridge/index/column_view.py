@@ -32,6 +32,7 @@ from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn,
 from bridge.index.pack import Loaded
 from bridge.types import Field, Kind, Semantics, Type
 
+_MOST_CERTAIN = 64
 _Key = tuple[tuple[str, ...], Type, bool, int | None]
 
 
@@ -60,6 +61,7 @@ class ColumnView:
             else:
                 self._by_path.setdefault(_folded(column.column.path), []).append(column)
         self._cache: OrderedDict[_Key, tuple[ColumnStatistics | None, int]] = OrderedDict()
+        self._certain: dict[tuple[tuple[str, ...], Type, int | None], Mask] = {}
         self._held = 0
         self._lock = threading.Lock()
         self._busy: dict[_Key, threading.Lock] = {}
@@ -120,6 +122,10 @@ class ColumnView:
                 _, (_, dropped) = self._cache.popitem(last=False)
                 self._held -= dropped
 
+    def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
+        """The logical types that files have for a column."""
+        return frozenset(c.column.type.logical for c in self._by_path.get(_folded(path), []))
+
     def used(self) -> list[tuple[str, ...]]:
         """Paths of the cached columns, the most recently used last."""
         with self._lock:
@@ -168,6 +174,37 @@ class ColumnView:
         self.compiled.fetch([*variants, *conflicts, *self._widths])
         lacking = self._lacking(place if len(path) == 1 else None)
         return self._many(variants, conflicts, target, semantics, lacking)
+
+    def certain(self, reference: BoundReference, place: int | None) -> Mask | None:
+        """Files in which engines find the column of this name by any way they look for it.
+
+        None: in all files, because no file's columns are found by their position.
+
+        Args:
+            place: as for `column`.
+
+        Errors: as `CachedIndex.load`.
+        """
+        if not self._placed:
+            return None
+        key = (_folded(reference.path), reference.type, place)
+        with self._lock:
+            held = self._certain.get(key)
+        if held is not None:
+            return held
+        sure, _ = agreeing([c.column for c in self._placed], key[0], place, reference.type)
+        wanted = [self._placed[i] for i in sure]
+        self.compiled.fetch([*wanted, *self._widths])
+        found = np.ones(self.num_files, np.bool_)
+        for column in self._widths:
+            found &= (self.compiled.load(column).flags & PRESENT) == 0
+        for column in wanted:
+            found |= (self.compiled.load(column).flags & PRESENT) != 0
+        with self._lock:
+            if len(self._certain) > _MOST_CERTAIN:
+                self._certain.clear()
+            self._certain[key] = found
+        return found
 
     def _lacking(self, place: int | None) -> Mask | None:
         """Files read by name only, and files with no column at that position. None: all files."""

@@ -15,7 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.file_formats.recipe import Recipe
 from bridge.storage.port import EMPTY, FileTable
+from bridge.table.recipes import recipe_of
 from bridge.table.slices import SliceBatch, join_files
 from bridge.table.snapshot import Snapshot
 
@@ -30,12 +32,30 @@ class Listed:
         owners: the owners of each file, as `owners_text` joins them.
         formats: names of file formats; None: all files have the table's format.
         format: each file's index into ``formats``.
+        recipes: how the table declares files that do not say themselves how they are read.
+        recipe: each file's index into ``recipes``; -1: it says so itself. None: all do.
     """
 
     files: FileTable
     owners: pa.Array
     formats: tuple[str, ...] | None = None
     format: npt.NDArray[np.int32] | None = None
+    recipes: tuple[Recipe, ...] = ()
+    recipe: npt.NDArray[np.int32] | None = None
+
+    def recipe_of(self, number: int) -> Recipe | None:
+        """How the table declares one file; None if the file says so itself."""
+        if self.recipe is None or self.recipe[number] < 0:
+            return None
+        return self.recipes[int(self.recipe[number])]
+
+    @property
+    def digests(self) -> pa.Array:
+        """The digest of each file's recipe; NULL where it has none."""
+        if self.recipe is None:
+            return pa.nulls(len(self.files), pa.large_string())
+        digests = pa.array([recipe.digest for recipe in self.recipes], pa.large_string())
+        return digests.take(pa.array(self.recipe, mask=self.recipe < 0))
 
     def format_of(self, number: int, default: str) -> str:
         """The format of one file."""
@@ -68,6 +88,9 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
     formats: list[npt.NDArray[np.int32]] = []
     names: list[str] = []
     numbers: dict[str, int] = {}
+    recipe: list[npt.NDArray[np.int32]] = []
+    recipes: dict[Recipe | None, int] = {None: -1}
+    columns = snapshot.table.columns
     for batch in snapshot.partitions(snapshot.partition_names()):
         for slices in snapshot.slices(batch, None):
             files = slices.filter(slices.has_base)
@@ -76,12 +99,16 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
             parts += (piece.files for piece in files.pieces())
             owners.append(files.partition.astype(np.int64) + len(names))
             formats.append(np.array(kinds, np.int32)[reader])
+            declared = [recipe_of(r, columns) for r in files.readers]
+            own = [recipes.setdefault(r, len(recipes) - 1) for r in declared]
+            recipe.append(np.array(own, np.int32)[reader])
             log_files, log_owner, log_reader = _logs(slices)
             if len(log_files):
                 kinds = [numbers.setdefault(r.log, len(numbers)) for r in slices.readers]
                 parts.append(log_files)
                 owners.append(log_owner + len(names))
                 formats.append(np.array(kinds, np.int32)[log_reader])
+                recipe.append(np.full(len(log_files), -1, np.int32))
             names += (p.name for p in files.partitions)
     if not parts:
         return Listed(EMPTY, pa.nulls(0, pa.large_string()))
@@ -95,6 +122,8 @@ def list_snapshot(snapshot: Snapshot) -> Listed:
         pa.array(texts, pa.large_string()).take(pa.array(owner)),
         tuple(numbers),
         format[order][first],
+        tuple(r for r in recipes if r is not None),
+        np.concatenate(recipe)[order][first],
     )
 
 

@@ -47,7 +47,7 @@ from bridge.file_formats.physical_column import (
     parse_key,
 )
 from bridge.index.column_file import ColumnFile, no_rows
-from bridge.index.entries import Entries, live_entries, one_chunk
+from bridge.index.entries import live_entries, one_chunk
 from bridge.index.manifest import Manifest
 from bridge.index.pack import (
     CELLS,
@@ -65,7 +65,7 @@ from bridge.index.pack import (
 from bridge.index.store import IndexStore
 from bridge.storage.mapped_file import MappedFile
 
-LAYOUT = 6
+LAYOUT = 7
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -129,6 +129,7 @@ class CachedIndex:
     Attributes:
         columns: all columns of the generation, loaded or not.
         owners: distinct sets of owning partitions, as entries store them.
+        recipes: distinct digests of how files are read; empty: a file says it itself.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class CachedIndex:
         self._mapped_files: MappedFile | None = mapped
         self.files = files
         self.owners: tuple[str, ...] = tuple(meta["partitions"])
+        self.recipes: tuple[str, ...] = tuple(meta["recipes"])
         self.all_trusted: bool = meta["all_trusted"]
         self.columns = tuple(CachedColumn(parse_key(key), key) for key in meta["columns"])
         self.limits = limits
@@ -443,7 +445,8 @@ def _evict(cache: Path, keep: str, limit: int) -> None:
 
 def _write_files(source: Source, directory: Path) -> None:
     entries = live_entries(source.manifest, source.store)
-    partitions, names = _partitions(entries)
+    partitions, names = _coded(entries.files["partition"])
+    recipe, recipes = _coded(pc.fill_null(entries.files["recipe"], ""))
     trusted = entries.flags("trusted")
     batch = pa.record_batch(
         {
@@ -458,6 +461,7 @@ def _write_files(source: Source, directory: Path) -> None:
             "failed": one_chunk(entries.files["problem"]).is_valid().cast(pa.uint8()),
             "shard": pa.array(entries.shard, pa.int32()),
             "ordinal": pa.array(entries.ordinal),
+            "recipe": pa.array(recipe, pa.int32()),
         }
     )
     sizes = {"files.arrow": _put(directory / "files.arrow", batch)}
@@ -466,6 +470,7 @@ def _write_files(source: Source, directory: Path) -> None:
         "layout": LAYOUT,
         "generation": source.manifest.generation,
         "partitions": names,
+        "recipes": recipes,
         "columns": sorted(keys),
         "sizes": sizes,
         "all_trusted": bool(trusted.all()),
@@ -474,8 +479,8 @@ def _write_files(source: Source, directory: Path) -> None:
     sync(directory / "meta.json")
 
 
-def _partitions(entries: Entries) -> tuple[npt.NDArray[np.int32], list[str]]:
-    coded = pc.dictionary_encode(one_chunk(entries.files["partition"]))
+def _coded(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
+    coded = pc.dictionary_encode(one_chunk(texts))
     if isinstance(coded, pa.ChunkedArray):
         coded = one_chunk(coded)
     return coded.indices.to_numpy().astype(np.int32), coded.dictionary.to_pylist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge.errors import IndexCorrupt, IndexNewer
@@ -13,7 +13,10 @@ from bridge.index.kinds.definition import Definition, IndexSettings
 FORMAT = "skipbridge-index"
 VERSION = 3
 """Version 3: entries say why a file could not be read, and may have several owners."""
-_READ = (1, 2, 3)
+CLUSTERED = 4
+"""Written instead if files are replaced by clustered ones: programs that would read both refuse it.
+"""
+_READ = (1, 2, 3, CLUSTERED)
 READER = 1
 """Raise it when readers learn to read files that failed: failed files of older shards are retried.
 """
@@ -83,6 +86,26 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class Clustering:
+    """What clustering has replaced, as of a generation.
+
+    Attributes:
+        instants: of the plans that were committed, oldest first.
+        replacements: which files replace which, see `bridge.index.replacements`.
+        shards: the entries of the new files. They are no entries of the table: without the
+            replacements, the index says nothing of these files.
+    """
+
+    instants: tuple[str, ...]
+    replacements: Blob
+    shards: tuple[Shard, ...]
+
+    def blobs(self) -> list[Blob]:
+        """Every file of the index that it needs."""
+        return [self.replacements, *(blob for shard in self.shards for blob in shard.blobs())]
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """One generation.
 
@@ -96,6 +119,7 @@ class Manifest:
         version: the format version of the files it names. A refresh upgrades older ones.
         complete: whether it names every file that the build had listed. False for the
             intermediate commits of a build, and such a generation is not the table's file set.
+        clustering: None if no file is replaced by clustered ones.
         checksum: of all other fields; names the generation's local copy.
     """
 
@@ -108,6 +132,7 @@ class Manifest:
     tombstones: Blob | None = None
     settings: IndexSettings = field(default_factory=IndexSettings)
     complete: bool = True
+    clustering: Clustering | None = None
     version: int = VERSION
     checksum: str = field(default="", compare=False)
 
@@ -123,11 +148,26 @@ class Manifest:
     def blobs(self) -> list[Blob]:
         """Every file of the index that this generation needs."""
         found = [blob for shard in self.shards for blob in shard.blobs()]
+        if self.clustering is not None:
+            found += self.clustering.blobs()
         return [*found, self.tombstones] if self.tombstones else found
 
     def to_bytes(self) -> bytes:
         body = _body(self)
         return json.dumps({**body, "checksum": _checksum(body)}, indent=1).encode()
+
+
+def clustered_files(manifest: Manifest) -> Manifest:
+    """The clustered files of a generation, as the manifest of an index of their own.
+
+    Its checksum depends on the files alone, so that local copies outlive generations.
+    """
+    shards = () if manifest.clustering is None else manifest.clustering.shards
+    alone = replace(
+        manifest, shards=shards, tombstones=None, clustering=None, complete=True, checksum=""
+    )
+    named = replace(alone, generation=0, builder="clustered", created=0)
+    return replace(alone, checksum=_checksum(_body(named)))
 
 
 def parse_manifest(raw: bytes, name: str) -> Manifest:
@@ -145,8 +185,8 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
         checksum = body.pop("checksum")
         whole = checksum == _checksum(body)
         if body["version"] not in _READ:
-            newer = whole and body["version"] > VERSION
-            found = f"{name} has version {body['version']}, this program reads {VERSION}"
+            newer = whole and body["version"] > CLUSTERED
+            found = f"{name} has version {body['version']}, this program reads {CLUSTERED}"
             if newer:
                 raise IndexNewer(found, "upgrade this program, or drop the index and rebuild it")
             raise IndexCorrupt(found, remedy)
@@ -164,7 +204,8 @@ def parse_manifest(raw: bytes, name: str) -> Manifest:
             tombstones=Blob(**tombstones) if tombstones else None,
             settings=_parse_settings(body.get("settings", {})),
             complete=body.get("complete", True),
-            version=body["version"],
+            clustering=_parse_clustering(body.get("clustering")),
+            version=min(body["version"], VERSION),
             checksum=checksum,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -190,6 +231,13 @@ def _parse_shard(body: dict[str, Any]) -> Shard:
     )
 
 
+def _parse_clustering(body: dict[str, Any] | None) -> Clustering | None:
+    if body is None:
+        return None
+    shards = tuple(_parse_shard(shard) for shard in body["shards"])
+    return Clustering(tuple(body["instants"]), Blob(**body["replacements"]), shards)
+
+
 def _parse_settings(body: dict[str, Any]) -> IndexSettings:
     return IndexSettings(
         tuple(
@@ -202,9 +250,9 @@ def _parse_settings(body: dict[str, Any]) -> IndexSettings:
 
 
 def _body(manifest: Manifest) -> dict[str, Any]:
-    return {
+    body = {
         "format": FORMAT,
-        "version": manifest.version,
+        "version": manifest.version if manifest.clustering is None else CLUSTERED,
         "generation": manifest.generation,
         "builder": manifest.builder,
         "created": manifest.created,
@@ -219,28 +267,36 @@ def _body(manifest: Manifest) -> dict[str, Any]:
             "minmax_visible": manifest.settings.minmax_visible,
         },
         "complete": manifest.complete,
-        "shards": [
-            {
-                "id": shard.id,
-                "files": _blob(shard.files),
-                "columns": _blob(shard.columns),
-                "num_files": shard.num_files,
-                "dead": shard.dead,
-                "nan": shard.nan,
-                "payloads": [
-                    {
-                        "signature": p.signature,
-                        "header": _blob(p.header),
-                        "body": _blob(p.body) if p.body else None,
-                    }
-                    for p in shard.payloads
-                ],
-                "modes": dict(shard.modes),
-                "reader": shard.reader,
-            }
-            for shard in manifest.shards
-        ],
+        "shards": [_shard(shard) for shard in manifest.shards],
         "tombstones": _blob(manifest.tombstones) if manifest.tombstones else None,
+    }
+    if manifest.clustering is not None:
+        body["clustering"] = {
+            "instants": list(manifest.clustering.instants),
+            "replacements": _blob(manifest.clustering.replacements),
+            "shards": [_shard(shard) for shard in manifest.clustering.shards],
+        }
+    return body
+
+
+def _shard(shard: Shard) -> dict[str, Any]:
+    return {
+        "id": shard.id,
+        "files": _blob(shard.files),
+        "columns": _blob(shard.columns),
+        "num_files": shard.num_files,
+        "dead": shard.dead,
+        "nan": shard.nan,
+        "payloads": [
+            {
+                "signature": p.signature,
+                "header": _blob(p.header),
+                "body": _blob(p.body) if p.body else None,
+            }
+            for p in shard.payloads
+        ],
+        "modes": dict(shard.modes),
+        "reader": shard.reader,
     }
 
 

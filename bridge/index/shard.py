@@ -37,6 +37,7 @@ FILES = pa.schema(
         pa.field("trusted", pa.bool_(), nullable=False),
         pa.field("row_groups", pa.large_list(pa.int64())),  # offsets; large files only
         pa.field("problem", pa.large_string()),  # why it, or some of it, could not be read
+        pa.field("recipe", pa.large_string()),  # digest of how the table says it is read
     ]
 )
 COLUMNS = pa.schema(
@@ -198,6 +199,8 @@ def _ascending(codes: npt.NDArray[np.int32], files: npt.NDArray[np.int64]) -> bo
 
 
 def write_files(files: pa.Table) -> bytes:
+    if files["recipe"].null_count == files.num_rows:  # older planners do not know the column
+        files = files.drop_columns(["recipe"])
     sink = io.BytesIO()
     pq.write_table(
         files, sink, compression="zstd", row_group_size=1_000_000, use_dictionary=["partition"]
@@ -270,6 +273,8 @@ def read_files(raw: bytes) -> pa.Table:
     table = pq.read_table(pa.BufferReader(raw))
     if "problem" not in table.column_names:  # version 2 and before
         table = table.append_column("problem", pa.nulls(table.num_rows, pa.large_string()))
+    if "recipe" not in table.column_names:  # of files that tell themselves how they are read
+        table = table.append_column("recipe", pa.nulls(table.num_rows, pa.large_string()))
     return table.cast(FILES)
 
 

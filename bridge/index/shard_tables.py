@@ -75,6 +75,7 @@ def _files(
             pa.array(trusted),
             outcome["row_groups"],
             outcome["problem"],
+            listed.digests.take(index),
         ],
         schema=FILES,
     )

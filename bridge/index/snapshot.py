@@ -15,14 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.errors import BridgeError
+from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
 from bridge.index.column_view import ColumnView
+from bridge.index.entries import one_chunk
 from bridge.index.kinds.opened import OpenedKind, open_kinds, payload_loader
 from bridge.index.kinds.payload import Payload
 from bridge.index.listed import owners_of
 from bridge.index.local_cache import CachedIndex, CacheLimits, cache_index
-from bridge.index.manifest import Manifest
+from bridge.index.manifest import Manifest, clustered_files
+from bridge.index.replacements import ClusteredFiles, read_replacements
 from bridge.index.sample import SCHEMA, SIGNATURE, ColumnSample, column_samples
 from bridge.index.store import IndexStore
 from bridge.storage.port import FileTable
@@ -41,6 +44,8 @@ class IndexSnapshot:
         sizes, modified, rows: by ordinal; rows are -1 where unknown.
         partition: each file's index into ``owners``.
         owners: sets of partitions that own a file together; most have one partition.
+        recipe: each file's index into ``recipes``: digests of how tables declare them; empty where
+            the file says itself how it is read.
         trusted: files whose entries may be used; ``all_trusted``: whether all may.
         all_ordinals: ordinals of all files. Recognised by object identity, so that results for the
             whole table are not copied.
@@ -48,6 +53,8 @@ class IndexSnapshot:
         num_failed: files that could not be read when they were indexed.
         local: the local copy of the arrays.
         kinds: the definitions other than min/max, cheapest first. Each is read on first use.
+        clustered: the files that replace others; None if there are none. All else here is of the
+            table's own files.
     """
 
     def __init__(self, manifest: Manifest, compiled: CachedIndex) -> None:
@@ -62,6 +69,8 @@ class IndexSnapshot:
         self.rows: Int64 = files.column("rows").to_numpy()
         self.partition: npt.NDArray[np.int32] = files.column("partition").to_numpy()
         self.owners = tuple(owners_of(text) for text in compiled.owners)
+        self.recipes = compiled.recipes
+        self.recipe: npt.NDArray[np.int32] = files.column("recipe").to_numpy()
         self.trusted: npt.NDArray[np.bool_] = files.column("trusted").to_numpy().view(np.bool_)
         # A trusted file with a problem has incomplete statistics, which are used.
         self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
@@ -71,6 +80,7 @@ class IndexSnapshot:
         self.local = compiled
         self._columns = ColumnView(compiled)
         self.kinds: tuple[OpenedKind, ...] = ()
+        self.clustered: ClusteredFiles | None = None
         self.all_ordinals: Int64 = np.arange(self.num_files, dtype=np.int64)
         self.total_bytes = int(self.sizes.sum())
         self.shared = any(len(names) > 1 for names in self.owners)
@@ -99,7 +109,22 @@ class IndexSnapshot:
         opened.kinds = open_kinds(manifest, compiled, store)
         if any(shard.payload(SIGNATURE) is not None for shard in manifest.shards):
             opened._load_sample = payload_loader(manifest, compiled, store, SIGNATURE, SCHEMA)
+        if manifest.clustering is not None:
+            new = cls.open(clustered_files(manifest), store, cache_dir, limits)
+            opened.clustered = opened._replacements(new, read_replacements(store, manifest))
         return opened
+
+    def _replacements(self, new: IndexSnapshot, table: pa.Table) -> ClusteredFiles:
+        files = FileTable(
+            one_chunk(table["path"]),
+            np.asarray(table["size"].to_numpy(), np.int64),
+            np.asarray(table["modified"].to_numpy(), np.int64),
+            one_chunk(table["etag"]),
+        )
+        is_new = np.asarray(table["new"].to_numpy(zero_copy_only=False), np.bool_)
+        old = np.where(is_new, -1, self.match(files))
+        written = np.where(is_new, identity.find(new.paths, files.paths), -1)
+        return ClusteredFiles(new, table, old, written, self.num_files)
 
     @property
     def location(self) -> str:
@@ -180,6 +205,26 @@ class IndexSnapshot:
     ) -> PruningStatistics:
         """Statistics of all files by ordinal, as an engine with these semantics reads the files."""
         return self._columns.statistics(tuple(columns), semantics)
+
+    def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
+        """The logical types that files have for a column, such as ``float``; case is ignored."""
+        return self._columns.stored_types(path)
+
+    def certain(
+        self, reference: BoundReference, columns: Sequence[Field], ordinals: Int64
+    ) -> npt.NDArray[np.bool_] | None:
+        """Of some files, those in which each engine finds a column; None: all of them.
+
+        Args:
+            columns: the table's columns in order.
+
+        Errors:
+            IndexCorrupt, StorageFailure, StorageFull.
+        """
+        names = [column.name.lower() for column in columns]
+        name = reference.path[0].lower()
+        found = self._columns.certain(reference, names.index(name) if name in names else None)
+        return None if found is None else found[ordinals]
 
     def distinct_values(self, column: str | tuple[str, ...]) -> float | None:
         """Estimates how many distinct non-null values a column has in the whole table.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from bridge.index.manifest import Shard
 from bridge.index.store import new_id
 from bridge.storage.port import FileTable
 
+Progress = Callable[[int, int], None]
 _TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
 """Problems that may go away although the file does not change: missing rights, a busy writer."""
 
@@ -108,3 +110,24 @@ class Work:
             setattr(self, name, getattr(after, name))
         moved = zip(kept.tolist(), at.tolist(), strict=True)
         self.problems = {n: self.problems[k] for k, n in moved if k in self.problems}
+
+
+@dataclass(slots=True)
+class Steps:
+    """Divides the files to read among commits, and reports progress over all of them."""
+
+    size: int
+    progress: Progress | None
+    _before: int = 0
+    _total: int = 0
+
+    def next(
+        self, missing: npt.NDArray[np.int64], work: Work, *, whole: bool
+    ) -> npt.NDArray[np.int64]:
+        self._before = work.read
+        self._total = self._before + len(missing)
+        return missing if whole or not self.size else missing[: self.size]
+
+    def tick(self, done: int, _: int) -> None:
+        if self.progress is not None:
+            self.progress(self._before + done, self._total)

@@ -140,6 +140,7 @@ def describe_table(config: Config, name: str) -> dict[str, Any]:
             "table": str(table.name),
             "location": table.location,
             "format": table.format,
+            "table_format": table.table_format,
             "columns": [{"name": c.name, "type": str(c.type)} for c in table.columns],
             "partition_keys": [{"name": c.name, "type": str(c.type)} for c in table.partition_keys],
             "partitions": len(catalog.partition_names(table)) if table.partition_keys else 0,

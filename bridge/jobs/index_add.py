@@ -17,8 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.config import Config
-from bridge.errors import FileUnreadable, InvalidRequest, InvalidUri, UnsupportedTable
-from bridge.file_formats.registry import indexed_formats, recognise, spelled
+from bridge.errors import (
+    FileUnreadable,
+    InvalidRequest,
+    InvalidUri,
+    OperationBlocked,
+    UnsupportedTable,
+)
+from bridge.file_formats.registry import file_format, inferred_formats, recognise, spelled
 from bridge.index.build import add_files
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import by_properties
@@ -30,6 +36,7 @@ from bridge.storage.uri import canonical, join, parent, relative
 from bridge.table.directory_catalog import SCHEMA
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.partition import parse_partition_name, partition_name
+from bridge.table.segments.format import NAME as SEGMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +77,8 @@ def add_to_index(
         store = index_store(config, storage, found)
     else:
         with opened(config, table) as (storage, catalog, found, store):
+            _refuse_segments(found)
+            _refuse_declared(found)
             place = _Registered(found, catalog, recursive=config.flag("planner.recursive"))
             stats = _look(storage, uris, place)
     listed = _listed(stats, place)
@@ -86,6 +95,15 @@ def add_to_index(
             shard_entries=config.integer("index.shard_entries"),
         )
     return told(report, str(found.name), say)
+
+
+def _refuse_segments(table: Table) -> None:
+    """Errors: OperationBlocked: the table's log names its files, not a listing."""
+    if table.table_format == SEGMENTS:
+        raise OperationBlocked(
+            f"{table.name} is a table of segments: files join it, and its index, as segments",
+            "skipbridge segment add; files that were rewritten: skipbridge segment refresh",
+        )
 
 
 class _Place(Protocol):
@@ -262,12 +280,21 @@ def _listed(stats: Sequence[FileStat], place: _Place) -> Listed:
     )
 
 
+def _refuse_declared(table: Table) -> None:
+    """Errors: UnsupportedTable: its files do not say themselves how they are read."""
+    if file_format(table.format).chunks is not None:
+        raise UnsupportedTable(
+            f"{table.name} is stored as {table.format}: its partitions say how files are read",
+            f"skipbridge index refresh {table.name}",
+        )
+
+
 def _format(storage: Storage, stat: FileStat) -> str:
     """The format of a directory's files. Errors: UnsupportedTable."""
     found = recognise(storage, stat.uri, stat.size)
     if found is None or found.statistics is None:
         raise UnsupportedTable(
-            f"{stat.uri} is not a {spelled(indexed_formats())} file",
+            f"{stat.uri} is not a {spelled(inferred_formats())} file",
             "skipbridge indexes files of these formats",
         )
     return found.name

@@ -28,6 +28,9 @@ from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.table_snapshot import table_files
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, Table
+from bridge.table.segments.format import NAME as SEGMENTS
+from bridge.table.segments.format import described
+from bridge.table.segments.log import SegmentLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +46,9 @@ def opened(config: Config, table: str) -> Iterator[tuple[Storage, Catalog, Table
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
     found = catalog.table(name)
+    if found.table_format == SEGMENTS and not is_location(table):
+        # The log tells the columns; the metastore's copy may lag behind.
+        found = described(found, SegmentLog(storage, found.location).latest())
     if found.format not in indexed_formats():
         raise UnsupportedTable(
             f"{name} is stored as {found.format}",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from bridge.errors import BridgeError, MetastoreFailure, UnsupportedTable
-from bridge.file_formats.registry import indexed_formats
+from bridge.file_formats.registry import read_formats
 from bridge.metastore._gen import ttypes
 from bridge.metastore.batches import BatchSettings
 from bridge.metastore.classify import (
@@ -17,6 +17,12 @@ from bridge.metastore.classify import (
 )
 from bridge.metastore.client import MetastoreClient
 from bridge.metastore.connection import Cancellation
+from bridge.metastore.reader_properties import (
+    PartitionReaders,
+    declared_columns,
+    is_described,
+    table_properties,
+)
 from bridge.metastore.shared_partitions import Answers, PartitionCalls
 from bridge.metastore.statistics import table_statistics
 from bridge.storage.uri import canonical
@@ -95,18 +101,20 @@ class HiveCatalog:
         properties = dict(found.parameters or {})
         kind = recognised(properties, found.sd.inputFormat or "")
         if kind == DIRECTORY:
-            refuse_unsupported(found, indexed_formats())
+            refuse_unsupported(found, read_formats())
         elif found.sd.serdeInfo is not None:
             properties = {**(found.sd.serdeInfo.parameters or {}), **properties}
+        format = storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd)
         return Table(
             name=TableName(found.dbName.lower(), found.tableName.lower()),
-            columns=_columns(found.sd.cols),
+            columns=_columns(declared_columns(found.sd)),
             partition_keys=_columns(found.partitionKeys or []),
             location=canonical(found.sd.location),
-            format=storage_format(found.sd) if kind == DIRECTORY else serde_format(found.sd),
+            format=format,
             properties=properties,
             table_format=kind,
             input_format=found.sd.inputFormat or "",
+            reader_properties=table_properties(found) if is_described(format) else (),
         )
 
     def partition_names(self, table: Table, age: float = 0.0) -> list[str]:
@@ -120,23 +128,32 @@ class HiveCatalog:
 
         Scans of one table share the calls that they wait for at the same time.
 
+        A partition may have another file format than the table.
+
         Errors (while iterating):
-            UnsupportedTable: a partition's file format differs from the table's.
+            UnsupportedTable: a partition has an unknown file format.
         """
         if not table.partition_keys:
             whole = Partition(UNPARTITIONED, (), table.location)
             return OneBatch(PartitionBatch((whole,) if names else ()))
 
+        readers = PartitionReaders(table)
+
         def ask(batch: Sequence[str], cancellation: Cancellation) -> Answers:
-            found = self.client.get_partition_locations(
-                table.name.schema, table.name.table, batch, cancellation
-            )
+            asked = (table.name.schema, table.name.table, batch, cancellation)
+            if is_described(table.format):
+                found = self.client.get_partitions_by_names(*asked)
+            else:
+                found = self.client.get_partition_locations(*asked)
+                if any(is_described(storage_format(p.sd)) for p in found.partitions):
+                    found = self.client.get_partitions_by_names(*asked)
             return {
-                name: _partition(table, name, partition)
+                name: _partition(table, name, partition, readers)
                 for name, partition in zip(found.names, found.partitions, strict=True)
             }
 
-        return self._calls.fetch((table.name, table.format), names, ask)
+        key = (table.name, table.format, table.reader_properties)
+        return self._calls.fetch(key, names, ask)
 
     def statistics(self, table: Table, partitions: Sequence[str]) -> CatalogStatistics:
         return table_statistics(self.client, table, partitions)
@@ -145,7 +162,9 @@ class HiveCatalog:
         """Does nothing: there is no cache."""
 
 
-def _partition(table: Table, name: str, found: ttypes.Partition) -> Partition | BridgeError:
+def _partition(
+    table: Table, name: str, found: ttypes.Partition, readers: PartitionReaders
+) -> Partition | BridgeError:
     """The partition, or why it cannot be read."""
     if found.sd is None or not found.sd.location:
         return MetastoreFailure(
@@ -156,18 +175,19 @@ def _partition(table: Table, name: str, found: ttypes.Partition) -> Partition | 
         # Other formats of tables say themselves how each of their files is read.
         is_directory = table.table_format == DIRECTORY
         of_files = storage_format(found.sd) if is_directory else table.format
+        if of_files not in read_formats() and of_files != table.format:
+            return UnsupportedTable(
+                f"partition {name} of {table.name} holds {of_files} files, "
+                f"the table {table.format} files",
+                "rewrite the partition in the table's format, or leave it out by a predicate on "
+                "the partition keys",
+            )
+        reader = readers.reader(found, of_files) if is_directory else None
         location = canonical(found.sd.location)
     except BridgeError as error:
         return error
-    if of_files != table.format:
-        return UnsupportedTable(
-            f"partition {name} of {table.name} holds {of_files} files, "
-            f"the table {table.format} files",
-            "rewrite the partition in the table's format, or leave it out by a predicate on "
-            "the partition keys",
-        )
     values = tuple(None if v == NULL_MARKER else v for v in found.values)
-    return Partition(name, values, location)
+    return Partition(name, values, location, reader)
 
 
 def _columns(fields: Sequence[ttypes.FieldSchema]) -> tuple[Column, ...]:

@@ -91,9 +91,15 @@ def is_marked(record: ttypes.Table | ttypes.Partition) -> bool:
     return ORIGINAL_PROPERTY in (record.parameters or {})
 
 
+def _hookable() -> frozenset[str]:
+    """Formats whose files say themselves how they are read. Hive may know a newer declaration of
+    others than a planner."""
+    return frozenset(name for name in indexed_formats() if file_formats()[name].chunks is None)
+
+
 def refuse_unhookable(table: ttypes.Table) -> None:
     """Errors: UnsupportedTable: Hive would read wrong rows through a hook, or gain nothing."""
-    refuse_unsupported(table, indexed_formats())
+    refuse_unsupported(table, _hookable())
     refuse_other_table_formats(table)
     name = f"{table.dbName}.{table.tableName}"
     if table.sd.numBuckets and table.sd.numBuckets > 0:

@@ -126,9 +126,16 @@ class MinMaxIndex:
 class KindIndex:
     """An index of another kind; evaluates only the files in question."""
 
-    def __init__(self, opened: OpenedKind, semantics: Semantics) -> None:
+    def __init__(
+        self,
+        opened: OpenedKind,
+        semantics: Semantics,
+        index: IndexSnapshot,
+        columns: Sequence[Field],
+    ) -> None:
         self._opened = opened
         self._semantics = semantics
+        self._index, self._columns = index, columns
 
     @property
     def kind(self) -> str:
@@ -149,7 +156,21 @@ class KindIndex:
         return self._opened.concerns(expression)
 
     def never(self, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
-        return self._opened.never(expression, ordinals, self._semantics)
+        found = self._opened.never(expression, ordinals, self._semantics)
+        if found is None or not found.any():
+            return found
+        for predicate in predicates(expression):
+            for column in columns_of(predicate.reference):
+                if column.partition:
+                    continue
+                try:
+                    certain = self._index.certain(column, self._columns, ordinals)
+                except BridgeError:  # it is not known where the columns are
+                    return None
+                if certain is None:
+                    return found
+                found = found & certain
+        return found
 
 
 class FilePruner:
@@ -164,11 +185,11 @@ class FilePruner:
         self.index = index
         self.minmax: MinMaxIndex | None = None
         self.indexes: list[Index] = []
+        fields = [Field(c.name, c.type) for c in table.columns]
         if index.manifest.settings.minmax_visible:
-            fields = [Field(c.name, c.type) for c in table.columns]
             self.minmax = MinMaxIndex(index, fields, semantics)
             self.indexes.append(self.minmax)
-        self.indexes += (KindIndex(opened, semantics) for opened in index.kinds)
+        self.indexes += (KindIndex(opened, semantics, index, fields) for opened in index.kinds)
 
     @property
     def statistics(self) -> PruningStatistics | None:

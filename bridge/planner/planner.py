@@ -6,6 +6,7 @@ background, and ``explain`` can draw it to its end.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 from bridge.errors import BridgeError
@@ -43,7 +44,7 @@ from bridge.table.freshness import (
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.read_version import NEWEST, ReadVersion
 from bridge.table.registry import DIRECTORY, table_format
-from bridge.table.snapshot import TableContext
+from bridge.table.snapshot import ReadByHive, TableContext, WrittenFiles
 from bridge.types import Field
 
 
@@ -97,6 +98,20 @@ class Planner:
         self._tables.forget(name)
         return self.table(name)
 
+    def written_files(self, table: Table) -> WrittenFiles | None:
+        """What index entries say to an engine that lists the table by itself; None: nothing.
+
+        Only for tables of formats other than directories.
+
+        Errors:
+            TableNotFound, UnsupportedTable, FileCorrupt, StorageFailure.
+        """
+        format = table_format(table)
+        if not isinstance(format, ReadByHive):
+            return None
+        freshness = self._freshness_of(table, None)
+        return format.written_files(table, self._context(table, IndexView(None), freshness))
+
     def fetch(self, name: TableName) -> None:
         """Fetches the definition and the newest index of a table that will be asked for.
 
@@ -119,6 +134,7 @@ class Planner:
         Errors:
             TableNotFound, GenerationNotFound, ReadVersionUnsupported, SnapshotExpired and others.
         """
+        arrived = time.monotonic()
         if bypasses_caches(request.freshness):
             self._tables.forget(request.table)
         table = self.table(request.table)
@@ -130,7 +146,7 @@ class Planner:
             request.generation,
             request.absent_is_empty,
         )
-        return self._open_snapshot(table, key, request.snapshot_id)
+        return self._open_snapshot(table, key, request.snapshot_id, arrived)
 
     def open(self, request: ScanRequest, opened: OpenSnapshot) -> ScanPlan:
         """Opens the plan over a snapshot; does no I/O.
@@ -158,19 +174,37 @@ class Planner:
         Errors:
             as `snapshot`.
         """
+        arrived = time.monotonic()
         table = self.table(name)
         key = SnapshotKey(query_id, name, read, self._freshness_of(table, None), None, False)
-        opened = self._open_snapshot(table, key, id)
+        opened = self._open_snapshot(table, key, id, arrived)
         if query_id:
             opened.snapshot.begin()
         return opened
 
-    def _open_snapshot(self, table: Table, key: SnapshotKey, id: str) -> OpenSnapshot:
+    def _open_snapshot(
+        self, table: Table, key: SnapshotKey, id: str, arrived: float
+    ) -> OpenSnapshot:
         held = self.snapshots.get(key)
         if held is not None:
             return require_same(held, id)
         view = self.views.view(table, key.generation)
-        context = TableContext(
+        context = self._context(table, view, key.freshness, key.absent_is_empty, arrived)
+        wanted = id or self.snapshots.expired_id(key)
+        snapshot = table_format(table).snapshot(table, key.read, context, wanted)
+        if isinstance(snapshot.index, IndexSnapshot) and snapshot.index is not view.index:
+            view = IndexView(snapshot.index)
+        return require_same(self.snapshots.put(key, OpenSnapshot(snapshot, view)), id)
+
+    def _context(
+        self,
+        table: Table,
+        view: IndexView,
+        freshness: Freshness,
+        absent_is_empty: bool = False,
+        arrived: float | None = None,
+    ) -> TableContext:
+        return TableContext(
             self.lister.storage,
             self.catalog,
             self.lister,
@@ -181,14 +215,11 @@ class Planner:
                     view if view.generation == generation else self.views.view(table, generation)
                 ).index
             ),
-            key.freshness,
-            key.absent_is_empty,
+            freshness,
+            absent_is_empty,
+            arrived,
+            lambda other: self.views.view(other).index,
         )
-        wanted = id or self.snapshots.expired_id(key)
-        snapshot = table_format(table).snapshot(table, key.read, context, wanted)
-        if isinstance(snapshot.index, IndexSnapshot) and snapshot.index is not view.index:
-            view = IndexView(snapshot.index)
-        return require_same(self.snapshots.put(key, OpenSnapshot(snapshot, view)), id)
 
     def _freshness_of(self, table: Table, asked: str | None) -> Freshness:
         text = asked or table.properties.get(PROPERTY)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 from bridge.expression.bind import Scope, bind_in
 from bridge.expression.fold import conjunction
+from bridge.expression.function_catalog import columns_of
 from bridge.expression.nodes import (
     AlwaysTrue,
+    BoundAnd,
     BoundExpression,
     BoundReference,
     BoundTrue,
@@ -17,6 +19,7 @@ from bridge.expression.nodes import (
     Reference,
 )
 from bridge.expression.prune import prune
+from bridge.expression.residual import references
 from bridge.expression.statistics import Mask
 from bridge.expression.text import brief
 from bridge.expression.unwrap import unwrap
@@ -31,6 +34,7 @@ from bridge.planner.request import ScanRequest
 from bridge.planner.unknown_files import UnknownFiles
 from bridge.table.model import Partition, PartitionFetch
 from bridge.table.slices import SliceBatch
+from bridge.table.snapshot import Columns, HasViews, ViewUse
 
 
 class ScanCounters:
@@ -39,6 +43,7 @@ class ScanCounters:
     def __init__(self, request: ScanRequest) -> None:
         self.partitions = StageCounter("partitions", "values")
         self.filtered_partitions = StageCounter("partitions", "dynamic-filters")
+        self.views: list[StageCounter] = []
         self.listing = StageCounter("files", "listing")
         self.attributes = StageCounter("files", "attributes")
         self.by_index: dict[str, StageCounter] = {}
@@ -49,6 +54,7 @@ class ScanCounters:
     def in_order(self) -> list[StageCounter]:
         """The counters of files, in the order of the funnel."""
         return [
+            *self.views,
             self.listing,
             self.attributes,
             *self.by_index.values(),
@@ -67,6 +73,7 @@ class ScanContext:
         view: the table's index, or why there is none.
         predicate: the request's predicate and the snapshot's row filter; other rows do not exist.
         row_filter: the snapshot's row filter; inexact if part of it could not be translated.
+        columns: all that the scan reads or compares; None: any.
         dropped: parts of the request's predicate that no stage evaluates.
     """
 
@@ -93,7 +100,20 @@ class ScanContext:
         bound = self.bind(request.predicate if asked else AlwaysTrue(), lost)
         self.row_filter = self.bind(snapshot.row_filter)
         self.predicate = conjunction((bound, self.row_filter))
+        self.columns = self._columns()
         self.dropped = tuple(dict.fromkeys((*request.dropped, *map(brief, lost))))
+
+    def _columns(self) -> Columns:
+        """The request's columns and those of every part of it that is evaluated here.
+
+        With an enforced predicate any: it was enforced for the files of the facts.
+        """
+        request = self.request
+        if request.columns is None or request.enforced or not request.pruning:
+            return None
+        own = _top_level(self.predicate)
+        ordered = {key.column.lower() for key in request.order}
+        return request.columns | own | ordered | request.dynamic_filter_columns
 
     # predicates
 
@@ -121,14 +141,30 @@ class ScanContext:
             return self._filters
 
     def add_dynamic_filter(self, predicate: Expression) -> None:
-        """Errors: ColumnNotFound."""
+        """A filter on a column that was not announced is ignored: files may lack that column.
+
+        Errors:
+            ColumnNotFound.
+        """
         bound = self.bind(predicate)
+        if self.columns is not None:
+            known = self.columns
+            conjuncts = bound.children if isinstance(bound, BoundAnd) else (bound,)
+            told = [c for c in conjuncts if _top_level(c) <= known]
+            bound = conjunction(tuple(told))
         if not isinstance(bound, BoundTrue):
             with self._lock:
                 self._filters = (*self._filters, bound)
                 if self.table.partition_keys:
                     decided = split_by_keys(bound)[0]
                     self._key_filters = conjunction((self._key_filters, decided))
+
+    # views
+
+    def view_uses(self) -> Sequence[ViewUse]:
+        """What the scan makes of the table's views."""
+        snapshot = self.snapshot
+        return snapshot.view_uses(self.columns) if isinstance(snapshot, HasViews) else ()
 
     # what is known of slices
 
@@ -237,3 +273,12 @@ class ScanContext:
         if running is not None:
             running.close()
         return first
+
+
+def _top_level(expression: BoundExpression) -> set[str]:
+    """Names of the columns that an expression looks at, in lower case."""
+    return {
+        column.path[0].lower()
+        for reference in references(expression)
+        for column in columns_of(reference)
+    }

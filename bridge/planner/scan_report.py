@@ -50,6 +50,7 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
     if not context.request.pruning:
         found.append(IndexNotUsed("minmax", "DISABLED", "pruning is switched off"))
     found += disabled_indexes(view, table)
+    found += _views(context)
     if view.index is not None:
         found += _unindexed(context, table)
     for index in context.problems():
@@ -58,6 +59,28 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
         build = Remedy("build", table)
         found.append(IndexNotUsed(index.name, problem.code, problem.message, build))
     return [*found, *context.unknown.reasons()]
+
+
+def _views(context: ScanContext) -> list[IndexNotUsed]:
+    """Why facts are read although the table has views."""
+    found = []
+    for use in context.view_uses():
+        name = f"view({use.view})"
+        if context.columns is None:
+            why = "it is not known which columns the scan reads"
+            if context.request.enforced:
+                why = "the engine dropped its filter, since every row of the facts left matches"
+            elif not context.request.pruning:
+                why = "pruning is switched off"
+            found.append(IndexNotUsed(name, "FACTS_READ", why))
+        elif use.lacking:
+            why = f"the view does not hold {', '.join(use.lacking)}"
+            found.append(IndexNotUsed(name, "NOT_HELD", why))
+        elif use.not_built:
+            why = f"it is not built for {use.not_built} segments, whose facts are read"
+            remedy = Remedy(text=f"rebuild view {use.view}")
+            found.append(IndexNotUsed(name, "NOT_BUILT", why, remedy))
+    return found
 
 
 def _unindexed(context: ScanContext, table: str) -> list[IndexNotUsed]:

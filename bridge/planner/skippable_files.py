@@ -3,7 +3,12 @@
 For engines that list storage themselves, as Hive does. The law: a file is named only if the entry
 of exactly that file (path, size, time) proves that none of its rows satisfies the predicate. The
 reader skips a file only if all three agree with its own listing, so the index need not be fresh:
-files that are not indexed, or indexed in another state, are read.
+files that are not indexed, or indexed in another state, are read. Of a table format that does not
+record times the path and size suffice, and logs are named like base files: the reader leaves out a
+slice only if all of its files are named.
+
+Files whose meaning the table declares (CSV, JSON) are never named: the reader takes the declaration
+from its own query, which may be newer than the planner's.
 
 Partition keys never prove anything here, since only the reader knows which directory belongs to
 which partition now. They only leave out files that the reader did not list anyway.
@@ -11,11 +16,14 @@ which partition now. They only leave out files that the reader did not list anyw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.expression.bind import bind
 from bridge.expression.fold import KEPT, conjunction, disjunction
@@ -25,7 +33,9 @@ from bridge.expression.nodes import (
     BoundFalse,
     BoundOr,
     BoundPredicate,
+    BoundReference,
 )
+from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.file_pruner import FilePruner
 from bridge.planner.index_view import IndexView
 from bridge.planner.partitions import select_partitions
@@ -33,7 +43,8 @@ from bridge.planner.report import IndexNotUsed
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Table
 from bridge.table.registry import DIRECTORY
-from bridge.types import Field
+from bridge.table.snapshot import WrittenFiles
+from bridge.types import Field, Kind
 
 
 def _nothing() -> npt.NDArray[np.int64]:
@@ -62,13 +73,18 @@ class SkippableFiles:
     not_used: tuple[IndexNotUsed, ...] = ()
 
 
-def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) -> SkippableFiles:
+def list_skippable_files(
+    table: Table, view: IndexView, request: ScanRequest, written: WrittenFiles | None = None
+) -> SkippableFiles:
     """Selects files in one vectorised pass over the index; calls neither storage nor metastore.
+
+    Args:
+        written: what entries say of a table of another format than directories; None: nothing.
 
     Errors:
         ColumnNotFound, AmbiguousColumn: the predicate names a column that the table does not have.
     """
-    if not request.pruning or table.table_format != DIRECTORY:
+    if not request.pruning or (table.table_format != DIRECTORY and written is None):
         # Of other formats a file's logs or its version may hold what its entry does not say.
         return SkippableFiles(view.generation)
     keys = [Field(c.name, c.type) for c in table.partition_keys]
@@ -87,12 +103,19 @@ def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) ->
             wanted = set(kept.names)
             held = [not wanted.isdisjoint(owners) for owners in index.owners]
             listed = np.array(held, np.bool_)[index.partition]
+    declared = np.array([bool(digest) for digest in index.recipes], np.bool_)
+    if declared.any():
+        # The engine may read these files by a newer declaration than the planner knows.
+        listed &= ~declared[index.recipe]
     known = int(np.count_nonzero(listed))
     minmax = FilePruner(table, index, request.semantics).minmax
-    never = None if minmax is None else minmax.over_all(_of_data(predicate))
+    read_as_stored = _any if written is None else partial(_as_stored, index)
+    never = None if minmax is None else minmax.over_all(_of_data(predicate, read_as_stored))
     if never is None:
         return SkippableFiles(view.generation, known=known, not_used=view.not_used)
     ordinals = np.flatnonzero(never & listed & index.trusted)
+    if written is not None and not written.logs:
+        ordinals = ordinals[~_hidden(index.paths_at(ordinals))]
     return SkippableFiles(
         view.generation,
         known=known,
@@ -103,13 +126,41 @@ def list_skippable_files(table: Table, view: IndexView, request: ScanRequest) ->
     )
 
 
-def _of_data(predicate: BoundExpression) -> BoundExpression:
-    """The predicate with every condition on a partition key replaced by unknown."""
+def _of_data(
+    predicate: BoundExpression, read_as_stored: Callable[[BoundReference], bool]
+) -> BoundExpression:
+    """The predicate with every condition replaced by unknown that entries do not decide.
+
+    These are conditions on partition keys, and on columns that are not read as they are stored.
+    """
     match predicate:
         case BoundAnd(children):
-            return conjunction(_of_data(c) for c in children)
+            return conjunction(_of_data(c, read_as_stored) for c in children)
         case BoundOr(children):
-            return disjunction(_of_data(c) for c in children)
-        case BoundPredicate(_, reference) if reference.partition:
+            return disjunction(_of_data(c, read_as_stored) for c in children)
+        case BoundPredicate(_, reference) if reference.partition or not read_as_stored(reference):
             return KEPT
     return predicate
+
+
+def _any(reference: BoundReference) -> bool:
+    return True
+
+
+def _as_stored(index: IndexSnapshot, reference: BoundReference) -> bool:
+    """Whether a format's own readers surely show Hive the values that its files hold.
+
+    Their times depend on settings and zones, and a float that became a double may be read by way of
+    its text.
+    """
+    if reference.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
+        return False
+    if reference.type.kind is not Kind.DOUBLE:
+        return True
+    return "float" not in index.stored_types(reference.path)
+
+
+def _hidden(paths: pa.Array) -> npt.NDArray[np.bool_]:
+    """Files whose name begins with a dot, as those of logs do."""
+    found = pc.match_substring_regex(paths, r"/\.[^/]*$")
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)

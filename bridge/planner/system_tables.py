@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from bridge.errors import InvalidRequest
+from bridge.errors import InvalidRequest, ReadVersionUnsupported
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics, Mask
 from bridge.planner.scan_plan import ScanPlan
 from bridge.table.slices import Int64Array, SliceBatch
-from bridge.table.snapshot import HasTimeline, timeline_of
+from bridge.table.snapshot import HasSegments, HasTimeline, timeline_of
 from bridge.types import Type
 
 _PIECE = 10_000
@@ -61,6 +61,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "problem",
     ),
     "timeline": ("instant", "completion", "action", "state", "size", "modified"),
+    "segments": (
+        "segment",
+        "status",
+        "started",
+        "finished",
+        "format",
+        "files",
+        "size",
+        "indexed_files",
+        "views",
+        "merged_into",
+        "paths",
+    ),
 }
 
 
@@ -68,19 +81,20 @@ def system_table_rows(plan: ScanPlan, kind: str, wanted: Collection[str]) -> Ite
     """Rows of a system table in pieces; each piece has one list per column of `COLUMNS`.
 
     Args:
-        kind: ``files``, ``partitions``, ``indexes`` or ``timeline``.
+        kind: ``files``, ``partitions``, ``indexes``, ``timeline`` or ``segments``.
         wanted: columns that the caller reads; other costly columns (``bounds``) are all None.
             Times are milliseconds since the epoch; None where they are not known.
 
     Errors:
         InvalidRequest: there is no such system table.
-        ReadVersionUnsupported: the table's format keeps no timeline.
+        ReadVersionUnsupported: the table's format keeps no timeline, or has no segments.
     """
     makers = {
         "files": _files,
         "partitions": _partitions,
         "indexes": _indexes,
         "timeline": _timeline,
+        "segments": _segments,
     }
     if kind not in makers:
         raise InvalidRequest(f"no system table ${kind}", f"there are {', '.join(sorted(makers))}")
@@ -177,7 +191,7 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
 
     Files are base files. Logs count apart, and merging them leaves the number of rows unknown.
     """
-    held: list[Any] | None = None
+    held: dict[str, list[Any]] = {}  # of the batches before, as long as more may follow
     for batch in plan.batches():
         known = plan.context.statistics(batch)
         owner, count = batch.partition, len(batch.partitions)
@@ -191,7 +205,9 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
         modified = np.full(count, -1, np.int64)
         np.maximum.at(modified, owner, batch.files.modified // 1000)
         logs, log_bytes = (np.bincount(owner, each, count) for each in _logs(batch))
-        piece: list[list[Any]] = []
+        names = {partition.name for partition in batch.partitions}
+        piece = [row for name, row in held.items() if name not in names]
+        held = {name: row for name, row in held.items() if name in names}
         for i, partition in enumerate(batch.partitions):
             if not slices[i]:
                 continue
@@ -206,16 +222,12 @@ def _partitions(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
                 int(logs[i]),
                 int(log_bytes[i]),
             ]
-            if held is not None and held[0] == row[0]:  # several partitions may share a location
-                held = _merged(held, row)
-                continue
-            if held is not None:
-                piece.append(held)
-            held = row
+            before = held.get(partition.name)  # several partitions may share a location
+            held[partition.name] = row if before is None else _merged(before, row)
         if piece:
             yield [list(column) for column in zip(*piece, strict=True)]
-    if held is not None:
-        yield [[value] for value in held]
+    if held:
+        yield [list(column) for column in zip(*held.values(), strict=True)]
 
 
 def _merged(one: list[Any], other: list[Any]) -> list[Any]:
@@ -236,6 +248,33 @@ def _timeline(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
             [None if each.size < 0 else each.size for each in piece],
             [None if each.modified < 0 else each.modified // 1000 for each in piece],
         ]
+
+
+def _segments(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:
+    if not isinstance(plan.snapshot, HasSegments):
+        raise ReadVersionUnsupported(
+            f"{plan.table.name} has no segments: it is a table of the format "
+            f"{plan.table.table_format}",
+            "only tables made with skipbridge table create --format have them",
+        )
+    rows = [
+        [
+            each.id,
+            each.status,
+            each.started // 1000,
+            each.finished // 1000,
+            each.format,
+            each.files,
+            each.size,
+            each.indexed_files if each.indexed_files >= 0 else None,
+            ", ".join(f"{view}: {state}" for view, state in each.views.items()),
+            each.merged_into,
+            ",".join(each.paths),
+        ]
+        for each in plan.snapshot.segment_entries()
+    ]
+    for begin in range(0, len(rows), _PIECE):
+        yield [list(column) for column in zip(*rows[begin : begin + _PIECE], strict=True)]
 
 
 def _indexes(plan: ScanPlan, wanted: frozenset[str]) -> Iterator[Rows]:

@@ -85,6 +85,7 @@ class HiveServer2Spec:
         metastore_uri: a metastore of version 4.0; see `start_metastore_for_hiveserver2`.
         port: 0 for any free port.
         auxiliary_jars: come first on the class path, such as the hooks' jar.
+        library_jars: come last, such as Hudi's, which bring classes of their own that Hive has too.
         heap: the JVM's heap size in Java's syntax; Tez tasks use it, too.
         properties: more entries of its hive-site.xml.
         jvm_options: such as ``-Duser.timezone=...``.
@@ -94,6 +95,7 @@ class HiveServer2Spec:
     metastore_uri: str
     port: int = 10000
     auxiliary_jars: tuple[Path, ...] = ()
+    library_jars: tuple[Path, ...] = ()
     heap: str = "1500m"
     properties: Mapping[str, str] = field(default_factory=dict)
     jvm_options: tuple[str, ...] = ()
@@ -113,7 +115,8 @@ def start_hiveserver2(spec: HiveServer2Spec) -> Server:
     jars = class_path(*ARTIFACTS)
     port = choose_port(spec.port, NAME)
     configuration = _write_configuration(spec, port)
-    libraries = [configuration, *(jar.absolute() for jar in spec.auxiliary_jars), *jars]
+    first, last = ([jar.absolute() for jar in j] for j in (spec.auxiliary_jars, spec.library_jars))
+    libraries = [configuration, *first, *jars, *last]
     return start_server(
         ServerSpec(
             name=NAME,

@@ -65,7 +65,7 @@ struct PlanRequest {
   4: string engine,           // "trino" | "hive"
   5: string engine_version,
   6: string predicate,        // JSON, see docs/reference/predicates.md; "" is no predicate
-  7: list<string> projected_columns,
+  7: list<string> projected_columns,  // hidden columns among them; empty: all; a single "": none, as count(*) does
   8: optional i64 limit,      // the engine wants so many rows that satisfy the predicate, any if order is empty
   9: map<string, string> options,  // pruning_enabled, workers, concurrency, target_split_bytes ...
   10: list<SortKey> order,    // with limit: the first rows in this order; the engine still sorts

@@ -44,6 +44,7 @@ from bridge.splits.coalesce import SplitSettings, with_parallelism
 from bridge.splits.source import SplitSource
 from bridge.table.model import Table, TableName
 from bridge.table.read_version import parse_read_version
+from bridge.table.registry import DIRECTORY
 from bridge.types import Semantics
 
 log = logging.getLogger(__name__)
@@ -323,8 +324,11 @@ class PlannerHandler:
             if compiled != _column_names(table):
                 return encode_skippable_files(SkippableFiles(), scan.dropped)
         view = self._planner.views.view(table)
+        written = None
+        if table.table_format != DIRECTORY:
+            written = self._planner.written_files(table)
         with self._turns.turn():
-            found = list_skippable_files(table, view, scan)
+            found = list_skippable_files(table, view, scan, written)
         selection_made(scan, found, time.perf_counter() - started)
         return encode_skippable_files(found, scan.dropped)
 
@@ -365,7 +369,9 @@ class PlannerHandler:
             query_id=request.query_id or "",
             read=parse_read_version(request.read_version or ""),
             snapshot_id=request.snapshot_id or "",
-            columns=_columns(request.projected_columns),
+            columns=_projected(request.projected_columns)
+            if engine(request.engine).reads_hot_columns
+            else None,
             pruning=_flag(options, "pruning_enabled", True),
             freshness=options.get("freshness"),
             limit=request.limit,
@@ -425,6 +431,12 @@ def _name(schema: str | None, table: str | None) -> TableName:
 
 def _columns(names: Sequence[str] | None) -> frozenset[str] | None:
     return frozenset(name.lower() for name in names) if names else None
+
+
+def _projected(names: Sequence[str] | None) -> frozenset[str] | None:
+    """The columns that a scan reads; None: all. Of no column an empty name is sent."""
+    found = _columns(names)
+    return None if found is None else found - {""}
 
 
 def _column_names(table: Table) -> str:

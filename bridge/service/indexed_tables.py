@@ -12,8 +12,8 @@ from bridge.file_formats.registry import file_formats, hive_hooks
 from bridge.planner.planner import Planner
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
-from bridge.table.model import TableName
-from bridge.table.registry import DIRECTORY
+from bridge.table.model import Table, TableName
+from bridge.table.registry import DIRECTORY, table_hooks
 
 log = logging.getLogger(__name__)
 MOST_TABLES = 1000
@@ -53,7 +53,7 @@ class IndexedTables:
         return ttypes.IndexedTables(
             protocol=PROTOCOL,
             locations={name: at for name, at in known.items() if at is not None},
-            input_formats=hive_hooks(),
+            input_formats={**hive_hooks(), **table_hooks()},
             undecided=[name for name in asked if name not in known],
         )
 
@@ -74,8 +74,7 @@ class IndexedTables:
         """The table's canonical URI; None if nothing may be left out of it."""
         try:
             table = self._planner.table(name)
-            classes = file_formats()[table.format].hive if table.table_format == DIRECTORY else None
-            if classes is None or classes.hook is None:
+            if not self._is_hooked(table):
                 return None
             return table.location if self._planner.views.view(table).index is not None else None
         except BridgeError as error:
@@ -84,6 +83,15 @@ class IndexedTables:
         except Exception:  # one damaged index must not hide the others
             log.warning("%s is left to Hive", name, exc_info=True)
             return None
+
+    def _is_hooked(self, table: Table) -> bool:
+        """Whether some class leaves out files of such a table."""
+        if table.table_format == DIRECTORY:
+            classes = file_formats()[table.format].hive
+            return classes is not None and classes.hook is not None
+        if table.input_format not in table_hooks():
+            return False
+        return self._planner.written_files(table) is not None
 
 
 def _table_name(text: str) -> TableName:

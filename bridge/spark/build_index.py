@@ -98,7 +98,7 @@ class SparkCollector:
         options, requests = self._options, self._requests
 
         def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
-            storage = _storage_here(tuple(sorted(options.items())))
+            storage = storage_here(tuple(sorted(options.items())))
             for part in parts:
                 yield collect_chunk(part, storage, reading, formats, requests).to_bytes()
 
@@ -114,7 +114,7 @@ class SparkCollector:
 
 
 @cache
-def _storage_here(options: tuple[tuple[str, str], ...]) -> Storage:
+def storage_here(options: tuple[tuple[str, str], ...]) -> Storage:
     """One per executor process: its connections serve all tasks that run there."""
     return open_storage(options=dict(options))
 
@@ -125,6 +125,12 @@ def _ship_plugins(
     """Sends the modules of index kinds and file formats from other distributions."""
     modules = [type(kind).__module__ for kind, _ in reading.kinds]
     modules += [f.statistics.__module__ for f in formats.values() if f.statistics is not None]
+    modules += [f.chunks.__module__ for f in formats.values() if f.chunks is not None]
+    ship_modules(context, modules)
+
+
+def ship_modules(context: SparkContext, modules: Sequence[str]) -> None:
+    """Sends modules of other distributions than this one to the executors, each once."""
     for module in modules:
         top = module.partition(".")[0]
         file = sys.modules[top].__file__

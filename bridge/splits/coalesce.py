@@ -18,6 +18,8 @@ from bridge.file_formats.registry import file_format
 from bridge.splits.split import FULL_WEIGHT, MIN_WEIGHT, SplitBatch
 from bridge.table.slices import Logs, Mask, SliceBatch
 
+_SMALLEST_PIECE = 16
+"""Bytes: readers of text cannot begin in a byte order mark."""
 RowGroupStarts = Callable[[int], npt.NDArray[np.int64] | None]
 
 
@@ -65,7 +67,7 @@ def coalesce(
             unknown. Large files are cut there, so that every split finds something to read.
     """
     files, logs = batch.files, batch.logs
-    ranges = _cut(files.sizes, _splittable(batch), settings, row_groups)
+    ranges = _cut(files.sizes, _splittable(batch, settings), settings, row_groups)
     n = len(ranges.file)
     cost = ranges.length + settings.open_cost
     if logs is not None:
@@ -102,15 +104,25 @@ def by_reader(batch: SliceBatch) -> SliceBatch:
     return batch.take(np.argsort(batch.reader, kind="stable"))
 
 
-def _splittable(batch: SliceBatch) -> Mask | None:
+def _splittable(batch: SliceBatch, settings: SplitSettings) -> Mask | None:
     """Files that may be cut; None: all may. A file merged with logs is read as a whole."""
-    cut = np.array([file_format(reader.format).splittable for reader in batch.readers], np.bool_)
+    formats = [file_format(reader.format) for reader in batch.readers]
+    cut = np.array([known.splittable for known in formats], np.bool_)
     merged = batch.merged
-    if cut.all() and merged is None:
+    if cut.all() and merged is None and not any(known.whole for known in formats):
         return None
     mine = cut[0] if batch.reader is None else cut[batch.reader]
     found = np.broadcast_to(mine, len(batch))
-    return found if merged is None else found & ~merged
+    found = found if merged is None else found & ~merged
+    large = np.flatnonzero(found & (batch.files.sizes > settings.cut_above))
+    paths = batch.files.paths.take(pa.array(large)).to_pylist() if len(large) else []
+    for i, path in zip(large.tolist(), paths, strict=True):
+        number = 0 if batch.reader is None else int(batch.reader[i])
+        whole = formats[number].whole
+        if whole is not None and whole(batch.readers[number].property_map, path):
+            found = found.copy()
+            found[i] = False
+    return found
 
 
 def _log_cost(logs: Logs, settings: SplitSettings) -> npt.NDArray[np.int64]:
@@ -153,7 +165,7 @@ def _cuts(
     size: int, settings: SplitSettings, groups: npt.NDArray[np.int64] | None
 ) -> npt.NDArray[np.int64]:
     """Start offsets of the pieces of one large file; the first is 0."""
-    pieces = -(-size // settings.target_bytes)
+    pieces = max(1, min(-(-size // settings.target_bytes), size // _SMALLEST_PIECE))
     even = np.arange(pieces, dtype=np.int64) * (-(-size // pieces))
     if groups is None or len(groups) < 2:
         return even if groups is None else np.zeros(1, np.int64)

@@ -52,15 +52,14 @@ class ChildReader(Generic[T]):
 
     Args:
         function: a module-level function, found by its name. It takes a storage (``read`` and
-            ``read_ranges`` for this file only), a URI and a size. Its result is pickled. Errors of
-            this package reach the caller unchanged, and any other as FileUnreadable.
+            ``read_ranges`` for this file only), a URI, a size, and what else a call gives. Its
+            result is pickled. Errors of this package reach the caller unchanged, and any other as
+            FileUnreadable.
         cpu_seconds: CPU time for one file, plus two seconds per MiB. CPU time, not wall time, so
             that a busy machine fails no file.
     """
 
-    def __init__(
-        self, function: Callable[[Storage, str, int], T], *, cpu_seconds: int = _CPU_SECONDS
-    ) -> None:
+    def __init__(self, function: Callable[..., T], *, cpu_seconds: int = _CPU_SECONDS) -> None:
         self._function = f"{function.__module__}:{function.__qualname__}"
         self._cpu_seconds = cpu_seconds
         self._reset()
@@ -79,8 +78,11 @@ class ChildReader(Generic[T]):
             child.connection.close()
         self._reset()
 
-    def read(self, storage: Storage, uri: str, size: int) -> T:
+    def read(self, storage: Storage, uri: str, size: int, *more: Any) -> T:
         """The function's result for a file.
+
+        Args:
+            more: further arguments of the function; they are pickled.
 
         Errors:
             FileCorrupt: raised by the function, or the file crashed the child or took too long.
@@ -91,7 +93,7 @@ class ChildReader(Generic[T]):
         """
         whole = storage.read(uri) if size <= WHOLE else None
         with self._slots:
-            child = self._take(uri, size, whole)
+            child = self._take(uri, size, whole, more)
             try:
                 answer = child.answer(storage, uri)
             except BaseException as error:
@@ -108,7 +110,7 @@ class ChildReader(Generic[T]):
             raise answer
         return cast(T, answer)
 
-    def _take(self, uri: str, size: int, whole: bytes | None) -> _Child:
+    def _take(self, uri: str, size: int, whole: bytes | None, more: tuple[Any, ...]) -> _Child:
         """A child that has started on a file. Skips children that ended while idle."""
         while True:
             with self._lock:
@@ -119,7 +121,7 @@ class ChildReader(Generic[T]):
                 with self._lock:
                     self._all.add(child)
             try:
-                child.begin(uri, size, whole)
+                child.begin(uri, size, whole, more)
                 return child
             except BaseException as error:
                 self._drop(child)
@@ -173,8 +175,8 @@ class _Child:
             self.end()
             raise _no_child(problem)
 
-    def begin(self, uri: str, size: int, whole: bytes | None) -> None:
-        self._send(pickle.dumps((uri, size, whole is not None)))
+    def begin(self, uri: str, size: int, whole: bytes | None, more: tuple[Any, ...]) -> None:
+        self._send(pickle.dumps((uri, size, whole is not None, more)))
         if whole is not None:
             self._send(whole)
         self._received()
@@ -247,12 +249,12 @@ def serve(descriptor: int, name: str, cpu_seconds: int) -> None:
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     connection.send_bytes(b"")
     while True:
-        uri, size, held = pickle.loads(inbox.get())
+        uri, size, held, more = pickle.loads(inbox.get())
         storage = _Parent(connection, inbox, inbox.get() if held else None)
         connection.send_bytes(pickle.dumps((True, [])))
         _limit(cpu_seconds + 2 * size // 2**20)
         try:
-            answer: Any = function(storage, uri, size)
+            answer: Any = function(storage, uri, size, *more)
         except BridgeError as error:
             answer = error
         except BaseException as error:  # Rust's panics are no Exception

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bridge.types import Field, Type
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table, as the catalogue declares it."""
-
-    name: str
-    type: Type
-    comment: str | None = None
+from bridge.table.reader_spec import Column as Column
+from bridge.table.reader_spec import ReaderSpec
+from bridge.types import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +34,7 @@ class Table:
             also those of its SerDe.
         table_format: a name in `bridge.table.registry`.
         input_format: Hive's class for it; empty without a metastore.
+        reader_properties: what readers of its files need to know, sorted; see `ReaderSpec`.
     """
 
     name: TableName
@@ -51,6 +45,12 @@ class Table:
     properties: dict[str, str] = field(default_factory=dict)
     table_format: str = "directory"
     input_format: str = ""
+    reader_properties: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reader(self) -> ReaderSpec:
+        """How its files are read, where a partition does not say otherwise."""
+        return ReaderSpec(self.format, self.reader_properties)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -82,11 +82,13 @@ class Partition:
             table.
         values: unescaped text by partition key; None is NULL.
         location: canonical URI, inside or outside the table's directory.
+        reader: how its files are read; None: as the table's.
     """
 
     name: str
     values: tuple[str | None, ...]
     location: str
+    reader: ReaderSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

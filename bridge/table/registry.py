@@ -13,7 +13,7 @@ from bridge import table as package
 from bridge.errors import UnsupportedTable
 from bridge.plugins import installed
 from bridge.table.model import Table
-from bridge.table.snapshot import TableFormat
+from bridge.table.snapshot import ReadByHive, TableFormat
 
 GROUP = "skipbridge.table_formats"
 PROPERTY = "skipbridge.table_format"
@@ -55,3 +55,13 @@ def recognised(properties: Mapping[str, str], input_format: str = "") -> str:
         if format.name != DIRECTORY and format.recognises(properties, input_format):
             return format.name
     return DIRECTORY
+
+
+def table_hooks() -> dict[str, str]:
+    """By the input format of a table format, the class of Hive's hooks that extends it."""
+    return {
+        input_format: hook
+        for format in table_formats().values()
+        if isinstance(format, ReadByHive)
+        for input_format, hook in format.hive_hooks.items()
+    }

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.storage.port import FileTable, join_tables
-from bridge.table.model import Column, Partition
+from bridge.table.model import Partition
+from bridge.table.reader_spec import ReaderSpec as ReaderSpec
 
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
@@ -36,6 +37,8 @@ class IndexFiles(Protocol):
         trusted: the entry describes the file as listed.
         all_ordinals: 0 to n-1; whole-table batches carry this very object.
         shared: a file may belong to several partitions.
+        recipe: each file's index into ``recipes``; see `bridge.table.recipes`.
+        clustered: files that replace others; None if there are none.
     """
 
     generation: int
@@ -49,6 +52,11 @@ class IndexFiles(Protocol):
     all_ordinals: Int64Array
     total_bytes: int
     shared: bool
+    recipes: tuple[str, ...]
+    recipe: npt.NDArray[np.int32]
+
+    @property
+    def clustered(self) -> Replacements | None: ...
 
     @property
     def location(self) -> str: ...
@@ -70,23 +78,31 @@ class IndexFiles(Protocol):
     def paths_at(self, ordinals: Int64Array) -> pa.Array: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderSpec:
-    """How the files of a slice are read.
+class Replacements(Protocol):
+    """Files that clustering wrote, and the listed files whose rows they hold.
 
     Attributes:
-        format: a name in the registry of file formats.
-        properties: SerDe properties, sorted.
-        columns: the files' own schema; None: the schema of the snapshot.
-        base: where ``format`` merges logs: the format of the base files; empty: ``format``.
-        log: where ``format`` merges logs: the format of the logs; empty: they are not indexed.
+        index: of the new files.
     """
 
-    format: str
-    properties: tuple[tuple[str, str], ...] = ()
-    columns: tuple[Column, ...] | None = None
-    base: str = ""
-    log: str = ""
+    index: IndexFiles
+
+    def replaced(
+        self, ordinals: Int64Array, partition: Int32Array
+    ) -> tuple[Mask, Int64Array, Int32Array] | None:
+        """What replaces the listed files of some partitions.
+
+        The law: a group is replaced as a whole, and only if all its files are listed unchanged.
+
+        Args:
+            ordinals: of ALL listed files of these partitions in the table's index; -1 if changed.
+            partition: of each listed file.
+
+        Returns:
+            The listed files that are replaced, and the ordinals and partitions of the files to
+            read instead; None if nothing is replaced.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +264,10 @@ class SliceBatch:
 
 
 def join_slices(batches: Sequence[SliceBatch]) -> SliceBatch:
-    """Joins batches of one snapshot in their order, with their paths materialised."""
+    """Joins batches of one snapshot in their order, with their paths materialised.
+
+    Slices that belong to another index than those of the first batch count as not indexed.
+    """
     if len(batches) == 1:
         return batches[0]
     first = batches[0]
@@ -272,7 +291,12 @@ def join_slices(batches: Sequence[SliceBatch]) -> SliceBatch:
         )
     return SliceBatch(
         join_files([b.files for b in batches]),
-        np.concatenate([b.ordinals for b in batches]),
+        np.concatenate(
+            [
+                b.ordinals if b.index is first.index else np.full(len(b), -1, np.int64)
+                for b in batches
+            ]
+        ),
         np.concatenate(owner).astype(np.int32),
         tuple(p for b in batches for p in b.partitions),
         readers,

@@ -44,6 +44,9 @@ class TableContext:
         index_at: opens a generation by number. Errors: GenerationNotFound and others.
         freshness: how old a directory listing may be; formats that commit file sets ignore it.
         absent_is_empty: a partition whose directory does not exist is empty, as in Hive.
+        arrived: when the query arrived, by the monotonic clock: what was read since is new enough
+            for any freshness. None: now.
+        index_of: the newest index of another table, such as the files of a view; None: it has none.
     """
 
     storage: Storage
@@ -53,6 +56,8 @@ class TableContext:
     index_at: Callable[[int], IndexFiles | None]
     freshness: Freshness
     absent_is_empty: bool = False
+    arrived: float | None = None
+    index_of: Callable[[Table], IndexFiles | None] = lambda _: None
 
 
 class Snapshot(Protocol):
@@ -100,7 +105,12 @@ class Snapshot(Protocol):
         ...
 
     def slices(self, batch: PartitionBatch, columns: Columns) -> Iterator[SliceBatch]:
-        """The slices of some partitions; a large partition yields several batches."""
+        """The slices of some partitions; a large partition yields several batches.
+
+        Args:
+            columns: all that the scan reads or compares, hidden columns among them. Slices may
+                lack the others.
+        """
         ...
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
@@ -113,6 +123,37 @@ class Snapshot(Protocol):
 
     def unchanged(self, slices: SliceBatch) -> Mask:
         """Marks slices of `indexed_slices` that are in storage exactly as indexed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewUse:
+    """What a scan reads of one view of a table, or why it reads none of it.
+
+    Attributes:
+        segments: that are read from the view.
+        facts: files of facts that are not read.
+        files: files of the view that stand for them.
+        bytes: size of those.
+        not_built: segments whose facts are read, since the view has no current files of them.
+        lacking: columns that the scan needs and the view does not hold; then no segment uses it.
+    """
+
+    view: str
+    segments: int = 0
+    facts: int = 0
+    files: int = 0
+    bytes: int = 0
+    not_built: int = 0
+    lacking: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class HasViews(Protocol):
+    """A snapshot whose `slices` may stand for others that hold the same rows with fewer columns."""
+
+    def view_uses(self, columns: Columns) -> Sequence[ViewUse]:
+        """What a scan of these columns makes of each view."""
         ...
 
 
@@ -148,6 +189,40 @@ class HasTimeline(Protocol):
 
     def commits(self, slices: SliceBatch) -> list[str | None]:
         """The instant that wrote each base file; None where there is none or it is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """A segment of a table that consists of segments.
+
+    Attributes:
+        started, finished: microseconds since the epoch.
+        files, size: as of when the files were added.
+        indexed_files: files that the index knows as they are recorded; -1: there is no index.
+        views: the state of each view, by its name.
+        merged_into: the segment that holds its files now.
+    """
+
+    id: str
+    status: str
+    started: int
+    finished: int
+    format: str
+    files: int
+    size: int
+    indexed_files: int
+    views: Mapping[str, str]
+    merged_into: str | None
+    paths: tuple[str, ...]
+
+
+@runtime_checkable
+class HasSegments(Protocol):
+    """A snapshot of a table that consists of segments."""
+
+    def segment_entries(self) -> Sequence[SegmentEntry]:
+        """All segments that the version names, also those that are not read."""
         ...
 
 
@@ -258,5 +333,39 @@ class MergesSlices(Protocol):
         Errors:
             UnsupportedTable: this table's merge is not done here.
             FileChanged, FileCorrupt, StorageFailure.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """What the index entries of a table's files say about the rows that its own readers return.
+
+    Attributes:
+        logs: of logs too: a row after merging is a row of the base file or of one log.
+    """
+
+    logs: bool
+
+
+@runtime_checkable
+class ReadByHive(Protocol):
+    """A table format that Hive reads through the format's own classes, which list its slices.
+
+    The law: a file is identified by path and size alone. Hive may read a slice as of any version,
+    so what is left out must hold no matching row whatever version it is.
+
+    Attributes:
+        hive_hooks: by Hive's input format, the class of the hooks that extends it.
+    """
+
+    hive_hooks: Mapping[str, str]
+
+    def written_files(self, table: Table, context: TableContext) -> WrittenFiles:
+        """What may be concluded from index entries.
+
+        Errors:
+            UnsupportedTable: nothing.
+            TableNotFound, FileCorrupt, StorageFailure.
         """
         ...

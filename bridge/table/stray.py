@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.file_formats.registry import file_formats, indexed_formats, recognise, spelled
+from bridge.file_formats.registry import file_formats, inferred_formats, recognise, spelled
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
 
@@ -49,7 +49,7 @@ def stray(storage: Storage, uri: str, size: int, *, read: bool = True) -> Stray:
     if whole is not None and whole.read_schema is not None:
         remedy = "move it to a table of its own: a directory is read in one format"
         return Stray(uri, f"{_one(whole.spelled)} file among files of another format", remedy, read)
-    remedy = f"move it to another directory; skipbridge indexes {spelled(indexed_formats())} files"
+    remedy = f"move it to another directory; skipbridge indexes {spelled(inferred_formats())} files"
     if whole is not None:
         return Stray(uri, f"{_one(whole.spelled)} file", remedy, read)
     (head,) = storage.read_ranges(uri, [(0, min(_HEAD, size))])

@@ -11,8 +11,11 @@ from tests.benchmark import (
     build,
     concurrency,
     dpp,
+    external,
+    formats,
     hive,
     hudi,
+    hudi_changes,
     kinds,
     metadata,
     metastore,
@@ -55,6 +58,9 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "partitions": ("`explain` over 2,000 and 20,000 partitions of a file each", partitions.run),
     "hive": ("HiveServer2 4.0.1, 39,000 and 5,000 small files", hive.run),
     "hudi": ("Trino 476: Hudi tables beside its stock hudi connector", hudi.run),
+    "formats": ("Trino 476: ORC, Avro, CSV and JSON beside its stock hive connector", formats.run),
+    "external": ("Tables of segments: facts beside a view, reads of a load", external.run),
+    "changes": ("Trino 476: changes of the last of 1,000 Hudi commits", hudi_changes.run),
     "hooks": ("HiveServer2 4.0.1, hooked plans beside hooked tables", hive.ways),
 }
 # On less data, to see that it works.
@@ -69,6 +75,8 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
     "tpch": tpc.quick_tpch,
     "tpcds": tpc.quick_tpcds,
     "dpp": dpp.quick,
+    "external": external.quick,
+    "formats": formats.quick,
 }
 
 

@@ -25,7 +25,7 @@ def root() -> Path:
     return path
 
 
-def _lineitem(scale: float) -> pa.Table:
+def lineitem(scale: float) -> pa.Table:
     """TPC-H lineitem, sorted by ship date."""
     directory = root() / f"tpch-{scale}"
     file = directory / "lineitem.parquet"
@@ -60,7 +60,7 @@ def small_files(count: int = SMALL_FILES, *, floats: bool = False) -> Path:
     """
 
     def rows() -> pa.Table:
-        table = _lineitem(0.5).combine_chunks()
+        table = lineitem(0.5).combine_chunks()
         for name in ("l_extendedprice", "l_discount", "l_tax") if floats else ():
             at = table.schema.get_field_index(name)
             table = table.set_column(at, name, table.column(name).cast(pa.float64()))
@@ -73,7 +73,7 @@ def random_ids(count: int = 5_000) -> tuple[Path, list[int]]:
     """lineitem at SF 0.5 in ``count`` files, each row with an id that no order knows; some ids."""
 
     def rows() -> pa.Table:
-        table = _lineitem(0.5).combine_chunks()
+        table = lineitem(0.5).combine_chunks()
         ids = np.random.default_rng(11).integers(0, 2**62, table.num_rows)
         return table.append_column("id", pa.array(ids))
 
@@ -105,7 +105,7 @@ def large_files() -> Path:
         return directory
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    table = _lineitem(0.5)
+    table = lineitem(0.5)
     columns = [*table.column_names]
     big = pa.concat_tables([table] * 12)
     # Shuffled and uncorrelated: these files must be read, whatever an index says.

@@ -70,7 +70,7 @@ def _planning(table: Path) -> list[Figure]:
 def _queries(directory: Path) -> list[Figure]:
     figures: list[Figure] = []
     with ExitStack() as stack:
-        query = _cluster(stack, directory)
+        query = cluster(stack, directory, ("cow", "mor"))
         for title, sql, target in (
             ("copy-on-write, 8,000 files, a range", _RANGE, "≥ 20x"),
             ("copy-on-write, 8,000 files, full scan", _FULL, "≥ 5x"),
@@ -98,7 +98,8 @@ def _queries(directory: Path) -> list[Figure]:
     return figures
 
 
-def _cluster(stack: ExitStack, directory: Path) -> Callable[..., list[Any]]:
+def cluster(stack: ExitStack, directory: Path, tables: tuple[str, ...]) -> Callable[..., list[Any]]:
+    """Metastore, planner and Trino over the directory's Hudi tables; query(catalog, sql)."""
     scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     metastore = stack.enter_context(
         start_embedded_metastore(
@@ -109,7 +110,7 @@ def _cluster(stack: ExitStack, directory: Path) -> Callable[..., list[Any]]:
     config = Config({"metastore.uri": Setting(uri, "benchmark")})
     with MetastoreClient(uri) as client:
         client.create_database("hudi")
-    for name in ("cow", "mor"):
+    for name in tables:
         started = time.perf_counter()
         request = SyncRequest(TableName("hudi", name), f"file://{directory / name}")
         run_job(config, SyncJob(request), progress=lambda done, total: None, say=print)

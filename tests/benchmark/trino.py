@@ -96,14 +96,19 @@ def cluster(
                 )
             )
         )
-        connection = trino.dbapi.connect(host="127.0.0.1", port=server.port, user="bench")
+        yield asking(server.port)
 
-        def query(catalog: str, sql: str) -> list[Any]:
-            cursor = connection.cursor()
-            cursor.execute(sql.replace("bench.", f"{catalog}.bench."))
-            return list(cursor.fetchall())
 
-        yield query
+def asking(port: int) -> Callable[[str, str], list[Any]]:
+    """query(catalog, sql) of a Trino server; the schema ``bench`` is that of the catalogue."""
+    connection = trino.dbapi.connect(host="127.0.0.1", port=port, user="bench")
+
+    def query(catalog: str, sql: str) -> list[Any]:
+        cursor = connection.cursor()
+        cursor.execute(sql.replace("bench.", f"{catalog}.bench."))
+        return list(cursor.fetchall())
+
+    return query
 
 
 def floor() -> float:

@@ -225,6 +225,7 @@ def stack(
         # By default it cuts timestamps to milliseconds.
         "hive.timestamp-precision": "MICROSECONDS",
         "hive.parquet.time-zone": "UTC",
+        "hive.orc.time-zone": "UTC",
         "hive.max-partitions-per-writers": "2000",
     }
     directory = tmp_path_factory.mktemp("stack")
@@ -248,7 +249,12 @@ def _stack(
     catalog["skipbridge.planner"] = f"{LOOPBACK}:{planner_port}"
     # INT96 does not depend on where the tests run; a second catalog reads it in another zone.
     catalog["hive.parquet.time-zone"] = "UTC"
-    zoned = {**catalog, "hive.parquet.time-zone": ZONE}
+    catalog["hive.orc.time-zone"] = "UTC"
+    zoned = {
+        **catalog,
+        "hive.parquet.time-zone": ZONE,
+        "hive.orc.use-column-names": "true",
+    }
     running = Stack(directory, metastore.uri, planner_port, 0, everything)
     running.start_planner()
     try:

@@ -140,12 +140,13 @@ def register(
     *,
     index: bool = True,
     kinds: Sequence[tuple[str, str]] = (),
+    format: str = "parquet",
 ) -> None:
-    """Makes a table in schema ``laws`` of a directory's Parquet files, and indexes it."""
+    """Makes a table in schema ``laws`` of a directory's files, and indexes it."""
     past = time.time() - 60
-    for file in directory.glob("*.parquet"):
+    for file in directory.glob(f"*.{format}"):
         os.utime(file, (past, past))
-    table = Table(TableName("laws", name), columns, (), f"file://{directory}")
+    table = Table(TableName("laws", name), columns, (), f"file://{directory}", format)
     with MetastoreClient(stack.metastore_uri) as client:
         register_table(client, table.name, table, [])
     if index:

@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.orc as po
@@ -20,7 +21,13 @@ from hypothesis import HealthCheck, given, settings
 
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle, Row
+from bridge.expression.nodes import BoundExpression
 from bridge.expression.prune import prune
+from bridge.expression.statistics import Mask
+from bridge.index.kinds.evaluate_indexes import never
+from bridge.index.kinds.kind import Ordinals
+from bridge.index.registry import kind
+from bridge.planner.file_pruner import FilePruner, Index
 from bridge.table.model import Column
 from bridge.types import BIGINT, HIVE, INTEGER, SMALLINT, TINYINT, Field, Kind
 from tests.support.arrow import arrow_column, arrow_type
@@ -90,6 +97,10 @@ def write(lake: OrcLake, name: str, data: Table, rows: list[Row], rng: random.Ra
     return Written(by_place, by_name)
 
 
+def ask(index: Index, expression: BoundExpression, ordinals: Ordinals) -> Mask | None:
+    return index.never(expression, ordinals) if index.concerns(expression) else None
+
+
 def leaf(column: Field) -> tuple[str, ...]:
     """The path of what a predicate may name: the last column of a table is a struct."""
     return (column.name, *(f.name for f in column.type.fields))
@@ -122,25 +133,38 @@ def test_the_law_holds_of_orc_files_found_by_place_and_by_name(
                 for row in rows
             ]
             kept.append(write(lake, f"f{i}", data, rows, rng))
-    assert not lake.build().failed
+    wanted = [
+        kind(name).define(c.name)
+        for c in data.columns
+        for name in ("values", "bloom")
+        if not c.type.is_nested
+    ]
+    assert not lake.build(settings=lambda held: held.adding(wanted)).failed
     serving = lake.snapshot()
+    pruner = FilePruner(lake.table(), serving, HIVE)
+    kinds = [partial(ask, index) for index in pruner.indexes[1:]]
     statistics = serving.statistics(data.columns, HIVE)
     assert serving.match(lake.listed()).tolist() == list(range(FILES))
     oracle = Oracle(HIVE, data.paths)
     for _ in range(PREDICATES):
         node = expression(rng, data, depth=rng.choice((0, 1, 2)))
-        answers = prune(bind(node, data.columns, (), HIVE), statistics, HIVE)
+        bound = bind(node, data.columns, (), HIVE)
+        answers = prune(bound, statistics, HIVE)
         always = answers.always
+        by_kinds = never(bound, serving.all_ordinals, kinds)
         for i, written in enumerate(kept):
             for rows in (written.by_place, written.by_name):
                 truth = [oracle.truth(node, row) is True for row in rows]
                 assert not (answers.never[i] and any(truth)), (node, rows)
+                assert not (by_kinds[i] and any(truth)), (node, rows)
                 assert not (always[i] and not all(truth)), (node, rows)
         asked["pairs"] += FILES
         asked["never"] += int(answers.never.sum())
+        asked["kinds"] += int(by_kinds.sum())
 
 
 def test_it_was_asked_and_pruning_did_happen() -> None:
     if not asked:
         pytest.skip("the law was not asked in this run")
     assert asked["never"] > asked["pairs"] // 20
+    assert asked["kinds"] > asked["pairs"] // 40

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
@@ -24,6 +26,7 @@ def s3_options() -> Iterator[dict[str, str]]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
+    _one_by_one(server)
     options = {
         "endpoint": f"http://{host}:{port}",
         "region": "us-east-1",
@@ -35,6 +38,18 @@ def s3_options() -> Iterator[dict[str, str]]:
     urllib.request.urlopen(request).close()
     yield options
     server.stop()
+
+
+def _one_by_one(server: ThreadedMotoServer) -> None:
+    """Moto looks for a key and then writes it: two requests at once could both create it."""
+    lock, serving = threading.Lock(), server._server
+    app = serving.app
+
+    def answer(*request: Any) -> Any:
+        with lock:
+            return app(*request)
+
+    serving.app = answer
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,14 @@ import pytest
 
 from trino_plugin_gen.build import BuildFailed, build
 from trino_plugin_gen.generate import InvalidName, generate, write
-from trino_plugin_gen.versions import DEFAULT, STORES, UnsupportedVersion, supported
+from trino_plugin_gen.versions import (
+    DEFAULT,
+    HIVE_CLASSES,
+    STORES,
+    UnsupportedVersion,
+    supported,
+    target,
+)
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "trino_plugin_gen" / "template"
@@ -38,6 +45,21 @@ def test_a_renamed_project_has_none_of_the_old_names(version: int) -> None:
     name = files["src/main/java/com/example/skip/ConnectorName.java"].decode()
     assert 'NAME = "fastfiles"' in name
     assert f"<trino.version>{version}<".encode() in files["pom.xml"]
+
+
+@pytest.mark.parametrize("version", supported())
+def test_readers_of_other_formats_are_left_out_where_they_are_not_published(version: int) -> None:
+    files = generate(version)
+    pom = files["pom.xml"].decode()
+    has_readers = any("/read/orc/" in path for path in files)
+    assert has_readers == target(version).formats == ("trino-orc" in pom) == ("coercions" in pom)
+
+
+def test_both_ways_of_building_take_the_same_classes() -> None:
+    for version in supported():
+        if target(version).formats:
+            pom = generate(version)["pom.xml"].decode()
+            assert f"<includes>{','.join(HIVE_CLASSES)}</includes>" in pom
 
 
 def test_write_leaves_unchanged_files_alone(tmp_path: Path) -> None:

@@ -17,4 +17,5 @@ ENGINE = Engine(
     encode=encode,
     reader=lambda format: format.trino_reader,
     has_views=True,
+    reads_hot_columns=True,
 )

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from bridge.errors import FileCorrupt
+from bridge.file_formats.column_chunks import ValueSink
 from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import NAMELESS, PhysicalColumn, PhysicalType
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
@@ -51,8 +52,12 @@ _SIMPLE = {
 }
 
 
-def read(storage: Storage, uri: str, size: int) -> FileStatistics:
+def read(storage: Storage, uri: str, size: int, sink: ValueSink | None = None) -> FileStatistics:
     """Statistics of one file of ``size`` bytes.
+
+    Args:
+        sink: takes values of columns in the same pass; not of timestamps, text that may be padded,
+            and decimals with too many digits.
 
     Errors:
         FileCorrupt: not ORC, or its data cannot be decoded.
@@ -65,15 +70,21 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
         names = file.schema.names
         plain = [c for c in found if c.known and not c.is_time]
         times = [c for c in found if c.known and c.is_time]
+        if sink is not None:
+            sink.begin(tuple(columns), {c.number for c in plain})
         for stripe in range(file.nstripes):
             if plain:
-                _read(file, stripe, plain, names)
+                _read(file, stripe, plain, names, sink)
             for column in times:
                 try:
                     _read(file, stripe, [column], names)
                 except pa.ArrowInvalid:
                     column.known = False
         leaves = [column.finish() for column in found]
+        if sink is not None:
+            for column in plain:
+                if not column.same_for_all:
+                    sink.drop(column.number)
         return FileStatistics(file.nrows, None, leaves)
     except (pa.ArrowException, OSError, ValueError) as error:
         if is_passing(error):
@@ -104,13 +115,22 @@ def _stored(arrow: pa.DataType) -> PhysicalType:
     return _SIMPLE.get(arrow, _OTHER)
 
 
-def _read(file: Any, stripe: int, columns: list[_Column], names: list[str]) -> None:
+def _read(
+    file: Any,
+    stripe: int,
+    columns: list[_Column],
+    names: list[str],
+    sink: ValueSink | None = None,
+) -> None:
     wanted = [names[column.number] for column in columns]
     batch = file.read_stripe(stripe, columns=wanted)
     if batch.schema.names != wanted:
         raise FileCorrupt(f"asked for the columns {wanted}, it has {batch.schema.names}", "")
     for column, values in zip(columns, batch.columns, strict=True):
         column.update(values)
+    if sink is not None and batch.num_rows:
+        read = zip(columns, batch.columns, strict=True)
+        sink.add({column.number: pa.chunked_array([values]) for column, values in read})
 
 
 class _Column:
@@ -127,6 +147,11 @@ class _Column:
     @property
     def is_time(self) -> bool:
         return self._type.logical == "timestamp"
+
+    @property
+    def same_for_all(self) -> bool:
+        """Whether every engine reads the values as Arrow does, after `finish`."""
+        return self._trimmed is None and self._leaf.nulls is not None
 
     def update(self, values: pa.Array) -> None:
         if self.is_time:

@@ -165,6 +165,8 @@ def lift(file: FileFacts, leaf: int) -> list[bytes] | None:
 
 def _stored(file: FileFacts, leaf: int) -> list[Range] | None:
     """Where the filters of all row groups with values are; None unless each has one."""
+    if file.groups is None:
+        return None
     ranges: list[Range] = []
     for rows, chunks in file.groups:
         chunk = chunks[leaf]

@@ -48,7 +48,8 @@ class FileFacts:
     """A file as a kind sees it before its data is read.
 
     Attributes:
-        groups: the row groups that have rows: the number of rows, and a chunk for every leaf.
+        groups: the row groups that have rows: the number of rows, and a chunk for every leaf; None
+            for formats without them.
         leaves: the leaf columns in footer order.
         legacy: dates before 1900 may use the hybrid calendar (correctness 9).
         read_ranges: reads byte ranges of the file.
@@ -56,7 +57,7 @@ class FileFacts:
 
     uri: str
     size: int
-    groups: Sequence[tuple[int, Sequence[Chunk]]]
+    groups: Sequence[tuple[int, Sequence[Chunk]]] | None
     leaves: tuple[PhysicalColumn, ...]
     legacy: bool
     read_ranges: Callable[[Sequence[tuple[int, int]]], list[bytes]]

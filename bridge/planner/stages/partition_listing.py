@@ -16,6 +16,7 @@ import numpy as np
 from bridge.expression.nodes import BoundExpression, BoundFalse, BoundTrue
 from bridge.expression.statistics import Mask
 from bridge.planner.partitions import PartitionSelection, excluded, select_partitions
+from bridge.planner.report import StageCounter
 from bridge.planner.scan_context import ScanContext
 from bridge.storage.requests import counting
 from bridge.table.model import Partition, PartitionBatch
@@ -46,8 +47,9 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
     counters.partitions.add(selection.total, 0 if none else len(selection.names), 0, seconds)
     if none:
         return
+    _count_views(context)
     for batch in _partitions(context, selection):
-        listed = snapshot.slices(batch, context.request.columns)
+        listed = snapshot.slices(batch, context.columns)
         while True:
             started = time.perf_counter()
             with counting(counters.listing.requests):
@@ -57,6 +59,15 @@ def list_partitions(context: ScanContext, _batches: Iterator[SliceBatch]) -> Ite
             seconds = time.perf_counter() - started
             counters.listing.add(len(found), len(found), found.num_bytes, seconds)
             yield found
+
+
+def _count_views(context: ScanContext) -> None:
+    """Tells of each view how many files of the facts its files stand for."""
+    for use in context.view_uses():
+        if use.segments:
+            counter = StageCounter("files", f"view({use.view})")
+            counter.add(use.facts, use.files, use.bytes, 0.0)
+            context.counters.views.append(counter)
 
 
 def _partitions(context: ScanContext, selection: PartitionSelection) -> Iterator[PartitionBatch]:

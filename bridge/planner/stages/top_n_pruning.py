@@ -37,9 +37,17 @@ def prune_by_top_n(context: ScanContext, batches: Iterator[SliceBatch]) -> Itera
             kept.append(left)
             best.append(ranked.best[begin : begin + len(batch)][keep])
         begin += len(batch)
-    if kept:
-        order = np.argsort(-np.concatenate(best), kind="stable")
-        yield join_slices(kept).take(order)
+    for same in _by_index(kept):
+        order = np.argsort(-np.concatenate([best[i] for i in same]), kind="stable")
+        yield join_slices([kept[i] for i in same]).take(order)
+
+
+def _by_index(batches: Sequence[SliceBatch]) -> list[list[int]]:
+    """Positions of batches whose ordinals refer to the same index."""
+    found: dict[int, list[int]] = {}
+    for i, batch in enumerate(batches):
+        found.setdefault(id(batch.index), []).append(i)
+    return list(found.values())
 
 
 def rank(context: ScanContext, batches: Sequence[SliceBatch]) -> top_n.Ranked:

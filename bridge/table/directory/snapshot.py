@@ -16,10 +16,12 @@ from bridge.storage.port import DirectoryListings, FileTable
 from bridge.storage.uri import join
 from bridge.table.freshness import Live, max_age
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch, Table
+from bridge.table.recipes import bound
 from bridge.table.root_listing import TableTree
 from bridge.table.shared_listings import Listing, ListingStream, gather
 from bridge.table.slices import (
     IndexFiles,
+    Int32Array,
     Int64Array,
     LazyPaths,
     Mask,
@@ -47,7 +49,7 @@ class DirectorySnapshot:
         self.index = context.index
         self._listed_with = context.freshness
         self._age = max_age(context.freshness)
-        self._readers = (ReaderSpec(table.format),)
+        self._reader = table.reader
         self._names: list[str] | None = None
         self._partitions: dict[str, Partition] = {}
         self._listings: dict[str, Listing | ListingStream] = {}
@@ -93,17 +95,42 @@ class DirectorySnapshot:
         listings = self._list(partitions)
         if len(partitions) == 1:
             (listing,) = listings.values()
-            if isinstance(listing, ListingStream):
+            if isinstance(listing, ListingStream) and not self._is_clustered:
                 yield from self._streamed(listing, partitions)
                 return
         if partitions:
-            yield self._gathered(partitions, listings)
+            yield from self._clustered(self._gathered(partitions, listings))
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         return None
 
     def unchanged(self, slices: SliceBatch) -> Mask:
         return np.zeros(len(slices), np.bool_)
+
+    @property
+    def _is_clustered(self) -> bool:
+        return self.index is not None and self.index.clustered is not None
+
+    def _clustered(self, batch: SliceBatch) -> Iterator[SliceBatch]:
+        """The slices with clustered files in place of those that they replace.
+
+        Args:
+            batch: all files of its partitions: a group is replaced as a whole or not at all.
+        """
+        clustered = None if batch.index is None else batch.index.clustered
+        found = None if clustered is None else clustered.replaced(batch.ordinals, batch.partition)
+        if clustered is None or found is None:
+            yield batch
+            return
+        replaced, ordinals, owner = found
+        if not replaced.all():
+            yield batch.filter(~replaced)
+        index = clustered.index
+        files = FileTable(index.paths_at(ordinals), index.sizes[ordinals], index.modified[ordinals])
+        if not index.all_trusted:
+            ordinals = np.where(index.trusted[ordinals], ordinals, -1)
+        readers, reader = self._readers(batch.partitions, owner)
+        yield SliceBatch(files, ordinals, owner, batch.partitions, readers, index, reader)
 
     def _list(self, partitions: tuple[Partition, ...]) -> dict[str, Listing | ListingStream]:
         """The listings that hold these partitions, by location."""
@@ -150,19 +177,29 @@ class DirectorySnapshot:
                 whole[location] = listing
         files, ordinals, counts = gather([p.location for p in partitions], whole, self.index)
         owner = np.repeat(np.arange(len(partitions), dtype=np.int32), counts)
-        return SliceBatch(files, ordinals, owner, partitions, self._readers, self.index)
+        readers, reader = self._readers(partitions, owner)
+        return self._bound(
+            SliceBatch(files, ordinals, owner, partitions, readers, self.index, reader)
+        )
+
+    def _bound(self, slices: SliceBatch) -> SliceBatch:
+        return bound(slices, self.table.columns)
 
     def _streamed(
         self, listing: ListingStream, partitions: tuple[Partition, ...]
     ) -> Iterator[SliceBatch]:
         number = 0
+        readers, _ = self._readers(partitions, _zeros(1))  # one partition: one reader
         while (files := listing.chunk(number)) is not None:
-            yield listing.slices(
+            found = listing.slices(
                 number,
                 self.index,
                 partitions,
                 partial(self._matched, listing, number, files, partitions),
             )
+            if found.readers != readers:  # the scan that matched them saw older properties
+                found = replace(found, readers=readers, reader=None)
+            yield self._bound(found)
             number += 1
         if listing.empty:
             self._require(partitions)
@@ -177,8 +214,9 @@ class DirectorySnapshot:
         index = self.index
         ordinals = np.full(len(files), -1, np.int64) if index is None else index.match(files)
         owner = _zeros(len(files))
+        readers, reader = self._readers(partitions, owner)
         if index is None or not _consecutive(ordinals):
-            return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
+            return SliceBatch(files, ordinals, owner, partitions, readers, index, reader)
         # Storage matches the index: use the index's mapped columns and free the listed ones.
         begin, end = int(ordinals[0]), int(ordinals[-1]) + 1
         etags = files.etags
@@ -190,7 +228,7 @@ class DirectorySnapshot:
         listing.replace(number, same)
         if end - begin == index.num_files:
             ordinals = index.all_ordinals
-        return SliceBatch(same, ordinals, owner, partitions, self._readers, index)
+        return SliceBatch(same, ordinals, owner, partitions, readers, index, reader)
 
     def _indexed(self, index: IndexFiles, partitions: tuple[Partition, ...]) -> SliceBatch:
         """The index's own file set; paths are materialised only for survivors."""
@@ -208,7 +246,20 @@ class DirectorySnapshot:
         )
         if not index.all_trusted:
             ordinals = np.where(index.trusted[ordinals], ordinals, -1)
-        return SliceBatch(files, ordinals, owner, partitions, self._readers, index)
+        readers, reader = self._readers(partitions, owner)
+        return self._bound(SliceBatch(files, ordinals, owner, partitions, readers, index, reader))
+
+    def _readers(
+        self, partitions: tuple[Partition, ...], owner: Int32Array
+    ) -> tuple[tuple[ReaderSpec, ...], Int32Array | None]:
+        """The readers of these partitions, and that of each file; None: the first reads all."""
+        if all(p.reader is None for p in partitions):
+            return (self._reader,), None
+        numbers: dict[ReaderSpec, int] = {}
+        own = [numbers.setdefault(p.reader or self._reader, len(numbers)) for p in partitions]
+        if len(numbers) == 1:
+            return tuple(numbers), None
+        return tuple(numbers), np.array(own, np.int32)[owner]
 
 
 class LiveSnapshot(DirectorySnapshot):
@@ -229,7 +280,7 @@ class LiveSnapshot(DirectorySnapshot):
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         """Only for a table without partitions whose listing has not completed."""
         index = self.index
-        if index is None or self.table.partition_keys or index.shared:
+        if index is None or self.table.partition_keys or index.shared or self._is_clustered:
             return None
         listing = self._listings.get(partition.location)
         if listing is not None and (isinstance(listing, Listing) or listing.ended):
@@ -284,7 +335,7 @@ class IndexedSnapshot(DirectorySnapshot):
         elsewhere = {p.name for p in moved}
         held = tuple(p for p in partitions if p.name not in elsewhere) if moved else partitions
         if held:
-            yield self._indexed(self._generation, held)
+            yield from self._clustered(self._indexed(self._generation, held))
         if moved:
             yield from super().slices(PartitionBatch(moved), columns)
 

@@ -20,7 +20,7 @@ from bridge.config import Config
 from bridge.engines.registry import engine, engines, refuse_unreadable
 from bridge.errors import UnsupportedTable
 from bridge.expression.nodes import AlwaysTrue
-from bridge.file_formats.registry import file_format, file_formats, indexed_formats
+from bridge.file_formats.registry import file_format, file_formats, inferred_formats
 from bridge.jobs.compose import planner_of, storage_of
 from bridge.jobs.create_table import create_table
 from bridge.jobs.explain import explain
@@ -150,7 +150,7 @@ def test_a_large_file_is_not_cut(table: Path) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_it_is_recognised_and_its_columns_are_inferred(table: Path) -> None:
-    assert indexed_formats() == {"parquet", "orc", "typed_tsv"}
+    assert inferred_formats() == {"parquet", "orc", "typed_tsv"}
     catalog = DirectoryCatalog(open_storage(), f"file://{table}")
     found = catalog.table(catalog.name)
     assert found.format == "typed_tsv"

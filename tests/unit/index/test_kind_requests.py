@@ -66,10 +66,10 @@ def test_a_property_that_asks_for_what_cannot_be_built_stops_nothing() -> None:
         (("bloom", "id"), ("expression", "lower(name)")), ("name=counts",)
     )
     assert len(reasons) == 8 and "tags is array<string>" in reasons[0]
-    orc = replace(TABLE, format="orc")
-    assert RequestedIndexes((("bloom", "id"),), ("id=none",)).sifted(orc)[0] == RequestedIndexes(
-        modes=("id=none",)
-    )
+    asked = RequestedIndexes((("bloom", "id"),), ("id=none",))
+    assert asked.sifted(replace(TABLE, format="orc"))[0] == asked
+    rcfile = replace(TABLE, format="rcfile")
+    assert asked.sifted(rcfile)[0] == RequestedIndexes(modes=("id=none",))
 
 
 def test_another_spelling_is_the_same_index() -> None:

@@ -105,9 +105,9 @@ def test_orc_is_for_those_who_ask_for_it() -> None:
     with pytest.raises(UnsupportedTable, match="not a Parquet table"):
         refuse_unsupported(table(classes=orc))
     refuse_unsupported(table(classes=orc), indexed_formats())
-    text = ("org.apache.hadoop.mapred.TextInputFormat", "x.LazySimpleSerDe")
-    with pytest.raises(UnsupportedTable, match="not a Parquet or ORC table"):
-        refuse_unsupported(table(classes=text), indexed_formats())
+    regex = ("org.apache.hadoop.mapred.TextInputFormat", "x.RegexSerDe")
+    with pytest.raises(UnsupportedTable, match="not a text, Parquet, ORC, JSON, CSV or Avro table"):
+        refuse_unsupported(table(classes=regex), indexed_formats())
     with pytest.raises(UnsupportedTable, match="ACID"):
         refuse_unsupported(table({"transactional": "true"}, classes=orc), indexed_formats())
 

@@ -13,12 +13,13 @@ from bridge.service import indexed_tables
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.table.model import Table, TableName
+from bridge.table.registry import table_hooks
 from tests.support.service import Service
 
 
 def among(service: Service, *names: str) -> dict[str, str]:
     found = service.handler.list_indexed_tables(list(names), PROTOCOL)
-    assert found.protocol == PROTOCOL and found.input_formats == HOOKS
+    assert found.protocol == PROTOCOL and found.input_formats == {**HOOKS, **table_hooks()}
     assert not set(found.undecided) & set(found.locations)
     locations: dict[str, str] = found.locations
     return locations

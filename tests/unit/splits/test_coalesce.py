@@ -107,3 +107,22 @@ def test_a_split_has_one_reader() -> None:
     assert splits.reader is not None and splits.num_splits == 2
     assert [set(splits.reader[a:b].tolist()) for a, b in pairwise(splits.first)] == [{0}, {1}]
     assert sorted(covered(splits)) == sorted(covered(coalesce(whole, SplitSettings())))
+
+
+def test_large_files_that_only_one_reader_can_read_are_not_cut() -> None:
+    paths = ["a.csv", "b.csv.gz", "c.csv", "d.csv"]
+    sizes = np.array([10_000, 10_000, 10, 10_000], np.int64)
+    files = FileTable(pa.array(paths, pa.large_string()), sizes, np.zeros(4, np.int64))
+    plain = ReaderSpec("csv", (("serialization.lib", "x"),))
+    footer = ReaderSpec("csv", (("skip.footer.line.count", "1"),))
+    batch = SliceBatch(
+        files,
+        np.full(4, -1, np.int64),
+        np.zeros(4, np.int32),
+        (Partition("", (), "file:///t"),),
+        (plain, footer),
+        reader=np.array([0, 0, 0, 1], np.int32),
+    )
+    found = coalesce(batch, SplitSettings(target_bytes=1000, open_cost=1))
+    counts = {p: found.paths.to_pylist().count(p) for p in paths}
+    assert counts == {"a.csv": 10, "b.csv.gz": 1, "c.csv": 1, "d.csv": 1}

@@ -1,0 +1,344 @@
+"""Columns of JSON, one object per line: Hive's JSON SerDes, and OpenX's.
+
+Arrow's reader takes a column's values only from JSON of the declared type: integers without
+fraction or exponent, ``true`` and ``false``, text in quotes. It refuses duplicate keys. What it
+does not see is checked before: keys in other case, escaped keys, several objects in one line, and
+numbers that are not JSON. Where a check fails, the lines are read one by one by the same rules.
+Values of nested types are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pajson
+
+from bridge.file_formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
+from bridge.file_formats.physical_column import PhysicalColumn
+from bridge.file_formats.readers.lines import ambiguous, header_lines, line_blocks
+from bridge.file_formats.readers.spelled import Parsed, as_float, exact_decimals, parse
+from bridge.file_formats.recipe import Recipe
+from bridge.storage.port import Storage
+from bridge.types import INTEGER_RANGE, Kind, Type
+
+_KNOWN = frozenset({"serialization.format", "timestamp.formats"})
+_OPENX = "org.openx.data.jsonserde.JsonSerDe"
+_SERDES = frozenset(
+    {
+        "org.apache.hive.hcatalog.data.JsonSerDe",
+        "org.apache.hadoop.hive.serde2.JsonSerDe",
+        _OPENX,
+    }
+)
+_OF_OPENX = (Kind.STRING, Kind.BOOLEAN, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE)
+"""Types that OpenX's SerDe reads as the others do."""
+Bytes = npt.NDArray[np.uint8]
+_HARMLESS = (Kind.DECIMAL, Kind.VARCHAR)
+"""Types of which engines read a doubtful number or a long text without an error. Other doubtful
+values may fail the query: a file that holds one is never skipped."""
+_DEEPEST = 200
+_BY_PLACE = re.compile(r"_col[0-9]+")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
+_SLOW = 256 * 1024 * 1024
+"""Bytes of a file that are read line by line; more would take too long."""
+_ARROW = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int64(),
+    Kind.SMALLINT: pa.int64(),
+    Kind.INTEGER: pa.int64(),
+    Kind.BIGINT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.DOUBLE: pa.float64(),
+}
+"""Types that Arrow parses; dates and timestamps are parsed from text."""
+
+
+def json_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
+    """A `ChunkReader`. Errors: FileAmbiguous: it cannot be read for sure."""
+    properties = recipe.property_map
+    header = header_lines(uri, properties, _KNOWN)
+    serde = properties.get("serialization.lib", "")
+    if serde not in _SERDES:
+        raise ambiguous(uri, f"its SerDe is {serde!r}")
+    return _JsonLines(storage, uri, size, header, recipe)
+
+
+class _JsonLines:
+    """One file; see `ColumnChunks`."""
+
+    def __init__(self, storage: Storage, uri: str, size: int, header: int, recipe: Recipe) -> None:
+        properties = recipe.property_map
+        openx = properties["serialization.lib"] == _OPENX
+        formats = "timestamp.formats" in properties
+        self._uri = uri
+        self._blocks = line_blocks(storage, uri, size, header)
+        leaves = declared_leaves(recipe)
+        self._types: dict[int, Type] = {}
+        for i, (name, declared) in enumerate(recipe.columns):
+            sure = leaves[i].type != OTHER and name.isprintable() and '"' not in name
+            sure &= "\\" not in name and name == name.lower()
+            sure &= not (formats and declared.kind is Kind.TIMESTAMP)
+            if sure and (declared.kind in _OF_OPENX or not openx):
+                self._types[i] = declared
+        self.leaves = tuple(
+            leaf if i in self._types else PhysicalColumn(leaf.path, OTHER)
+            for i, leaf in enumerate(leaves)
+        )
+        self._names = [name for name, _ in recipe.columns]
+        self._loose: dict[int, float] = {}
+        self._slowly = 0
+
+    def loose(self) -> Mapping[int, float]:
+        return self._loose
+
+    def batches(self) -> Iterator[tuple[int, Batch]]:
+        for block in self._blocks:
+            rows = block.count(b"\n")
+            read = self._read_block(block, rows) or self._read_lines(block)
+            found: dict[int, pa.ChunkedArray] = {}
+            for leaf, declared in list(self._types.items()):
+                values = read.get(leaf)
+                parsed = None if values is None else _checked(values, declared)
+                if parsed is None:
+                    if declared.kind not in _HARMLESS:
+                        name = self._names[leaf]
+                        raise ambiguous(self._uri, f"engines may refuse a value of {name!r}")
+                    del self._types[leaf]  # doubtful from here on
+                    continue
+                if parsed.loose:
+                    self._loose[leaf] = max(parsed.loose, self._loose.get(leaf, 0.0))
+                found[leaf] = pa.chunked_array([parsed.values])
+            yield rows, found
+
+    def _read_block(self, block: bytes, rows: int) -> dict[int, pa.Array] | None:
+        """The values, read by Arrow; None if a check fails."""
+        keys = self._keys(block)
+        if keys is None:
+            return None
+        schema = pa.schema(
+            [
+                (keys.get(self._names[leaf], self._names[leaf]), _parsed_as(declared))
+                for leaf, declared in self._types.items()
+            ]
+        )
+        try:
+            table = pajson.read_json(
+                pa.BufferReader(block),
+                pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            )
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            return None
+        # Each line begins and ends an object: with as many objects, none shares a line.
+        if table.num_rows != rows:
+            return None
+        return {leaf: _one(table.column(place)) for place, leaf in enumerate(self._types)}
+
+    def _keys(self, block: bytes) -> dict[str, str] | None:
+        """How the lines spell columns whose key is not in lower case; None if a check fails."""
+        if b"\\u" in block or b"NaN" in block or b"Inf" in block or b'"_col' in block:
+            return None
+        raw = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(raw == ord("\n"))
+        begins = np.concatenate(([0], ends[:-1] + 1))
+        if not ((raw[begins] == ord("{")).all() and (raw[ends - 1] == ord("}")).all()):
+            return None
+        if not block.isascii() and _has_odd_letters(block.decode()):
+            return None
+        starts, lengths = _keys_in_upper_case(raw)
+        if not len(starts):
+            return {}
+        try:
+            first = _object(block[: ends[0]])
+        except (ValueError, RecursionError):
+            return None
+        allowed = [key for key, _ in first if key != key.lower()]
+        if any(_is_other(raw, starts, lengths, allowed)):
+            return None
+        found = {key.lower(): key for key in allowed if key.lower() in self._names}
+        twice = len({key.lower() for key in allowed}) < len(allowed)
+        mixed = any(f'"{name}"'.encode() in block for name in found)
+        return None if twice or mixed else found
+
+    def _read_lines(self, block: bytes) -> dict[int, pa.Array]:
+        """The values line by line; doubtful columns are missing.
+
+        Errors:
+            FileAmbiguous: a line is not one JSON object, or names a column twice.
+        """
+        self._slowly += len(block)
+        if self._slowly > _SLOW:
+            raise ambiguous(self._uri, "its lines are not plain JSON, and it is too large")
+        place = {self._names[leaf]: leaf for leaf in self._types}
+        columns: dict[int, list[Any]] = {leaf: [] for leaf in self._types}
+        names = set(self._names)
+        for line in block[:-1].split(b"\n"):
+            try:
+                row = _object(line)
+            except (ValueError, RecursionError) as error:
+                raise ambiguous(self._uri, f"a line is not one JSON object: {error}") from error
+            seen: dict[str, Any] = {}
+            for key, value in row:
+                name = key.lower()
+                if name in seen or _BY_PLACE.fullmatch(name):
+                    raise ambiguous(self._uri, f"a line has the key {key!r} twice, or by place")
+                if name in names:
+                    if not key.isascii() and not name.isascii() and key != name:
+                        raise ambiguous(self._uri, f"the key {key!r} may name a column")
+                    seen[name] = value
+            for name, leaf in place.items():
+                columns[leaf].append(seen.get(name))
+        found = {}
+        for leaf, values in columns.items():
+            if self._types[leaf].kind in _HARMLESS:
+                wrong = [v for v in values if not isinstance(v, str | None)]
+                if wrong or (self._types[leaf].kind is Kind.VARCHAR and _numbers(values)):
+                    raise ambiguous(self._uri, f"{self._names[leaf]!r} is of another type")
+            array = _typed(values, self._types[leaf])
+            if array is not None:
+                found[leaf] = array
+        return found
+
+
+def _parsed_as(declared: Type) -> pa.DataType:
+    if declared.kind is Kind.DECIMAL:
+        return pa.decimal128(declared.precision, declared.scale)
+    return _ARROW.get(declared.kind, pa.string())
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    return values.chunk(0) if values.num_chunks == 1 else pa.concat_arrays(values.chunks)
+
+
+def _keys_in_upper_case(raw: Bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where keys with an upper-case letter begin, and their lengths in bytes.
+
+    Text that may be a key counts as one.
+    """
+    none = np.empty(0, np.int64)
+    upper = (raw >= ord("A")) & (raw <= ord("Z"))
+    if not upper.any():
+        return none, none
+    quotes = np.flatnonzero(raw == ord('"'))
+    after = raw[np.minimum(quotes + 1, len(raw) - 1)]
+    closing = np.flatnonzero((after == ord(":")) | (after == ord(" ")) | (after == ord("\t")))
+    closing = closing[closing > 0]
+    before = np.cumsum(upper, dtype=np.int32)
+    begin, end = quotes[closing - 1], quotes[closing]
+    found = before[end] != before[begin]
+    return begin[found] + 1, (end - begin)[found] - 1
+
+
+def _is_other(
+    raw: Bytes,
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    allowed: list[str],
+) -> npt.NDArray[np.bool_]:
+    """Which keys are none of the allowed ones."""
+    other = np.ones(len(starts), np.bool_)
+    for key in allowed:
+        text = np.frombuffer(key.encode("utf-8", "surrogatepass"), np.uint8)
+        same = np.flatnonzero(other & (lengths == len(text)))
+        places = starts[same][:, None] + np.arange(len(text))
+        other[same[(raw[places] == text).all(axis=1)]] = False
+    return other
+
+
+def _has_odd_letters(text: str) -> bool:
+    """Whether letters beyond ASCII may be others in lower case: the Kelvin sign is a k there."""
+    return any(c.lower() != c for c in set(text) if not c.isascii())
+
+
+def _object(line: bytes) -> list[tuple[str, Any]]:
+    """The members of a line's object, in order. Errors: ValueError, RecursionError."""
+    if not (line.startswith(b"{") and line.endswith(b"}")):
+        raise ValueError("it does not begin with { and end with }")
+    if line.count(b"{") + line.count(b"[") > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+    found = json.loads(
+        line,
+        object_pairs_hook=_Members,
+        parse_int=_Number,
+        parse_float=_Number,
+        parse_constant=_refuse,
+    )
+    return list(found)
+
+
+class _Members(list[tuple[str, Any]]):
+    """A JSON object."""
+
+
+class _Number(str):
+    """A number as it is spelled."""
+
+    __slots__ = ()
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _typed(values: list[Any], declared: Type) -> pa.Array | None:
+    """The values as Arrow's reader would give them; None if one is of another JSON type."""
+    kind = declared.kind
+    present = [value for value in values if value is not None]
+    try:
+        if kind is Kind.BOOLEAN:
+            return pa.array(values, pa.bool_()) if _are(present, bool) else None
+        if declared.is_integer or declared.is_floating or kind is Kind.DECIMAL:
+            if not _are(present, _Number):
+                return None
+            form = _INTEGER if declared.is_integer else _NUMBER
+            if not all(form.fullmatch(value) for value in present):
+                return None
+            if declared.is_integer:
+                return pa.array([None if v is None else int(v) for v in values], pa.int64())
+            if declared.is_floating:
+                return pa.array([None if v is None else float(v) for v in values], pa.float64())
+            parsed = [None if v is None else Decimal(v) for v in values]
+            return pa.array(parsed, pa.decimal128(declared.precision, declared.scale))
+        if not _are(present, str):
+            return None
+        return pa.array(values, pa.string())  # a lone surrogate raises
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError, ValueError):
+        return None
+
+
+def _numbers(values: list[Any]) -> bool:
+    return any(isinstance(value, _Number) for value in values)
+
+
+def _are(values: list[Any], kind: type) -> bool:
+    return all(type(value) is kind for value in values)
+
+
+def _checked(values: pa.Array, declared: Type) -> Parsed | None:
+    """Values of Arrow's types as values of the declared one; None if one is doubtful."""
+    kind = declared.kind
+    if declared.is_integer:
+        low, high = INTEGER_RANGE[kind]
+        found = pc.min_max(values).as_py()
+        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
+            return None
+        narrow = {Kind.TINYINT: pa.int8(), Kind.SMALLINT: pa.int16(), Kind.INTEGER: pa.int32()}
+        return Parsed(values.cast(narrow.get(kind, pa.int64())))
+    if declared.is_floating:
+        if not pc.all(pc.is_finite(values)).as_py() and values.null_count < len(values):
+            return None
+        return Parsed(values) if kind is Kind.DOUBLE else as_float(values, sure=True)
+    if kind is Kind.DECIMAL:
+        return Parsed(values) if exact_decimals(values) else None
+    if kind is Kind.BOOLEAN:
+        return Parsed(values)
+    return parse(values, declared, empty_is_null=False)

@@ -1,0 +1,213 @@
+"""Cases of files whose meaning the table declares, each with what is known of it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bridge.file_formats.recipe import Recipe
+from bridge.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, Kind, Type, decimal
+from tests.support.text_files import read
+
+CSV = {"serialization.lib": "org.apache.hadoop.hive.serde2.OpenCSVSerde"}
+JSON = {"serialization.lib": "org.apache.hive.hcatalog.data.JsonSerDe"}
+TEXT = {"serialization.lib": "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"}
+AMBIGUOUS = None
+DOUBTFUL = None
+
+
+def known(
+    format: str, properties: dict[str, str], raw: bytes, uri: str = "f", **types: Type
+) -> Any:
+    """The known values by column; None for an ambiguous file."""
+    recipe = Recipe(format, tuple(sorted(properties.items())), tuple(types.items()))
+    found = read(recipe, raw, uri)
+    return None if found is None else dict(zip(types, found[1], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("raw", "wanted"),
+    [
+        (b"1,2\n3,4\n", {"a": ["1", "3"], "b": ["2", "4"]}),
+        (b"1,2\n3,4", {"a": ["1", "3"], "b": ["2", "4"]}),
+        (b"1,2\r\n3,4\r\n", {"a": ["1", "3"], "b": ["2", "4"]}),
+        (b'"1","2, and"\n', {"a": ["1"], "b": ["2, and"]}),
+        (b'"",\n', {"a": [""], "b": [""]}),
+        (b"1\n2\n", {"a": ["1", "2"], "b": [None, None]}),
+        (b"1,2,3\n", {"a": ["1"], "b": ["2"]}),
+        ("é,名\n".encode(), {"a": ["é"], "b": ["名"]}),
+        (b"", {"a": [], "b": []}),
+        (b"1,2\n3\n", AMBIGUOUS),
+        (b"1,2\n\n", AMBIGUOUS),
+        (b"\n", AMBIGUOUS),
+        (b"1,2\r3,4\n", AMBIGUOUS),
+        (b"1,\xff\n", AMBIGUOUS),
+        (b"\xef\xbb\xbf1,2\n", AMBIGUOUS),
+        (b"1,\0\n", AMBIGUOUS),
+        (b'1,"2\n', AMBIGUOUS),
+        (b'1,"a""b"\n', AMBIGUOUS),
+        (b'1, "2"\n', AMBIGUOUS),
+        (b'1,a"b\n', AMBIGUOUS),
+        (b"1,a\\b\n", AMBIGUOUS),
+        (b'"a\nb",2\n', AMBIGUOUS),
+    ],
+)
+def test_csv(raw: bytes, wanted: Any) -> None:
+    assert known("csv", CSV, raw, a=STRING, b=STRING) == wanted
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"separatorChar": ";;"},
+        {"separatorChar": "é"},
+        {"separatorChar": '"'},
+        {"quoteChar": "\\"},
+        {"escapeChar": ""},
+        {"serialization.encoding": "ISO-8859-1"},
+        {"skip.header.line.count": "-1"},
+        {"skip.header.line.count": "one"},
+        {"skip.footer.line.count": "1"},
+        {"textinputformat.record.delimiter": "|"},
+        {"skipbridge.partition-parameters": "separatorChar=;"},
+        {"file.inputformat": "com.acme.Lines"},
+        {"skipbridge.cast": "maybe"},
+    ],
+)
+def test_a_property_that_is_not_understood_makes_all_files_ambiguous(
+    properties: dict[str, str],
+) -> None:
+    assert known("csv", CSV, b"a,b\n", a=STRING) is not None
+    assert known("csv", {**CSV, **properties}, b"a,b\n", a=STRING) is None
+
+
+def test_a_byte_order_mark_where_a_block_begins_is_ambiguous(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = b"head\n\xef\xbb\xbf1,2\n"
+    assert known("csv", {**CSV, "skip.header.line.count": "1"}, raw, a=STRING) is None
+    raw = b"1,2\n" * 3 + "\ufeff5,6\n".encode()
+    assert known("csv", CSV, raw, a=STRING) == {"a": ["1"] * 3 + ["\ufeff5"]}
+    monkeypatch.setattr("bridge.file_formats.readers.lines.BLOCK", 12)
+    assert known("csv", CSV, raw, a=STRING) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9])
+def test_blocks_end_between_lines(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr("bridge.file_formats.readers.lines.BLOCK", size)
+    raw = 'head\r\n"1",ä\r\n2,\r\n3,"x, y"'.encode()
+    properties = {**CSV, "skip.header.line.count": "1"}
+    wanted = {"a": ["1", "2", "3"], "b": ["ä", "", "x, y"]}
+    assert known("csv", properties, raw, a=STRING, b=STRING) == wanted
+    assert known("csv", properties, gzip.compress(raw), "f.gz", a=STRING, b=STRING) == wanted
+    assert known("csv", properties, b"\xef\xbb\xbf" + raw, a=STRING, b=STRING) is None
+
+
+def test_csv_without_casts_has_only_text() -> None:
+    found = known("csv", CSV, b"1,2\n", a=STRING, b=BIGINT)
+    assert found == {"a": ["1"], "b": DOUBTFUL}
+
+
+J = {"a": BIGINT, "s": STRING, "d": DOUBLE, "m": decimal(6, 2), "b": BOOLEAN, "f": FLOAT}
+NOTHING: dict[str, Any] = {name: [None] for name in J}
+
+
+@pytest.mark.parametrize(
+    ("raw", "wanted"),
+    [
+        (b'{"a":1,"s":"x","d":1.5,"m":2.5,"b":true,"f":0.5,"x":{"a":7}}\n',
+         {"a": [1], "s": ["x"], "d": [1.5], "m": [Decimal("2.5")], "b": [True], "f": [0.5]}),
+        (b"{}\n", {}),
+        (b'{"A":1}\n', {"a": [1]}),
+        (b'{"\\u0061":1}\n', {"a": [1]}),
+        (b'{"\xe2\x84\xaa":1}\n', {}),
+        (b'{"a":1.0}\n', AMBIGUOUS),
+        (b'{"a":"1"}\n', AMBIGUOUS),
+        (b'{"a":1e3}\n', AMBIGUOUS),
+        (b'{"a":99999999999999999999}\n', AMBIGUOUS),
+        (b'{"s":1}\n', AMBIGUOUS),
+        (b'{"s":"\\ud800"}\n', AMBIGUOUS),
+        (b'{"m":1.234}\n', {"m": DOUBTFUL}),
+        (b'{"m":40000}\n', {"m": DOUBTFUL}),
+        (b'{"m":9999.99}\n', {"m": [Decimal("9999.99")]}),
+        (b'{"m":{"a":1}}\n', AMBIGUOUS),
+        (b'{"b":"true"}\n', AMBIGUOUS),
+        (b'{"s":{"a":1}}\n', AMBIGUOUS),
+        (b'{"a":1,"a":2}\n', AMBIGUOUS),
+        (b'{"a":1,"A":2}\n', AMBIGUOUS),
+        (b'{"_col0":2}\n', AMBIGUOUS),
+        (b'{"a":1}{"a":2}\n', AMBIGUOUS),
+        (b'{"a":1}\n\n', AMBIGUOUS),
+        (b' {"a":1}\n', AMBIGUOUS),
+        (b'{"a":\n1}\n', AMBIGUOUS),
+        (b'{"x":NaN}\n', AMBIGUOUS),
+        (b'{"a":01}\n', AMBIGUOUS),
+        (b'[{"a":1}]\n', AMBIGUOUS),
+        (b'{"a":1} x\n', AMBIGUOUS),
+        (b'{"a":1,}\n', AMBIGUOUS),
+        (b'{"s":"a\tb"}\n', AMBIGUOUS),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b',"A":1}\n', AMBIGUOUS),
+    ],
+)  # fmt: skip
+def test_json(raw: bytes, wanted: Any) -> None:
+    found = known("json", JSON, raw, **J)
+    assert found == (None if wanted is None else {**NOTHING, **wanted})
+
+
+def test_keys_in_another_case_are_found_whether_or_not_lines_agree() -> None:
+    lines = b'{"Id":1,"Other":true}\n{"Id":2,"s":"Id"}\n'
+    assert known("json", JSON, lines, id=BIGINT) == {"id": [1, 2]}
+    assert known("json", JSON, lines + b'{"id":3}\n', id=BIGINT) == {"id": [1, 2, 3]}
+    assert known("json", JSON, lines + b'{"ID":3}\n', id=BIGINT) == {"id": [1, 2, 3]}
+    assert known("json", JSON, lines + b'{"Id":1,"id":3}\n', id=BIGINT) is None
+
+
+def test_openx_reads_fewer_types_for_sure() -> None:
+    properties = {"serialization.lib": "org.openx.data.jsonserde.JsonSerDe"}
+    raw = b'{"a":1,"m":1.5}\n'
+    assert known("json", properties, raw, a=BIGINT, m=decimal(6, 2)) == {"a": [1], "m": DOUBTFUL}
+    assert known("json", {**properties, "mapping.a": "b"}, raw, a=BIGINT) is None
+
+
+def test_text() -> None:
+    types = {"a": BIGINT, "s": STRING, "v": Type(Kind.VARCHAR, length=2)}
+    raw = b"1\x01x\x01ab\n\\N\x01\\N\x01\\N\n\x01\x01\n"
+    assert known("text", TEXT, raw, **types) == {
+        "a": [1, None, None], "s": ["x", None, ""], "v": ["ab", None, ""],
+    }  # fmt: skip
+    assert known("text", TEXT, b"+1\x01x\x01abc\n", **types) == {
+        "a": DOUBTFUL, "s": ["x"], "v": DOUBTFUL,
+    }  # fmt: skip
+    assert known("text", {**TEXT, "escape.delim": "\\"}, raw, **types) is None
+    assert (
+        known("text", {**TEXT, "serialization.last.column.takes.rest": "true"}, raw, **types)
+        is None
+    )
+    assert known("text", {**TEXT, "line.delim": "|"}, raw, **types) is None
+    null = {**TEXT, "serialization.null.format": "", "field.delim": "9"}
+    assert known("text", null, b"1\tx\n\t\n", a=BIGINT, s=STRING) == {
+        "a": [1, None], "s": ["x", None],
+    }  # fmt: skip
+
+
+def test_compressed_files_are_read_whole_or_not_at_all() -> None:
+    raw = b"1,2\n" * 1000
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(raw)
+    zstd = sink.getvalue().to_pybytes()
+    for suffix, whole in ((".gz", gzip.compress(raw)), (".bz2", bz2.compress(raw)), (".zst", zstd)):
+        assert known("csv", CSV, whole, f"t/f{suffix}", a=STRING) == {"a": ["1"] * 1000}
+        assert known("csv", CSV, whole[:-3], f"t/f{suffix}", a=STRING) is None
+        assert known("csv", CSV, whole + b"x", f"t/f{suffix}", a=STRING) is None
+        assert known("csv", CSV, b"", f"t/f{suffix}", a=STRING) is None
+        assert known("csv", CSV, raw, f"t/f{suffix}", a=STRING) is None
+        assert known("csv", CSV, whole, f"t/f{suffix.upper()}", a=STRING) is None
+    for suffix in (".snappy", ".lz4", ".deflate", ".lzo"):
+        assert known("csv", CSV, raw, f"t/f{suffix}", a=STRING) is None
+    assert known("csv", CSV, raw, "t.gz/f.csv", a=STRING) == {"a": ["1"] * 1000}
