@@ -44,6 +44,7 @@ TEXT = (
     "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
     "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
 )
+FOREIGN = ("com.acme.AcmeInputFormat", "com.acme.AcmeOutputFormat", "com.acme.AcmeSerDe")
 ORC = (
     "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
     "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
@@ -374,22 +375,30 @@ def test_an_acid_table_is_refused(metastore: Any, tmp_path: Path) -> None:
             HiveCatalog(client).table(TableName(shop.name, "t"))
 
 
-def test_a_text_table_and_a_text_partition_are_refused(shop: Shop) -> None:
-    shop.table("notes", sd=descriptor((shop.root / "notes").as_uri(), TEXT))
+def test_an_unknown_format_is_refused_in_a_table_and_in_a_partition(shop: Shop) -> None:
+    shop.table("notes", sd=descriptor((shop.root / "notes").as_uri(), FOREIGN))
     catalog = HiveCatalog(shop.client)
-    with pytest.raises(UnsupportedTable, match="format text"):
+    with pytest.raises(UnsupportedTable, match="AcmeInputFormat"):
         catalog.table(TableName(shop.name, "notes"))
+    shop.table("lines", sd=descriptor((shop.root / "lines").as_uri(), TEXT))
+    assert catalog.table(TableName(shop.name, "lines")).format == "text"
 
     shop.table("t", "p")
     shop.client.add_partitions(
         shop.name,
         "t",
-        [shop.partition("t", ["1"]), shop.partition("t", ["2"], classes=TEXT)],
+        [
+            shop.partition("t", ["1"]),
+            shop.partition("t", ["2"], classes=TEXT),
+            shop.partition("t", ["3"], classes=FOREIGN),
+        ],
     )
     table = catalog.table(TableName(shop.name, "t"))
-    assert len(next(catalog.partitions(table, ["p=1"])).partitions) == 1
-    with pytest.raises(UnsupportedTable, match=r"partition p=2 .* text files"):
-        list(catalog.partitions(table, ["p=1", "p=2"]))
+    (batch,) = catalog.partitions(table, ["p=1", "p=2"])
+    own, other = batch.partitions
+    assert own.reader is None and other.reader is not None and other.reader.format == "text"
+    with pytest.raises(UnsupportedTable, match=r"partition p=3 .*AcmeInputFormat"):
+        list(catalog.partitions(table, ["p=1", "p=3"]))
 
 
 def test_a_bucketed_table_is_read_plainly(shop: Shop) -> None:
