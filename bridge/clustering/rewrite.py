@@ -3,9 +3,6 @@
 The law: the new files hold exactly the rows of the old ones, bit by bit, under the same schema. A
 group of which that cannot be shown is rejected with a reason, and its old files stay. Old files are
 never touched. Files whose schemas differ go to different new files.
-
-Values are read and written as they are stored, without a calendar or time zone of this program, and
-the footer's properties that tell engines how to read them are copied.
 """
 
 from __future__ import annotations
@@ -14,23 +11,18 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bridge.clustering.checksum import checksum
+from bridge.clustering.data_files import DataFile, DataFiles, Rejected, data_files
 from bridge.clustering.layouts.layout import Layout
 from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
 from bridge.index.replacements import FileState
 from bridge.storage.port import Storage
 from bridge.storage.uri import join
-
-_CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
-_OWN = (b"pandas", b"ARROW:schema")
-"""Properties that describe one file's rows, or are made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +33,7 @@ class GroupTask:
         outputs: how many new files.
         directory: URI of where they are written.
         compression: None: as the old files.
+        format: of the files.
     """
 
     id: int
@@ -52,6 +45,7 @@ class GroupTask:
     directory: str
     compression: str | None
     row_group_bytes: int
+    format: str = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +66,11 @@ class GroupResult:
     seconds: float = 0.0
 
 
-class _Rejected(Exception):
-    """The group's old files stay."""
-
-
 @dataclass(slots=True)
 class _Source:
     """Old files of one schema, read into memory."""
 
-    file: pq.ParquetFile
+    file: DataFile
     tables: list[pa.Table]
     num_bytes: int = 0
 
@@ -94,22 +84,23 @@ def rewrite_group(task: GroupTask, storage: Storage, layout: Layout) -> GroupRes
     started = time.monotonic()
     written: list[str] = []
     try:
-        sources, rows, total = _read(task, storage)
+        files = data_files(task.format)
+        sources, rows, total = _read(task, storage, files)
         new: list[FileState] = []
         seen_rows = seen_sum = 0
-        for state, table in _write(task, storage, layout, sources, written):
+        for state, table in _write(task, storage, layout, files, sources, written):
             new.append(state)
             seen_rows += table.num_rows
             seen_sum = (seen_sum + checksum(table)) % 2**64
         if (seen_rows, seen_sum) != (rows, total):
-            raise _Rejected(
+            raise Rejected(
                 f"VERIFICATION: the old files hold {rows} rows with checksum {total:016x}, and "
                 f"the new ones {seen_rows} with {seen_sum:016x}"
             )
     except (StorageFailure, StorageFull):
         _delete(storage, written)
         raise
-    except _Rejected as reason:
+    except Rejected as reason:
         _delete(storage, written)
         return GroupResult(task.id, rejected=str(reason), seconds=time.monotonic() - started)
     except (BridgeError, pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
@@ -128,24 +119,22 @@ def _delete(storage: Storage, uris: Sequence[str]) -> None:
             return  # nobody names it; a cleanup finds it
 
 
-def _read(task: GroupTask, storage: Storage) -> tuple[list[_Source], int, int]:
+def _read(task: GroupTask, storage: Storage, files: DataFiles) -> tuple[list[_Source], int, int]:
     found: dict[Any, _Source] = {}
     rows = total = 0
     for state in task.files:
-        content = _content(storage, state)
-        file = pq.ParquetFile(pa.BufferReader(content))
+        file: DataFile = files.open(_content(storage, state))
         table = file.read()
-        _check_int96(file, content, table)
         rows += table.num_rows
         total = (total + checksum(table)) % 2**64
-        source = found.setdefault(_fingerprint(file), _Source(file, []))
+        source = found.setdefault(file.fingerprint, _Source(file, []))
         source.tables.append(table)
         source.num_bytes += state.size
     return list(found.values()), rows, total
 
 
 def _content(storage: Storage, state: FileState) -> bytes:
-    """All bytes of an old file. Errors: _Rejected: it is not in the planned state."""
+    """All bytes of an old file. Errors: Rejected: it is not in the planned state."""
     try:
         (content,), now = storage.read_state(state.path, [(0, state.size)])
     except FileUnreadable:
@@ -155,7 +144,7 @@ def _content(storage: Storage, state: FileState) -> bytes:
         ):
             raise
     if now is None or not same_state(state, FileState(now.uri, now.size, now.modified, now.etag)):
-        raise _Rejected(f"FILE_CHANGED: {state.path} is not the file that was planned")
+        raise Rejected(f"FILE_CHANGED: {state.path} is not the file that was planned")
     return content
 
 
@@ -169,66 +158,11 @@ def same_state(planned: FileState, now: FileState) -> bool:
     return same_time and planned.size == now.size
 
 
-def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:
-    """Errors: _Rejected: a timestamp is outside the years that nanoseconds can count."""
-    if "INT96" not in {file.schema.column(i).physical_type for i in range(len(file.schema))}:
-        return
-    coarse = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read()
-    # Not Table.equals, to which NaN differs from itself.
-    if checksum(table.cast(coarse.schema, safe=False)) != checksum(coarse):
-        raise _Rejected("UNSUPPORTED: an INT96 timestamp is too far from 1970 to be kept exactly")
-
-
-def _properties(file: pq.ParquetFile) -> dict[bytes, bytes]:
-    """Properties of the footer that new files take over."""
-    held = dict(file.metadata.metadata or {})
-    return {key: value for key, value in held.items() if key not in _OWN}
-
-
-def _leaves(file: pq.ParquetFile) -> tuple[Any, ...]:
-    """How each leaf is stored, so that a reader of one file reads the other alike."""
-    schema = file.schema
-    return tuple(
-        (
-            column.physical_type,
-            column.converted_type,
-            column.length,
-            column.precision,
-            column.scale,
-            column.max_definition_level,
-            column.max_repetition_level,
-        )
-        for column in (schema.column(i) for i in range(len(schema)))
-    )
-
-
-def _fields(fields: Sequence[pa.Field]) -> tuple[Any, ...]:
-    """Names, ids and nullability at every depth; inner names of lists do not matter."""
-    found = []
-    for field in fields:
-        id = (field.metadata or {}).get(b"PARQUET:field_id")
-        type, inner = field.type, []
-        if pa.types.is_struct(type):
-            inner = [type.field(i) for i in range(type.num_fields)]
-        elif pa.types.is_map(type):
-            inner = [type.key_field.with_name(""), type.item_field.with_name("")]
-        elif hasattr(type, "value_field"):
-            inner = [type.value_field.with_name("")]
-        found.append((field.name, id, field.nullable, type.id, _fields(inner)))
-    return tuple(found)
-
-
-def _fingerprint(file: pq.ParquetFile) -> Any:
-    properties = tuple(sorted(_properties(file).items()))
-    schema = file.schema_arrow
-    names = tuple(file.schema.column(i).path for i in range(len(file.schema)))
-    return _fields(list(schema)), _leaves(file), names, properties, str(schema.remove_metadata())
-
-
 def _write(
     task: GroupTask,
     storage: Storage,
     layout: Layout,
+    files: DataFiles,
     sources: Sequence[_Source],
     written: list[str],
 ) -> Iterator[tuple[FileState, pa.Table]]:
@@ -240,8 +174,7 @@ def _write(
         count = max(1, round(task.outputs * source.num_bytes / whole))
         order = _order(table, task, layout)
         edges = np.linspace(0, table.num_rows, count + 1).astype(np.int64).tolist()
-        bytes_per_row = max(source.num_bytes / max(table.num_rows, 1), 1e-9)
-        group_rows = int(min(max(task.row_group_bytes / bytes_per_row, 1), 64 * 1024**2))
+        row_bytes = max(source.num_bytes / max(table.num_rows, 1), 1e-9)
         for i in range(count):
             begin, end = edges[i], edges[i + 1]
             if begin == end and count > 1:
@@ -250,19 +183,21 @@ def _write(
                 piece = table.slice(begin, end - begin)
             else:
                 piece = table.take(pa.array(order[begin:end]))
-            content = _encode(piece, source.file, task.compression, group_rows)
-            name = f"c{task.id:05}-{number}-{i:04}-{uuid.uuid4().hex[:12]}.parquet"
+            content = files.encode(
+                piece, source.file, task.compression, task.row_group_bytes, row_bytes
+            )
+            name = f"c{task.id:05}-{number}-{i:04}-{uuid.uuid4().hex[:12]}.{files.suffix}"
             uri = join(task.directory, name)
             written.append(uri)
             storage.put(uri, content)
             back, now = storage.read_state(uri, [(0, len(content))])
             if now is None:
-                raise _Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
-            file = pq.ParquetFile(pa.BufferReader(back[0]))
-            _check_schema(source.file, file)
+                raise Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
+            file = files.open(back[0])
+            files.check(source.file, file)
             listed = storage.stat(uri)
             if listed is None:
-                raise _Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
+                raise Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
             state = FileState(uri, listed.size, listed.modified, listed.etag)
             yield state, file.read()
 
@@ -277,55 +212,3 @@ def _order(table: pa.Table, task: GroupTask, layout: Layout) -> Any:
         for c in task.columns
     ]
     return layout.order(pa.table(columns, [f"c{i}" for i in range(len(columns))]))
-
-
-def _encode(
-    table: pa.Table, like: pq.ParquetFile, compression: str | None, group_rows: int
-) -> bytes:
-    physical = [like.schema.column(i).physical_type for i in range(len(like.schema))]
-    decimals = {
-        like.schema.column(i).physical_type
-        for i in range(len(like.schema))
-        if like.schema.column(i).converted_type == "DECIMAL"
-    }
-    sink = BytesIO()
-    writer = pq.ParquetWriter(
-        sink,
-        table.schema.remove_metadata(),
-        compression=compression or _codecs(like),
-        use_deprecated_int96_timestamps="INT96" in physical,
-        store_decimal_as_integer=bool(decimals & {"INT32", "INT64"}),
-        store_schema=b"ARROW:schema" in (like.metadata.metadata or {}),
-        version="2.6",
-    )
-    with writer:
-        writer.write_table(table.replace_schema_metadata(None), row_group_size=group_rows)
-        if properties := _properties(like):
-            writer.add_key_value_metadata(properties)
-    return sink.getvalue()
-
-
-def _codecs(like: pq.ParquetFile) -> str | dict[str, str]:
-    if not like.metadata.num_row_groups:
-        return "snappy"
-    group = like.metadata.row_group(0)
-    found = {}
-    for i in range(group.num_columns):
-        codec = group.column(i).compression
-        found[group.column(i).path_in_schema] = _CODECS.get(codec, codec.lower())
-    return next(iter(found.values())) if len(set(found.values())) == 1 else found
-
-
-def _check_schema(old: pq.ParquetFile, new: pq.ParquetFile) -> None:
-    """Errors: _Rejected: the new file stores a column in another way than the old one."""
-    if _leaves(old) == _leaves(new) and _fields(list(old.schema_arrow)) == _fields(
-        list(new.schema_arrow)
-    ):
-        return
-    for i, (one, other) in enumerate(zip(_leaves(old), _leaves(new), strict=False)):
-        if one != other:
-            raise _Rejected(
-                f"UNSUPPORTED: {old.schema.column(i).path} is stored as {one[0]} {one[1]}, and "
-                f"would be as {other[0]} {other[1]}"
-            )
-    raise _Rejected("UNSUPPORTED: names, ids or nullability of columns would change")

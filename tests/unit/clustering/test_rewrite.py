@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.clustering import rewrite
+from bridge.clustering import parquet_files
 from bridge.clustering.checksum import checksum
 from bridge.clustering.registry import layout
 from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group
@@ -200,7 +200,7 @@ def test_annotations_are_kept_or_the_group_is_rejected(tmp_path: Path, type: Any
 
 def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}), tmp_path / "f.parquet")
-    encode = rewrite._encode
+    encode = parquet_files._encode
     faults = {
         "lost": lambda t: t.slice(1),
         "doubled": lambda t: pa.concat_tables([t.slice(1), t.slice(1, 1)]),
@@ -208,7 +208,7 @@ def test_a_fault_of_the_writer_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     }
     for fault in faults.values():
         monkeypatch.setattr(
-            rewrite, "_encode", lambda t, *rest, fault=fault: encode(fault(t), *rest)
+            parquet_files, "_encode", lambda t, *rest, fault=fault: encode(fault(t), *rest)
         )
         result = rewritten(tmp_path, tmp_path / "f.parquet")
         assert result.rejected.startswith("VERIFICATION") and result.new == ()

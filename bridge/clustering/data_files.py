@@ -1,0 +1,89 @@
+"""File formats that clustering rewrites. Adding one takes a module and a line here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from bridge.errors import UnsupportedTable
+
+_MODULES = {"parquet": "bridge.clustering.parquet_files"}
+
+
+class Rejected(Exception):
+    """The old files of a group stay; says why."""
+
+
+class DataFile(Protocol):
+    """One file that is open.
+
+    Attributes:
+        fingerprint: of the schema and of how each column is stored. Files of equal fingerprints can
+            be written as one.
+    """
+
+    @property
+    def fingerprint(self) -> Hashable: ...
+
+    def read(self) -> pa.Table:
+        """All rows. Errors: Rejected: a value cannot be kept exactly."""
+        ...
+
+
+class DataFiles(Protocol):
+    """Reads and writes whole files of one format.
+
+    The law: what is read from a written file is what was written, bit by bit, and engines read it
+    as they read the old file.
+
+    Attributes:
+        suffix: of the names of new files.
+    """
+
+    suffix: str
+
+    def open(self, content: bytes) -> Any:
+        """A `DataFile`. Errors: those of Arrow; Rejected."""
+        ...
+
+    def encode(
+        self,
+        table: pa.Table,
+        like: Any,
+        compression: str | None,
+        group_bytes: int,
+        row_bytes: float,
+    ) -> bytes:
+        """A new file.
+
+        Args:
+            like: an old file, whose properties it takes over.
+            compression: None: as the old file.
+            group_bytes: size of its row groups or stripes.
+            row_bytes: of one row in the old files.
+        """
+        ...
+
+    def check(self, old: Any, new: Any) -> None:
+        """Errors: Rejected: the new file stores a column in another way than the old one."""
+        ...
+
+
+def formats() -> tuple[str, ...]:
+    """Names of the file formats that can be rewritten."""
+    return tuple(_MODULES)
+
+
+def data_files(format: str) -> DataFiles:
+    """The reader and writer of a format. Errors: UnsupportedTable."""
+    module = _MODULES.get(format)
+    if module is None:
+        raise UnsupportedTable(
+            f"files of the format {format} cannot be rewritten",
+            f"skipbridge clusters files of {' and '.join(_MODULES)}",
+        )
+    found: DataFiles = importlib.import_module(module).FILES
+    return found
