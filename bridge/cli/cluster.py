@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from bridge.cli.cluster_advice import advise, auto_options, effect_lines
+from bridge.cli.cluster_options import chosen_strategy, strategy_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
+_RUN_SETTINGS = (*_SETTINGS, "planner.predicate_log", "splits.open_cost")
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
 
@@ -23,98 +27,9 @@ def cluster() -> None:
     """
 
 
-def _strategy(command: Any) -> Any:
-    options = [
-        click.option(
-            "--layout",
-            help="binpack, linear, zorder, hilbert or an installed one.  [default: linear with one "
-            "column, hilbert with several, binpack with none]",
-        ),
-        click.option(
-            "--by", "columns", multiple=True, metavar="COLUMN", help="Sort column; repeat it."
-        ),
-        click.option(
-            "--group",
-            help="Which files are rewritten together: overlap, range, time, size, random or an "
-            "installed one.  [default: overlap with sort columns, else size]",
-        ),
-        click.option("--target", default="1GiB", show_default=True, help="Size of new files."),
-        click.option(
-            "--small", default="600MiB", show_default=True, help="Only smaller files are rewritten."
-        ),
-        click.option(
-            "--group-bytes",
-            default="2GiB",
-            show_default=True,
-            help="Most bytes of one group. A task holds the rows of its group in memory.",
-        ),
-        click.option("--groups", type=click.IntRange(min=1), default=30, show_default=True),
-        click.option(
-            "--min-files",
-            type=click.IntRange(min=1),
-            default=2,
-            show_default=True,
-            help="Least number of files in a group.",
-        ),
-        click.option(
-            "--partition", multiple=True, metavar="PATTERN", help="As day=2026-01-*; repeat it."
-        ),
-        click.option(
-            "--recent", type=click.IntRange(min=1), metavar="N", help="The N newest partitions."
-        ),
-        click.option(
-            "--skip",
-            type=click.IntRange(min=0),
-            default=0,
-            metavar="N",
-            help="Leave out the N newest partitions.",
-        ),
-        click.option("--oldest-first", is_flag=True, help="Plan old partitions before new ones."),
-        click.option(
-            "--again", is_flag=True, help="Also rewrite what was clustered, from its old files."
-        ),
-        click.option(
-            "--compression",
-            type=click.Choice(["none", "snappy", "gzip", "zstd", "lz4", "brotli"]),
-            help="[default: that of the old files]",
-        ),
-        click.option("--row-group", default="128MiB", show_default=True, help="Its size."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _chosen(given: dict[str, Any]) -> Any:
-    from bridge.clustering.eligibility import Limits, PartitionFilter
-    from bridge.clustering.scheduling import Strategy
-    from bridge.config import parse_size
-
-    columns = tuple(given["columns"])
-    usual = "binpack" if not columns else "linear" if len(columns) == 1 else "hilbert"
-    return Strategy(
-        given["layout"] or usual,
-        columns,
-        given["group"] or ("overlap" if columns else "size"),
-        Limits(
-            parse_size(given["target"]),
-            parse_size(given["small"]),
-            parse_size(given["group_bytes"]),
-            given["groups"],
-            given["min_files"],
-        ),
-        PartitionFilter(
-            tuple(given["partition"]), not given["oldest_first"], given["recent"], given["skip"]
-        ),
-        given["compression"],
-        parse_size(given["row_group"]),
-        given["again"],
-    )
-
-
 @cluster.command("schedule")
 @click.argument("table")
-@_strategy
+@strategy_options
 @_OUTPUT
 @settings(*_SETTINGS)
 def schedule(config: Config, table: str, output: str, **given: Any) -> None:
@@ -134,15 +49,34 @@ def schedule(config: Config, table: str, output: str, **given: Any) -> None:
         emit(made["instant"])
 
 
-def _schedule(config: Config, table: str, given: dict[str, Any]) -> dict[str, Any]:
+def _schedule(
+    config: Config, table: str, given: dict[str, Any], auto: Any = None, *, dry: bool = False
+) -> dict[str, Any]:
     from bridge.jobs.cluster import schedule as plan
 
-    made = plan(config, table, _chosen(given), say)
-    if made["instant"] is None:
-        say(f"{table}: nothing is worth a rewrite")
-    else:
+    made = plan(config, table, chosen_strategy(given), say, auto=auto, dry=dry)
+    if made["instant"] is not None:
         say(_line(made))
+    elif "best" in made:
+        best = made["best"]
+        by = f" by {', '.join(best['columns'])}" if best["columns"] else ""
+        say(
+            f"{table}: nothing is rewritten, since the best layout ({best['layout']}{by}) saves "
+            f"{100 * best['gain']:.0f} % of what logged scans cost, less than --least-gain"
+        )
+    else:
+        say(f"{table}: nothing is worth a rewrite")
     return made
+
+
+def _foretell(made: dict[str, Any], output: str) -> None:
+    """Prints what a plan would bring."""
+    if output == "json":
+        emit_json(made)
+    for line in effect_lines(made.get("forecast")) if output == "text" else ():
+        emit(line)
+    if made["groups"] and "forecast" not in made:
+        say("no scan of the table is logged: what queries would save is not known")
 
 
 def _line(made: dict[str, Any]) -> str:
@@ -162,15 +96,28 @@ def _line(made: dict[str, Any]) -> str:
 @click.argument("table")
 @click.argument("instant", required=False)
 @click.option("--now", is_flag=True, help="Schedule a plan first, and execute it.")
+@click.option(
+    "--auto",
+    is_flag=True,
+    help="As --now, with the layout and columns that gain most for the logged predicates.",
+)
+@click.option("--dry-run", is_flag=True, help="Tell what a run would bring, and write nothing.")
+@auto_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
-@_strategy
+@strategy_options
 @_OUTPUT
-@settings(*_SETTINGS)
+@settings(*_RUN_SETTINGS)
 def run(
     config: Config,
     table: str,
     instant: str | None,
     now: bool,
+    auto: bool,
+    dry_run: bool,
+    least_gain: float,
+    log: Path | None,
+    sample_files: int,
+    sample_rows: int,
     local: bool,
     output: str,
     **given: Any,
@@ -179,23 +126,41 @@ def run(
 
     New files are checked against the old ones (rows and checksums) before one commit makes readers
     use them. A run that was stopped is repeated: groups that were done are not done again.
-    The options of `schedule` count with --now.
+    The options of `schedule` count with --now; with --auto, all but --layout and --by.
 
     \b
     skipbridge cluster run demo.flights --now --by carrier
+    skipbridge cluster run demo.flights --auto --dry-run
     skipbridge cluster run demo.flights 20260102030405678
     """
+    from bridge.clustering.advice import Sampling
     from bridge.errors import InvalidRequest
     from bridge.jobs.cluster import run as execute
+    from bridge.jobs.cluster_advice import Auto
+    from bridge.report.text import human_bytes
 
-    if now:
-        if instant is not None:
-            raise InvalidRequest(
-                "an instant and --now were given", "give the instant of a plan, or --now"
-            )
-        instant = _schedule(config, table, given)["instant"]
-        if instant is None:
+    if (auto or now) and instant is not None:
+        raise InvalidRequest(
+            f"an instant and --{'auto' if auto else 'now'} were given",
+            f"give the instant of a plan, or --{'auto' if auto else 'now'}",
+        )
+    if auto and (given["layout"] or given["columns"]):
+        raise InvalidRequest(
+            "--auto chooses the layout and the columns", "leave out --layout and --by"
+        )
+    chosen = Auto(given["group"], least_gain / 100, log, Sampling(sample_files, sample_rows))
+    if auto or now:
+        made = _schedule(config, table, given, chosen if auto else None, dry=dry_run)
+        instant = made["instant"]
+        if dry_run:
+            _foretell(made, output)
+        if dry_run or instant is None:
             return
+    elif dry_run:
+        from bridge.jobs.cluster import dry_run as foretold
+
+        _foretell(foretold(config, table, instant, log), output)
+        return
     try:
         with progress(f"clustering {table}") as tick:
             report = execute(config, table, instant, local=local, progress=tick)
@@ -212,6 +177,13 @@ def run(
         f"{report['new_files']} files, {report['rows']:,} rows"
         + (f" @ generation {report['generation']}" if report["generation"] >= 0 else "")
     )
+    if report["rows"]:
+        emit(
+            f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
+            f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
+        )
+    for line in effect_lines(report.get("effect")):
+        emit(line)
 
 
 @cluster.command("show")
@@ -251,3 +223,6 @@ def cancel(config: Config, table: str, instant: str) -> None:
 
     done = stop(config, table, instant)
     emit(f"{done['table']} {done['instant']} cancelled")
+
+
+cluster.add_command(advise)

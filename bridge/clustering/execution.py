@@ -86,6 +86,8 @@ class RunReport:
     new_files: int
     rows: int
     rejected: tuple[tuple[int, str], ...]
+    old_bytes: int = 0
+    new_bytes: int = 0
 
 
 def execute(
@@ -270,4 +272,6 @@ def _report(
         sum(len(results[g.id].new) for g in good),
         sum(results[g.id].rows for g in good),
         tuple((id, r.rejected) for id, r in sorted(results.items()) if r.rejected),
+        sum(g.num_bytes for g in good),
+        sum(state.size for g in good for state in results[g.id].new),
     )

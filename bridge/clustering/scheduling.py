@@ -20,11 +20,13 @@ from bridge.clustering.groupings.grouping import Candidates
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.ranks import boundaries, rank
 from bridge.clustering.registry import grouping, layout
+from bridge.clustering.timeline import Timeline
 from bridge.errors import ColumnNotFound, InvalidRequest, UnsupportedTable
 from bridge.expression.format import format_value
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.listed import Listed
+from bridge.index.manifest import Manifest
 from bridge.index.replacements import FileState
 from bridge.index.snapshot import IndexSnapshot
 from bridge.table.model import Table
@@ -65,6 +67,21 @@ def check_table(table: Table) -> None:
         raise UnsupportedTable(
             f"{table.name} is stored as {table.format}", "skipbridge clusters Parquet files"
         )
+
+
+def pending_files(timeline: Timeline, manifest: Manifest) -> list[FileState]:
+    """Files that plans will rewrite which are neither completed nor ended.
+
+    Errors:
+        FileCorrupt: a plan is damaged.
+    """
+    return [
+        file
+        for each in timeline.states(manifest)
+        if each.pending
+        for group in timeline.plan(each.instant).groups
+        for file in group.files
+    ]
 
 
 def make_plan(

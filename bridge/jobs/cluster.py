@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
-from bridge.clustering.scheduling import Strategy, check_table, make_plan
+from bridge.clustering.questions import Asked
+from bridge.clustering.scheduling import Strategy, check_table, make_plan, pending_files
+from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.config import Config
-from bridge.errors import FileCorrupt, InvalidRequest
+from bridge.errors import BridgeError, FileCorrupt, InvalidRequest
 from bridge.index.collect import Collector
-from bridge.index.snapshot import IndexSnapshot
-from bridge.jobs.compose import index_limits, local_index_cache, storage_options
-from bridge.jobs.index_table import Progress, Say, collector_of, index_table, newest, opened
+from bridge.index.store import IndexStore
+from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged, usual_grouping
+from bridge.jobs.compose import storage_options
+from bridge.jobs.index_table import Progress, Say, collector_of, index_table, opened
 from bridge.jobs.spark_log_filter import filter_spark_log
-from bridge.jobs.table_snapshot import table_files
 from bridge.storage.port import Storage
+from bridge.table.model import Catalog, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def schedule(config: Config, table: str, strategy: Strategy, say: Say) -> dict[str, Any]:
+def schedule(
+    config: Config,
+    table: str,
+    strategy: Strategy,
+    say: Say,
+    *,
+    auto: Auto | None = None,
+    dry: bool = False,
+) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
+    Args:
+        auto: takes the layout and the columns that gain most, in place of the strategy's.
+        dry: only tells what the plan would bring; nothing is written, the index neither.
+
     Returns:
-        The plan as plain values; ``instant`` is None if there is nothing to do.
+        The plan as plain values; ``instant`` is None if there is nothing to do. With ``auto``, the
+        gain of the best candidate; with ``dry``, a forecast if scans are logged.
 
     Errors:
         UnsupportedTable, ColumnNotFound, InvalidRequest, InvalidConfiguration.
@@ -37,25 +55,66 @@ def schedule(config: Config, table: str, strategy: Strategy, say: Say) -> dict[s
     """
     with opened(config, table) as (_, _, found, _):
         check_table(found)
-    index_table(config, table, local=True, progress=lambda *_: None, say=say)
+    if not dry:
+        index_table(config, table, local=True, progress=lambda *_: None, say=say)
     with opened(config, table) as (storage, catalog, found, store):
-        manifest = newest(store, found, table)
-        limits = index_limits(config)
-        index = IndexSnapshot.open(manifest, store, local_index_cache(config), limits)
+        wanted = auto or Auto()
+        advisor = Advisor.open(
+            config, storage, catalog, found, store, log=wanted.log, sampling=wanted.sampling
+        )
         timeline = Timeline(storage, store.root)
-        pending = [
-            file
-            for each in timeline.states(manifest)
-            if each.pending
-            for group in timeline.plan(each.instant).groups
-            for file in group.files
-        ]
-        with table_files(config, storage, catalog, found) as list_files:
-            listed = list_files()
+        pending = pending_files(timeline, advisor.index.manifest)
+        chosen: dict[str, Any] = {}
+        if auto is not None:
+            best = advisor.advice(strategy, auto.grouping, pending).best
+            if best is None or best.gain < auto.least_gain:
+                gained = {} if best is None else {"gain": best.gain, "best": asdict(best)}
+                nothing = Plan("", str(found.name), found.location, "", "", (), ())
+                return {**_planned(nothing), **gained}
+            chosen = {"gain": best.gain}
+            by = auto.grouping or usual_grouping(best.columns)
+            strategy = replace(strategy, layout=best.layout, columns=best.columns, grouping=by)
         while True:
-            plan = make_plan(new_instant(), found, listed, index, strategy, pending)
-            if not plan.groups or timeline.request(plan):
-                return _planned(plan)
+            plan = make_plan(new_instant(), found, advisor.listed, advisor.index, strategy, pending)
+            if dry and plan.groups and advisor.scans:
+                _, before, after = advisor.forecast(plan)
+                chosen["forecast"] = effect(before, after)
+            if dry or not plan.groups or timeline.request(plan):
+                return {**_planned(plan), **chosen}
+
+
+def dry_run(
+    config: Config, table: str, instant: str | None = None, log: Path | None = None
+) -> dict[str, Any]:
+    """What a saved plan would bring; writes nothing.
+
+    Args:
+        instant: None: the oldest plan that waits.
+        log: of predicates; None: the configured one.
+
+    Errors:
+        InvalidRequest: there is no such plan.
+        GenerationNotFound, StorageFailure and others.
+    """
+    with opened(config, table) as (storage, catalog, found, store):
+        timeline = Timeline(storage, store.root)
+        plan = timeline.plan(instant or _oldest(timeline, store, found, table))
+        advisor = Advisor.open(config, storage, catalog, found, store, log=log)
+        if not advisor.scans:
+            return _planned(plan)
+        _, before, after = advisor.forecast(plan)
+        return {**_planned(plan), "forecast": effect(before, after)}
+
+
+def _oldest(timeline: Timeline, store: IndexStore, found: Table, table: str) -> str:
+    """The oldest plan that waits. Errors: InvalidRequest: none does."""
+    waiting = [s.instant for s in timeline.states(store.latest()) if s.pending]
+    if not waiting:
+        raise InvalidRequest(
+            f"no clustering plan of {found.name} waits",
+            f"skipbridge cluster schedule {table}, or run {table} --now",
+        )
+    return waiting[0]
 
 
 def run(
@@ -80,15 +139,10 @@ def run(
     """
     with opened(config, table) as (storage, catalog, found, store):
         timeline = Timeline(storage, store.root)
-        if instant is None:
-            waiting = [s.instant for s in timeline.states(store.latest()) if s.pending]
-            if not waiting:
-                raise InvalidRequest(
-                    f"no clustering plan of {found.name} waits",
-                    f"skipbridge cluster schedule {table}, or run {table} --now",
-                )
-            instant = waiting[0]
+        instant = instant or _oldest(timeline, store, found, table)
         plan = timeline.plan(instant)
+        expected = _expected(config, storage, catalog, found, store, plan)
+        began = time.monotonic()
         with _workers(config, storage, local, spark) as (rewriter, collector):
             report = execute(
                 plan,
@@ -100,11 +154,37 @@ def run(
                 collector=collector,
                 progress=progress,
             )
+        seconds = time.monotonic() - began
+        brought = {}
+        if expected is not None and report.state == "completed":
+            asked, before, after = expected
+            with suppress(BridgeError):  # the plan is committed, whatever can be told of it
+                now = Advisor.open(config, storage, catalog, found, store)
+                brought["effect"] = effect(before, after, now.measured(asked))
     return {
         "table": str(found.name),
         **asdict(report),
         "rejected": [{"group": id, "reason": reason} for id, reason in report.rejected],
+        "seconds": round(seconds, 3),
+        **brought,
     }
+
+
+def _expected(
+    config: Config,
+    storage: Storage,
+    catalog: Catalog,
+    table: Table,
+    store: IndexStore,
+    plan: Plan,
+) -> tuple[Asked, Forecast, Forecast] | None:
+    """The forecast of a plan; None if no scan is logged, or the table cannot be asked now."""
+    if not logged(config, table, None):
+        return None
+    try:
+        return Advisor.open(config, storage, catalog, table, store).forecast(plan)
+    except BridgeError:
+        return None  # the run itself tells what is wrong
 
 
 @contextmanager

@@ -14,9 +14,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bridge.expression.nodes import BoundAnd, BoundExpression, BoundOr, BoundPredicate, spelled
 from bridge.expression.text import format_bound
+from bridge.planner.logged_predicate import to_plain
 from bridge.planner.report import PruneReport, Stage
 
 _LONGEST_LINE = 8192
@@ -31,6 +33,7 @@ class Logged:
         asked: columns and operators of the predicate's leaves, without partition keys.
         stages: for each stage the index, files in, files kept.
         text: the predicate with its values, if literals are switched on.
+        tree: the predicate as `bridge.planner.logged_predicate` writes it; None if it was too long.
     """
 
     table: str
@@ -40,6 +43,7 @@ class Logged:
     asked: tuple[tuple[str, str], ...]
     stages: tuple[tuple[str, int, int], ...]
     text: str = ""
+    tree: Any = None
 
 
 class PredicateLog:
@@ -69,7 +73,13 @@ class PredicateLog:
         }
         if self._literals:
             body["text"] = format_bound(predicate)[: _LONGEST_LINE // 2]
-        line = json.dumps(body, separators=(",", ":")).encode() + b"\n"
+        for literals in (True, False) if self._literals else (False,):
+            body["tree"] = to_plain(predicate, literals=literals)
+            if len(line := _line(body)) <= _LONGEST_LINE:
+                break
+        else:
+            del body["tree"]
+            line = _line(body)
         if len(line) > _LONGEST_LINE:
             return
         with contextlib.suppress(OSError):
@@ -86,6 +96,10 @@ class PredicateLog:
             os.write(descriptor, line)  # one write: lines of several processes do not mix
         finally:
             os.close(descriptor)
+
+
+def _line(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
 
 
 def _name(stage: Stage) -> str:
@@ -127,6 +141,7 @@ def read_log(path: Path, table: str) -> list[Logged]:
                         tuple((str(c), str(o)) for c, o in body["asked"]),
                         tuple((str(i), int(t), int(k)) for i, t, k in body["stages"]),
                         str(body.get("text", "")),
+                        body.get("tree"),
                     )
                 )
             except (ValueError, KeyError, TypeError):

@@ -250,7 +250,7 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
                 f"skipbridge index show {command} --failed",
             )
         )
-    advice += _clustering(found)
+    advice += _clustering(found, command)
     advice += _blooms(found, command)
     advice += _dead(found, command)
     if not found.scans:
@@ -265,7 +265,7 @@ def advise(found: Effectiveness, table: str, command: str) -> tuple[Advice, ...]
     return tuple(advice)
 
 
-def _clustering(found: Effectiveness) -> list[Advice]:
+def _clustering(found: Effectiveness, command: str) -> list[Advice]:
     """The column by which sorting would save the most files of logged scans."""
     best: tuple[float, ColumnEffect] | None = None
     for column in found.columns:
@@ -289,7 +289,7 @@ def _clustering(found: Effectiveness) -> list[Advice]:
             f"{uses} of {found.scans} logged scans ask about it, and {column.depth:.0f} of "
             f"{found.files} files hold a value: sorted by it, about "
             f"{100 * saved / uses:.0f} % of the files less",
-            f"write the table sorted by {column.name}",
+            f"skipbridge cluster advise {command}",
         )
     ]
 
