@@ -35,8 +35,8 @@ def cluster() -> None:
 def schedule(config: Config, table: str, output: str, **given: Any) -> None:
     """Save a plan of what is worth a rewrite, and print its instant.
 
-    TABLE is schema.table, or a directory; its files are Parquet. The index is brought up to date
-    first. No data is written. Nothing is printed if there is nothing to rewrite.
+    TABLE is schema.table, or a directory; its files are Parquet or ORC. The index is brought up to
+    date first. No data is written. Nothing is printed if there is nothing to rewrite.
 
     \b
     skipbridge cluster schedule demo.flights --by carrier --by dep_delay

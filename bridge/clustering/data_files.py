@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from bridge.errors import UnsupportedTable
 
-_MODULES = {"parquet": "bridge.clustering.parquet_files"}
+_MODULES = {
+    "parquet": "bridge.clustering.parquet_files",
+    "orc": "bridge.clustering.orc_files",
+}
+"""The modules of the formats, imported when a file is rewritten."""
 
 
 class Rejected(Exception):
@@ -28,8 +32,22 @@ class DataFile(Protocol):
     @property
     def fingerprint(self) -> Hashable: ...
 
-    def read(self) -> pa.Table:
-        """All rows. Errors: Rejected: a value cannot be kept exactly."""
+    @property
+    def num_rows(self) -> int: ...
+
+    def read(self, places: Sequence[int] | None = None) -> pa.Table:
+        """All rows.
+
+        Args:
+            places: of the columns that are wanted; None: all, and every value is checked.
+
+        Errors:
+            Rejected: a value cannot be kept exactly.
+        """
+        ...
+
+    def batches(self) -> Iterator[pa.Table]:
+        """All rows, part by part, as a writer has grouped them."""
         ...
 
 
@@ -72,18 +90,23 @@ class DataFiles(Protocol):
         ...
 
 
-def formats() -> tuple[str, ...]:
-    """Names of the file formats that can be rewritten."""
-    return tuple(_MODULES)
+def can_rewrite(format: str) -> bool:
+    """Whether files of a format can be rewritten."""
+    return format in _MODULES
+
+
+def check_format(format: str, what: str) -> None:
+    """Errors: UnsupportedTable: files of a format cannot be rewritten."""
+    if not can_rewrite(format):
+        raise UnsupportedTable(
+            f"{what} is stored as {format}",
+            f"skipbridge clusters files of {' and '.join(_MODULES)}; views copy other formats to "
+            "Parquet",
+        )
 
 
 def data_files(format: str) -> DataFiles:
     """The reader and writer of a format. Errors: UnsupportedTable."""
-    module = _MODULES.get(format)
-    if module is None:
-        raise UnsupportedTable(
-            f"files of the format {format} cannot be rewritten",
-            f"skipbridge clusters files of {' and '.join(_MODULES)}",
-        )
-    found: DataFiles = importlib.import_module(module).FILES
+    check_format(format, "a group")
+    found: DataFiles = importlib.import_module(_MODULES[format]).FILES
     return found

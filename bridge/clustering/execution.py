@@ -6,7 +6,7 @@ nobody recorded are never read. Several runs of one plan may race; one commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,7 +32,8 @@ from bridge.index.replacements import (
     is_clustered,
 )
 from bridge.index.store import IndexStore
-from bridge.storage.port import FileTable, Storage
+from bridge.storage.ahead import ask_all
+from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.storage.uri import is_unusual, join, relative
 from bridge.table.model import Catalog, Table
 
@@ -123,7 +124,7 @@ def execute(
             f"plan {plan.instant} was {timeline.ended(plan.instant)}",
             "schedule another one: skipbridge cluster schedule",
         )
-    known = {g.id: timeline.result(plan.instant, g.id) for g in plan.groups}
+    known = timeline.results(plan.instant, [group.id for group in plan.groups])
     results = {id: result for id, result in known.items() if result is not None}
     resumed = len(results)
     if held is not None:
@@ -131,7 +132,7 @@ def execute(
     timeline.begin(plan.instant)
     outside = _outside(plan, table, catalog)
     missing = [
-        _task(plan, group)
+        _task(plan, group, table)
         for group in plan.groups
         if group.id not in results and group.id not in outside
     ]
@@ -139,14 +140,17 @@ def execute(
         results[result.id] = _record(timeline, plan.instant, result)
         if progress is not None:
             progress(len(results), len(plan.groups))
-    storage = store.storage
+    now = _states_now(
+        store.storage,
+        [f for g in plan.groups if g.id not in outside for f in (*g.files, *results[g.id].new)],
+    )
     good: list[tuple[PlannedGroup, GroupResult]] = []
     for group in plan.groups:
         problem = outside.get(group.id, "")
         if not problem:
             result = results[group.id]
             problem = result.rejected or _misplaced(plan, result)
-            problem = problem or _outdated(storage, (*group.files, *result.new))
+            problem = problem or _outdated(now, (*group.files, *result.new))
         if problem:
             results[group.id] = GroupResult(group.id, rejected=problem)
         else:
@@ -194,7 +198,8 @@ def _misplaced(plan: Plan, result: GroupResult) -> str:
     return ""
 
 
-def _task(plan: Plan, group: PlannedGroup) -> GroupTask:
+def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
+    place = {column.name.lower(): i for i, column in enumerate(table.columns)}
     return GroupTask(
         group.id,
         group.partition,
@@ -205,6 +210,8 @@ def _task(plan: Plan, group: PlannedGroup) -> GroupTask:
         join(plan.location, "/".join(filter(None, (DIRECTORY, plan.instant, group.partition)))),
         plan.compression,
         plan.row_group_bytes,
+        group.format,
+        tuple(place.get(name.lower(), -1) for name in plan.columns),
     )
 
 
@@ -215,13 +222,21 @@ def _record(timeline: Timeline, instant: str, result: GroupResult) -> GroupResul
     return result if other is None else other
 
 
-def _outdated(storage: Storage, files: Iterable[FileState]) -> str:
+def _states_now(storage: Storage, files: Sequence[FileState]) -> dict[str, FileStat | None]:
+    """The present states of files by path, asked for side by side."""
+    paths = sorted({state.path for state in files})
+    if not paths:
+        return {}
+    return dict(zip(paths, ask_all(storage, storage.stat, paths, paths[0]), strict=True))
+
+
+def _outdated(now: Mapping[str, FileStat | None], files: Iterable[FileState]) -> str:
     """Why the files of a group are no longer as they were; empty if they are."""
     for state in files:
-        now = storage.stat(state.path)
-        if now is None:
+        stat = now[state.path]
+        if stat is None:
             return f"FILE_CHANGED: {state.path} was deleted"
-        if not same_state(state, FileState(now.uri, now.size, now.modified, now.etag)):
+        if not same_state(state, FileState(stat.uri, stat.size, stat.modified, stat.etag)):
             return f"FILE_CHANGED: {state.path} was written again"
     return ""
 
@@ -236,7 +251,7 @@ def _commit(
     held = store.latest()
     settings = None if held is None else held.settings
     pairs = sorted(
-        ((state, group.partition) for group, result in good for state in result.new),
+        ((state, group) for group, result in good for state in result.new),
         key=lambda pair: pair[0].path.encode(),
     )
     states = [state for state, _ in pairs]
@@ -247,7 +262,13 @@ def _commit(
         np.array([state.modified for state in states], np.int64),
         pa.array(etags, pa.large_string()) if any(etags) else None,
     )
-    listed = Listed(files, pa.array([name for _, name in pairs], pa.large_string()))
+    formats = sorted({group.format for _, group in pairs})
+    listed = Listed(
+        files,
+        pa.array([group.partition for _, group in pairs], pa.large_string()),
+        tuple(formats),
+        np.array([formats.index(group.format) for _, group in pairs], np.int32),
+    )
     shards, failed = write_entries(table, listed, store, collector=collector, settings=settings)
     if failed:
         path, reason = failed[0]

@@ -6,7 +6,7 @@ the footer's properties that tell engines how to read them are copied.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -33,10 +33,28 @@ class ParquetFile:
         found: Hashable = _fingerprint(self.file)
         return found
 
-    def read(self) -> pa.Table:
+    @property
+    def num_rows(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def read(self, places: Sequence[int] | None = None) -> pa.Table:
+        if places is not None:
+            return self._some(list(places))
         table = self.file.read()
         _check_int96(self.file, self.content, table)
         return table
+
+    def _some(self, places: list[int]) -> pa.Table:
+        names = self.file.schema_arrow.names
+        wanted = [names[place] for place in places]
+        # The reader finds columns by name, and treats a name with a dot as a path.
+        if not wanted or any(names.count(name) > 1 or "." in name for name in wanted):
+            return self.file.read().select(places)
+        return self.file.read(columns=wanted).select(wanted)
+
+    def batches(self) -> Iterator[pa.Table]:
+        for group in range(self.file.num_row_groups):
+            yield self.file.read_row_group(group)
 
 
 class ParquetFiles:

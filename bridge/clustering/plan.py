@@ -24,6 +24,7 @@ class PlannedGroup:
         outputs: how many files are to replace them.
         metrics: for each sort column, the least and greatest value of each file as text; None
             where the index does not know them.
+        format: of the files.
     """
 
     id: int
@@ -31,6 +32,7 @@ class PlannedGroup:
     files: tuple[FileState, ...]
     outputs: int
     metrics: tuple[tuple[str, tuple[tuple[str | None, str | None], ...]], ...] = ()
+    format: str = "parquet"
 
     @property
     def num_bytes(self) -> int:
@@ -102,6 +104,7 @@ def _group(body: dict[str, Any]) -> PlannedGroup:
             (column, tuple((low, high) for low, high in bounds))
             for column, bounds in body["metrics"]
         ),
+        body.get("format", "parquet"),
     )
 
 

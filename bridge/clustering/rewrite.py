@@ -7,6 +7,7 @@ never touched. Files whose schemas differ go to different new files.
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ from bridge.index.replacements import FileState
 from bridge.storage.port import Storage
 from bridge.storage.uri import join
 
+_NAMELESS = re.compile(r"_col\d+")
+"""Names of columns in ORC files of old Hive versions."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTask:
@@ -34,6 +38,7 @@ class GroupTask:
         directory: URI of where they are written.
         compression: None: as the old files.
         format: of the files.
+        places: of the columns in the table, by which engines find those of ORC files without names.
     """
 
     id: int
@@ -46,6 +51,7 @@ class GroupTask:
     compression: str | None
     row_group_bytes: int
     format: str = "parquet"
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +212,10 @@ def _order(table: pa.Table, task: GroupTask, layout: Layout) -> Any:
     names = {name.lower(): i for i, name in enumerate(table.column_names)}
     if not task.columns:
         return layout.order(table.select([]))
-    columns = [
-        # A file that is older than a column holds NULL in it.
-        table.column(names[c.lower()]) if c.lower() in names else pa.nulls(len(table), pa.int64())
-        for c in task.columns
-    ]
+    if task.places and all(_NAMELESS.fullmatch(name) for name in table.column_names):
+        found = [i if 0 <= i < table.num_columns else None for i in task.places]
+    else:
+        found = [names.get(c.lower()) for c in task.columns]
+    # A file that is older than a column holds NULL in it.
+    columns = [pa.nulls(len(table), pa.int64()) if i is None else table.column(i) for i in found]
     return layout.order(pa.table(columns, [f"c{i}" for i in range(len(columns))]))

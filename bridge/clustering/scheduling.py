@@ -1,6 +1,6 @@
 """Makes plans: from the listed files of a table and what its index knows of them.
 
-Only files that the index holds in their listed state are planned, and only Parquet. A file that
+Only files that the index holds in their listed state are planned. A file that
 several partitions own, that a clustered one replaces already, or that waits in another plan is left
 alone.
 """
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.clustering.data_files import can_rewrite, check_format
 from bridge.clustering.eligibility import Limits, PartitionFilter, plan_groups
 from bridge.clustering.groupings.grouping import Candidates
 from bridge.clustering.plan import Plan, PlannedGroup
@@ -61,12 +62,9 @@ def check_table(table: Table) -> None:
     if table.table_format != DIRECTORY:
         raise UnsupportedTable(
             f"{table.name} is a {table.table_format} table",
-            "skipbridge clusters plain tables of Parquet files; use the format's own service",
+            "skipbridge clusters plain tables of files; use the format's own service",
         )
-    if table.format != "parquet":
-        raise UnsupportedTable(
-            f"{table.name} is stored as {table.format}", "skipbridge clusters Parquet files"
-        )
+    check_format(table.format, str(table.name))
 
 
 def pending_files(timeline: Timeline, manifest: Manifest) -> list[FileState]:
@@ -116,7 +114,7 @@ def make_plan(
     wanted = ordinals >= 0
     for i in np.flatnonzero(wanted).tolist():
         shared = _BETWEEN in owners[i]
-        wanted[i] = not shared and listed.format_of(i, table.format) == "parquet"
+        wanted[i] = not shared and can_rewrite(listed.format_of(i, table.format))
     if not strategy.again and index.clustered is not None:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
         place = np.array([names[name] for name in owners], np.int32)
@@ -154,6 +152,7 @@ def make_plan(
                     (f.name, _spelled(column, ordinals[places], f.type))
                     for f, column in zip(fields, columns, strict=True)
                 ),
+                listed.format_of(int(places[0]), table.format),
             )
         )
     return Plan(

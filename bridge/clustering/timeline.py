@@ -17,6 +17,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from bridge.clustering.plan import Plan, parse_plan
@@ -24,6 +25,7 @@ from bridge.clustering.rewrite import GroupResult
 from bridge.errors import FileCorrupt, FileUnreadable, InvalidRequest
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import FileState
+from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
 from bridge.storage.uri import join
 
@@ -137,6 +139,13 @@ class Timeline:
         if raw is None:
             return None
         return GroupResult(**{**raw, "new": tuple(FileState(**each) for each in raw["new"])})
+
+    def results(self, instant: str, groups: Sequence[int]) -> dict[int, GroupResult | None]:
+        """`result` of each group, asked for side by side."""
+        found = ask_all(
+            self._storage, lambda group: self.result(instant, group), groups, self._directory
+        )
+        return dict(zip(groups, found, strict=True))
 
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""

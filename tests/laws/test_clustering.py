@@ -13,6 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
-from tests.support.clustered import SMALL, executed, read, scheduled, timeline_of
+from tests.support.clustered import SMALL, executed, read, rows_in, scheduled, timeline_of
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
 
@@ -47,9 +49,10 @@ STRATEGIES: list[dict[str, Any]] = [
 class Story:
     """One table and what happens to it."""
 
-    def __init__(self, root: Path, draw: Any, partitioned: bool) -> None:
+    def __init__(self, root: Path, draw: Any, partitioned: bool, format: str = "parquet") -> None:
         keys = (Column("day", STRING),) if partitioned else ()
-        self.lake = Lake(root, columns=(Column("x", BIGINT), Column("s", STRING)), keys=keys)
+        columns = (Column("x", BIGINT), Column("s", STRING))
+        self.lake = Lake(root, columns=columns, keys=keys, format=format)
         if partitioned:
             self.lake.partition_values = [("1",), ("2",)]
         self.draw = draw
@@ -59,26 +62,27 @@ class Story:
             self.lake.directory(values).mkdir(parents=True, exist_ok=True)
 
     def files(self) -> list[Path]:
-        every = [self.lake.directory(v).glob("*.parquet") for v in self.lake.partition_values]
+        every = [self._files_of(values) for values in self.lake.partition_values]
         return sorted(path for each in every for path in each)
+
+    def _files_of(self, values: tuple[str | None, ...]) -> list[Path]:
+        return list(self.lake.directory(values).glob(f"*.{self.lake.format}"))
 
     def rows(self) -> Counter[tuple[Any, ...]]:
         found: Counter[tuple[Any, ...]] = Counter()
         for values in self.lake.partition_values:
             name = self.lake.name_of(values)
-            for path in self.lake.directory(values).glob("*.parquet"):
-                table = pq.ParquetFile(path).read()
-                found.update((name, *map(repr, row.values())) for row in table.to_pylist())
+            for path in self._files_of(values):
+                found.update((name, *map(repr, row.values())) for row in rows_in(path))
         return found
 
     def _put(self, path: Path) -> None:
         numbers = st.one_of(st.none(), st.integers(-3, 9))
         x = self.draw(st.lists(numbers, min_size=0, max_size=6))
         data = {"x": x, "s": [None if v == 3 else f"s{v}" for v in x]}
-        import pyarrow as pa
-
         schema = pa.schema([("x", pa.int64()), ("s", pa.string())])
-        pq.write_table(pa.table(data, schema), path)
+        write = pq.write_table if path.suffix == ".parquet" else po.write_table
+        write(pa.table(data, schema), path)
         self.written += 1
         age(path, 5000 - self.written)  # no two writes have one time
 
@@ -88,7 +92,7 @@ class Story:
         if name == "write":
             values = draw(st.sampled_from(lake.partition_values)) if lake.partition_values else None
             if values is not None:
-                self._put(lake.directory(values) / f"f{self.written}.parquet")
+                self._put(lake.directory(values) / f"f{self.written}.{lake.format}")
         elif name == "overwrite" and files:
             self._put(draw(st.sampled_from(files)))
         elif name == "delete" and files:
@@ -146,12 +150,17 @@ class Story:
 
 
 @settings(max_examples=EXAMPLES)
-@given(st.data(), st.booleans(), st.lists(STEPS, min_size=6, max_size=16))
+@given(
+    st.data(),
+    st.booleans(),
+    st.sampled_from(["parquet", "parquet", "orc"]),
+    st.lists(STEPS, min_size=6, max_size=16),
+)
 def test_every_reader_sees_exactly_the_committed_rows(
-    data: st.DataObject, partitioned: bool, steps: list[str]
+    data: st.DataObject, partitioned: bool, format: str, steps: list[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
-        story = Story(Path(root), data.draw, partitioned)
+        story = Story(Path(root), data.draw, partitioned, format)
         for name in ["write", "write", "refresh", "schedule", "execute", *steps]:
             story.step(name)
             story.check()

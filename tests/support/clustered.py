@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from bridge.clustering.eligibility import Limits
@@ -63,6 +65,13 @@ def clustered(lake: Lake, **strategy: Any) -> RunReport:
     return executed(lake, scheduled(lake, **strategy))
 
 
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    """The rows of a Parquet or ORC file."""
+    if path.suffix == ".orc":
+        return list(po.ORCFile(path).read().to_pylist())
+    return list(pq.ParquetFile(path).read().to_pylist())
+
+
 def read(
     lake: Lake, predicate: Expression | None = None, **request: Any
 ) -> tuple[Counter[tuple[Any, ...]], set[str]]:
@@ -71,6 +80,6 @@ def read(
     rows: Counter[tuple[Any, ...]] = Counter()
     files = owned(plan)
     for partition, uri in files:
-        table = pq.ParquetFile(uri.removeprefix("file://")).read()
-        rows.update((partition, *map(repr, row.values())) for row in table.to_pylist())
+        found = rows_in(Path(uri.removeprefix("file://")))
+        rows.update((partition, *map(repr, row.values())) for row in found)
     return rows, {uri.removeprefix(f"{lake.location}/") for _, uri in files}

@@ -1,0 +1,54 @@
+"""What a run asks of a remote store: each file's state once before the commit, side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from bridge.clustering.execution import DIRECTORY
+from bridge.storage.port import FileStat, Storage
+from bridge.table.model import Column
+from bridge.types import BIGINT, STRING
+from tests.support.clustered import executed, scheduled
+from tests.support.lake import Lake
+
+FILES = 8
+
+
+class Remote:
+    """A storage that counts, and answers for old files only when all of them are asked for."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._all = threading.Barrier(FILES, timeout=60)
+        self._lock = threading.Lock()
+        self.asked: Counter[tuple[str, str]] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def is_remote(self, uri: str) -> bool:
+        return True
+
+    def stat(self, uri: str) -> FileStat | None:
+        if uri.endswith(".parquet"):
+            with self._lock:
+                self.asked["stat", uri] += 1
+            if DIRECTORY not in uri:
+                self._all.wait()
+        return self._storage.stat(uri)
+
+
+def test_states_are_asked_for_side_by_side_and_once(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, columns=(Column("x", BIGINT), Column("s", STRING)))
+    for i in range(FILES):
+        lake.write(f"f{i}.parquet", {"x": [i, 100 + i], "s": ["a", None]})
+    lake.build()
+    plan = scheduled(lake, layout="linear", columns=("x",), grouping="overlap")
+    storage = Remote(lake.storage)
+    report = executed(lake, plan, storage)  # type: ignore[arg-type]
+    assert (report.state, report.old_files) == ("completed", FILES)
+    old = {uri: n for (_, uri), n in storage.asked.items() if DIRECTORY not in uri}
+    assert len(old) == FILES and set(old.values()) == {1}
