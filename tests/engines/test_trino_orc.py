@@ -64,14 +64,14 @@ class Types:
     rows: int
 
 
-_TYPES = (
+TYPES = (
     "id bigint; t tinyint; s smallint; i int; b boolean; f float; x double; d date;"
     "ts timestamp; m decimal(10,2); w decimal(30,4); txt string; v varchar(3); c char(4);"
     "bin binary; l array<int>; mp map<string,bigint>; st struct<a:int,b:struct<c:string>>"
 )
 
 
-def _typed(start: int, count: int) -> pa.Table:
+def typed(start: int, count: int) -> pa.Table:
     """Rows with a NULL of each column here and there, and the odd values of each type."""
     ids = range(start, start + count)
     # Arrow writes fractions of seconds before 1970 in a way that Trino refuses.
@@ -114,15 +114,15 @@ def types(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Types:
     directory = tmp_path_factory.mktemp("orc-types")
     codecs = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
     for number in range(10):
-        table = _typed(number * 40, 40)
+        table = typed(number * 40, 40)
         po.write_table(table, directory / f"f{number}.orc", compression=codecs[number % 5])
     (directory / "empty.orc").touch()
-    po.write_table(_typed(0, 40).slice(0, 0), directory / "norows.orc")
-    register(stack, "orc_types", directory, columns(_TYPES), format="orc")
+    po.write_table(typed(0, 40).slice(0, 0), directory / "norows.orc")
+    register(stack, "orc_types", directory, columns(TYPES), format="orc")
     return Types(400)
 
 
-_WHERE = (
+WHERE = (
     "true",
     "id BETWEEN 95 AND 130",
     "t = 7",
@@ -154,7 +154,7 @@ def test_every_type_is_read_as_the_hive_connector_reads_it(
 ) -> None:
     everything = "SELECT * FROM laws.orc_types WHERE {} ORDER BY id"
     by_name = catalog == BY_NAME
-    for where in _WHERE if catalog == "bridge" else _WHERE[:6]:
+    for where in WHERE if catalog == "bridge" else WHERE[:6]:
         sql = everything.format(where)
         rows = ours(stack, sql, catalog)
         assert repr(rows) == repr(theirs(stack, sql, by_name=by_name)), where
