@@ -92,6 +92,18 @@ def _line(made: dict[str, Any]) -> str:
     )
 
 
+def _begun(config: Config, table: str, made: str | None) -> str | None:
+    """A plan that another run has begun and not ended; says so."""
+    from bridge.jobs.cluster import begun
+
+    found = begun(config, table)
+    if found is not None and made is None:
+        say(f"{table}: plan {found}, which was begun before, is continued")
+    elif found is not None:
+        say(f"{table}: plan {found} was begun before: skipbridge cluster run {table} {found}")
+    return found
+
+
 @cluster.command("run")
 @click.argument("table")
 @click.argument("instant", required=False)
@@ -154,8 +166,12 @@ def run(
         instant = made["instant"]
         if dry_run:
             _foretell(made, output)
-        if dry_run or instant is None:
+        if dry_run:
             return
+        begun = _begun(config, table, instant)
+        if instant is None and begun is None:
+            return
+        instant = instant or begun
     elif dry_run:
         from bridge.jobs.cluster import dry_run as foretold
 

@@ -211,6 +211,13 @@ def _workers(
             session.stop()
 
 
+def begun(config: Config, table: str) -> str | None:
+    """The oldest plan that a run has begun and not ended; None: there is none."""
+    with opened(config, table) as (storage, _, _, store):
+        states = Timeline(storage, store.root).states(store.latest())
+        return next((s.instant for s in states if s.state in ("inflight", "committing")), None)
+
+
 def show(config: Config, table: str, instant: str | None = None) -> list[dict[str, Any]]:
     """The plans of a table, the oldest first; with an instant, that plan with its groups.
 

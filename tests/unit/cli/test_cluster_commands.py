@@ -69,6 +69,18 @@ def test_now_and_nothing_left(table: Path) -> None:
     assert "8 files" in run("run", table, "--now", "--local", "--again").stdout
 
 
+def test_now_continues_what_a_run_has_begun(table: Path) -> None:
+    instant = run("schedule", table, "--by", "x").stdout.strip()
+    assert run("run", table, "--now", "--local", "--by", "x").stdout == ""  # it waits for its time
+    (plan,) = (table / ".skipbridge" / "clustering").glob("*.requested.json")
+    plan.with_name(f"{instant}.inflight.json").write_text("{}")
+    foretold = run("run", table, "--now", "--local", "--by", "x", "--dry-run")
+    assert "completed" not in foretold.stdout
+    done = run("run", table, "--now", "--local", "--by", "x")
+    assert f"plan {instant}, which was begun before, is continued" in done.stderr
+    assert f"{instant} completed: 8 files" in done.stdout
+
+
 def test_a_cancelled_plan(table: Path) -> None:
     instant = run("schedule", table, "--partition", "month=1").stdout.strip()
     assert "cancelled" in run("cancel", table, instant).stdout

@@ -1,0 +1,186 @@
+"""Commands of skipbridge in processes of their own that start in milliseconds, to be killed.
+
+One process imports everything once and forks for each command. A forked process is a real one: it
+runs the command line, writes real files, and ends by SIGKILL, either from outside or at a step that
+was named: a write of a file of some kind, before it, with the file written aside, or after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+KINDS = {
+    "plan": r"\.requested\.json$",
+    "inflight": r"\.inflight\.json$",
+    "data": r"/\.skipbridge_clustered/",
+    "group": r"\.group-\d+\.json$",
+    "ended": r"\.ended\.json$",
+    "replacements": r"-replacements\.parquet$",
+    "generation": r"/generations/\d+\.json$",
+    "shard": r"/shards/",
+}
+"""The files that clustering writes, by a pattern of their names; the first that matches counts."""
+MOMENTS = ("before", "aside", "after")
+
+
+def kind_of(uri: str) -> str:
+    return next((kind for kind, pattern in KINDS.items() if re.search(pattern, uri)), "other")
+
+
+class Running:
+    """A command that was started."""
+
+    def __init__(self, commands: Commands, pid: int) -> None:
+        self._commands, self.pid = commands, pid
+
+    def kill(self) -> None:
+        """Sends SIGKILL; nothing happens if it has ended."""
+        os.kill(self.pid, signal.SIGKILL)  # not reaped yet, so the id is still its own
+
+    def wait(self) -> int:
+        """Its exit status; the negative number of the signal that ended it."""
+        return int(self._commands.ask({"wait": self.pid}))
+
+
+class Commands:
+    """Starts commands; see `forked_commands`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self.log = log
+
+    def start(self, *words: object, die: tuple[str, str, int] | None = None) -> Running:
+        """Starts a command.
+
+        Args:
+            die: the kind of a file, a moment of `MOMENTS`, and which write of that kind (from 1).
+        """
+        return Running(self, int(self.ask({"words": [str(word) for word in words], "die": die})))
+
+    def run(self, *words: object, die: tuple[str, str, int] | None = None) -> int:
+        return self.start(*words, die=die).wait()
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        with self._lock:
+            assert self._process.stdin is not None and self._process.stdout is not None
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+            assert answer, f"the process that forks has ended, see {self.log}"
+            return json.loads(answer)
+
+    def said(self) -> str:
+        """What all commands have printed."""
+        return self.log.read_text(errors="replace")
+
+
+@contextmanager
+def forked_commands(directory: Path, environment: Mapping[str, str]) -> Iterator[Commands]:
+    """Commands under an environment; their output goes to a file in the directory."""
+    log = directory / "commands.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.forked_commands"],
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+        )
+    try:
+        yield Commands(process, log)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _install(kind: str, moment: str, number: int) -> None:
+    """Makes this process die at a write of local storage."""
+    from bridge.storage import local
+
+    lock, seen = threading.Lock(), [0]
+    now = threading.local()
+    aside = local._write_aside
+
+    def write_aside(path: Path, content: bytes) -> Path:
+        found = aside(path, content)
+        if getattr(now, "here", False) and moment == "aside":
+            _die()
+        return found
+
+    def dying(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, uri: str, *rest: Any) -> Any:
+            with lock:
+                seen[0] += kind_of(uri) == kind
+                now.here = kind_of(uri) == kind and seen[0] == number
+            if now.here and moment == "before":
+                _die()
+            found = method(self, uri, *rest)
+            if now.here:
+                _die()
+            return found
+
+        return call
+
+    local._write_aside = write_aside
+    for name in ("put", "put_if_absent"):
+        setattr(local.LocalStorage, name, dying(getattr(local.LocalStorage, name)))
+
+
+def _child(words: Sequence[str], die: Sequence[Any] | None) -> None:
+    from bridge.cli.main import main
+
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.argv = ["skipbridge", *words]
+    if die is not None:
+        _install(*die)
+    main()
+
+
+def serve() -> None:
+    """Forks for each line of standard input, until it ends."""
+    import pyarrow.compute
+    import pyarrow.orc
+    import pyarrow.parquet  # noqa: F401
+
+    import bridge.clustering.advice
+    import bridge.clustering.execution
+    import bridge.clustering.orc_files
+    import bridge.clustering.parquet_files
+    import bridge.jobs.cluster
+    import bridge.jobs.index_table  # noqa: F401
+
+    assert threading.active_count() == 1
+    for line in sys.stdin.buffer:
+        question = json.loads(line)
+        if "wait" in question:
+            _, status = os.waitpid(question["wait"], 0)
+            answer = os.waitstatus_to_exitcode(status)
+        else:
+            answer = os.fork()
+            if not answer:
+                _child(question["words"], question["die"])
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()
