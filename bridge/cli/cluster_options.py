@@ -59,6 +59,13 @@ def strategy_options(command: Any) -> Any:
             "--again", is_flag=True, help="Also rewrite what was clustered, from its old files."
         ),
         click.option(
+            "--overlap-depth",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Rewrite files of any size, also clustered ones, that share values of the sort "
+            "columns with N or more others.",
+        ),
+        click.option(
             "--compression",
             type=click.Choice(["none", "snappy", "gzip", "zstd", "lz4", "brotli"]),
             help="[default: that of the old files]",
@@ -95,4 +102,5 @@ def chosen_strategy(given: dict[str, Any]) -> Any:
         given["compression"],
         parse_size(given["row_group"]),
         given["again"],
+        given["overlap_depth"],
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from bridge.clustering.groupings.grouping import Candidates, Grouping
 
 GIB = 1024**3
 MIB = 1024**2
+Eligible = Callable[[Candidates], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,20 @@ def plan_groups(
     grouping: Grouping,
     limits: Limits,
     chosen: PartitionFilter | None = None,
+    *,
+    eligible: Eligible | None = None,
 ) -> list[tuple[str, list[int]]]:
     """The groups of a plan: a partition, and positions among its candidates.
 
     Args:
-        partitions: the files of each partition. Those too large are left out here.
+        partitions: the files of each partition. Those not eligible are left out here.
+        eligible: marks files; None: those that are small enough.
     """
     found: list[tuple[str, list[int]]] = []
     for name in (chosen or PartitionFilter()).of(list(partitions)):
         files = partitions[name]
-        small = np.flatnonzero(limits.eligible(files.sizes))
+        held = limits.eligible(files.sizes) if eligible is None else eligible(files)
+        small = np.flatnonzero(held)
         if len(small) < limits.fewest_files:
             continue
         kept = Candidates(

@@ -28,6 +28,7 @@ from bridge.index.replacements import (
     DIRECTORY,
     FileState,
     Replacement,
+    clustered_now,
     commit_replacements,
     is_clustered,
 )
@@ -130,7 +131,7 @@ def execute(
     if held is not None:
         return _report(plan, "completed", held.generation, resumed, results)
     timeline.begin(plan.instant)
-    outside = _outside(plan, table, catalog)
+    outside = _outside(plan, table, catalog, clustered_now(store))
     missing = [
         _task(plan, group, table)
         for group in plan.groups
@@ -172,8 +173,14 @@ def _committed(store: IndexStore, instant: str) -> Manifest | None:
     return held
 
 
-def _outside(plan: Plan, table: Table, catalog: Catalog) -> dict[int, str]:
-    """Why groups are not rewritten: their files are not where their partition is today."""
+def _outside(
+    plan: Plan, table: Table, catalog: Catalog, clustered: Mapping[str, str]
+) -> dict[int, str]:
+    """Why groups are not rewritten: their files are not where their partition is today.
+
+    Args:
+        clustered: the partition of each file that replaces others.
+    """
     names = list(dict.fromkeys(group.partition for group in plan.groups))
     with closing(catalog.partitions(table, names)) as batches:
         location = {p.name: p.location for batch in batches for p in batch.partitions}
@@ -184,8 +191,12 @@ def _outside(plan: Plan, table: Table, catalog: Catalog) -> dict[int, str]:
             found[group.id] = f"FILE_CHANGED: there is no partition {group.partition}"
             continue
         for state in group.files:
+            if clustered.get(state.path) == group.partition:
+                continue
             inner = relative(root, state.path)
-            if inner is None or is_unusual(f"/{inner}"):
+            if inner is not None and inner.partition("/")[0] == DIRECTORY:
+                found[group.id] = f"FILE_CHANGED: {state.path} is not read any more"
+            elif inner is None or is_unusual(f"/{inner}"):
                 found[group.id] = f"FILE_CHANGED: {state.path} is not in {root}"
     return found
 

@@ -12,9 +12,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.types import Kind, Type
+
 Int64 = npt.NDArray[np.int64]
+_MOST_DIGITS = 18
+"""Decimals of more digits are no int64."""
 SAMPLE = 100_000
 """Values of a column that are looked at to find its quantiles."""
+
+
+def canonical_form(type: Type) -> pa.DataType:
+    """The Arrow type of a column's canonical values and bounds."""
+    if type.is_bytes:
+        return pa.large_binary()
+    if type.is_floating:
+        return pa.float64()
+    wide = type.kind is Kind.DECIMAL and type.precision > _MOST_DIGITS
+    return pa.decimal128(38, type.scale) if wide else pa.int64()
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

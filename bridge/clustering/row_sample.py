@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.clustering.ranks import flat
+from bridge.clustering.ranks import canonical_form, flat
 from bridge.errors import BridgeError, StorageFailure, StorageFull
 from bridge.index.kinds.canonical import unscaled
 from bridge.storage.port import Storage
@@ -23,8 +23,6 @@ from bridge.storage.source import open_source
 from bridge.types import Field, Kind, Type, Value
 
 Int64 = npt.NDArray[np.int64]
-_WIDE = 18
-"""Decimals of more digits are no int64."""
 _NO_ORDER = frozenset({Kind.CHAR, Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.UNKNOWN})
 
 
@@ -156,7 +154,7 @@ def _rows(
     return [
         canonical_values(table.column(names.index(f.name.lower())), f.type)
         if f.name.lower() in names
-        else pa.nulls(table.num_rows, _form(f.type))
+        else pa.nulls(table.num_rows, canonical_form(f.type))
         for f in wanted
     ]
 
@@ -186,19 +184,9 @@ def _spread(count: int, share: float) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, parts).astype(int).tolist())) if count else []
 
 
-def _form(type: Type) -> pa.DataType:
-    if type.is_bytes:
-        return pa.large_binary()
-    if type.is_floating:
-        return pa.float64()
-    if type.kind is Kind.DECIMAL and type.precision > _WIDE:
-        return pa.decimal128(38, type.scale)
-    return pa.int64()
-
-
 def canonical_values(column: pa.ChunkedArray, type: Type) -> pa.Array:
     """A column as files store it, in canonical form. Errors: those of Arrow; ValueError."""
-    values, form = flat(column), _form(type)
+    values, form = flat(column), canonical_form(type)
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), form)
     if type.is_floating:

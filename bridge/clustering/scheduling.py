@@ -7,32 +7,30 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.clustering.data_files import can_rewrite, check_format
+from bridge.clustering.depth import deeper_than, of_one_rewrite
 from bridge.clustering.eligibility import Limits, PartitionFilter, plan_groups
-from bridge.clustering.groupings.grouping import Candidates
 from bridge.clustering.plan import Plan, PlannedGroup
-from bridge.clustering.ranks import boundaries, rank
+from bridge.clustering.plannable import Plannable, bounds_in
 from bridge.clustering.registry import grouping, layout
 from bridge.clustering.timeline import Timeline
-from bridge.errors import ColumnNotFound, InvalidRequest, UnsupportedTable
-from bridge.expression.format import format_value
-from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics
+from bridge.errors import ColumnNotFound, FileCorrupt, InvalidRequest, UnsupportedTable
 from bridge.index.listed import Listed
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import FileState
 from bridge.index.snapshot import IndexSnapshot
+from bridge.storage.port import FileTable
 from bridge.table.model import Table
 from bridge.table.registry import DIRECTORY
-from bridge.types import Field, Type
+from bridge.types import Field
 
 _BETWEEN = "\0"
 """Between the partitions that own one file."""
@@ -45,6 +43,8 @@ class Strategy:
     Attributes:
         columns: sort columns, most important first.
         again: files that were clustered are rewritten too, from their old files.
+        depth: only files of a greater overlap depth are rewritten, whatever their size, and
+            clustered ones as they are today; None: files that are small and not clustered.
     """
 
     layout: str = "binpack"
@@ -55,6 +55,7 @@ class Strategy:
     compression: str | None = None
     row_group_bytes: int = 128 * 1024**2
     again: bool = False
+    depth: int | None = None
 
 
 def check_table(table: Table) -> None:
@@ -82,6 +83,18 @@ def pending_files(timeline: Timeline, manifest: Manifest) -> list[FileState]:
     ]
 
 
+def alike_plans(timeline: Timeline, manifest: Manifest, strategy: Strategy) -> set[str]:
+    """Instants of completed plans with the layout and the columns of a strategy."""
+    found = set()
+    for each in timeline.states(manifest):
+        if each.state == "completed":
+            with suppress(FileCorrupt):  # its files count as laid out otherwise
+                plan = timeline.plan(each.instant)
+                if (plan.layout, plan.columns) == (strategy.layout, strategy.columns):
+                    found.add(each.instant)
+    return found
+
+
 def make_plan(
     instant: str,
     table: Table,
@@ -89,11 +102,13 @@ def make_plan(
     index: IndexSnapshot,
     strategy: Strategy,
     pending: Iterable[FileState] = (),
+    alike: Collection[str] = (),
 ) -> Plan:
     """A plan; it has no group if nothing is worth a rewrite.
 
     Args:
         pending: files that other plans will rewrite.
+        alike: instants of completed plans with this layout and these columns.
 
     Errors:
         ColumnNotFound, InvalidRequest: a sort column does not exist, or cannot be sorted by.
@@ -105,6 +120,13 @@ def make_plan(
     if len({f.name.lower() for f in fields}) < len(fields):
         raise InvalidRequest(
             f"a column is named twice: {', '.join(strategy.columns)}", "name each column once"
+        )
+    if strategy.depth is not None and not fields:
+        raise InvalidRequest("an overlap depth without sort columns", "give sort columns")
+    if strategy.depth is not None and strategy.again:
+        raise InvalidRequest(
+            "an overlap depth takes clustered files as they are, not their old files",
+            "leave out --again or --overlap-depth",
         )
     layout(strategy.layout, len(fields))
     by = grouping(strategy.grouping)
@@ -118,9 +140,9 @@ def make_plan(
     if not strategy.again and index.clustered is not None:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
         place = np.array([names[name] for name in owners], np.int32)
-        found = index.clustered.replaced(ordinals, place)
-        if found is not None:
-            wanted &= ~found[0]
+        replaced = index.clustered.replaced(ordinals, place)
+        if replaced is not None:
+            wanted &= ~replaced[0]
     waiting = {(state.path, state.size, state.modified) for state in pending}
     if waiting:
         here = zip(
@@ -128,31 +150,45 @@ def make_plan(
         )
         wanted &= np.array([each not in waiting for each in here], np.bool_)
     at = np.flatnonzero(wanted)
-    known = index.statistics(tuple(Field(c.name, c.type) for c in table.columns))
-    columns = [known.column(BoundReference((f.name,), f.type)) for f in fields]
-    ranks = [_ranks(column, ordinals[at]) for column in columns]
-    partitions = _candidates(listed, at, owners, ranks)
+    columns = tuple(Field(c.name, c.type) for c in table.columns)
+    found = Plannable(
+        files.take(at),
+        tuple(owners[i] for i in at.tolist()),
+        tuple(listed.format_of(i, table.format) for i in at.tolist()),
+        bounds_in(index, columns, fields, ordinals[at]),
+        np.zeros(len(at), np.bool_),
+    )
+    eligible = None
+    if strategy.depth is not None:
+        formats = {name: listed.format_of(i, table.format) for i, name in enumerate(owners)}
+        current = _current(index, ordinals, owners, columns, fields, waiting, formats)
+        found = found.joined(current)
+        eligible = deeper_than(strategy.depth)
+    partitions = found.candidates()
     groups = plan_groups(
         {name: each for name, (_, each) in partitions.items()},
         by,
         strategy.limits,
         strategy.partitions,
+        eligible=eligible,
     )
-    planned = []
-    for number, (name, members) in enumerate(groups):
+    planned: list[PlannedGroup] = []
+    for name, members in groups:
         places = partitions[name][0][members]
-        states = tuple(_state(listed, int(i)) for i in places)
+        states = tuple(found.state(int(i)) for i in places)
+        if bool(found.clustered[places].all()) and of_one_rewrite(states, alike):
+            continue
         planned.append(
             PlannedGroup(
-                number,
+                len(planned),
                 name,
                 states,
                 strategy.limits.outputs(sum(state.size for state in states)),
                 tuple(
-                    (f.name, _spelled(column, ordinals[places], f.type))
-                    for f, column in zip(fields, columns, strict=True)
+                    (f.name, bounds.spelled(places))
+                    for f, bounds in zip(fields, found.bounds, strict=True)
                 ),
-                listed.format_of(int(places[0]), table.format),
+                found.formats[int(places[0])],
             )
         )
     return Plan(
@@ -186,92 +222,42 @@ def _field(table: Table, name: str) -> Field:
     )
 
 
-def _state(listed: Listed, i: int) -> FileState:
-    files = listed.files
-    etag = None if files.etags is None else files.etags[i].as_py()
-    return FileState(files.paths[i].as_py(), int(files.sizes[i]), int(files.modified[i]), etag)
-
-
-def _candidates(
-    listed: Listed,
-    at: npt.NDArray[np.int64],
+def _current(
+    index: IndexSnapshot,
+    ordinals: npt.NDArray[np.int64],
     owners: Sequence[str],
-    ranks: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
-) -> dict[str, tuple[npt.NDArray[np.int64], Candidates]]:
-    """The candidates of each partition, with their places in the listing."""
-    low = np.stack([r[0] for r in ranks]) if ranks else np.empty((0, len(at)), np.int64)
-    high = np.stack([r[1] for r in ranks]) if ranks else np.empty((0, len(at)), np.int64)
-    members: dict[str, list[int]] = {}
-    for n, i in enumerate(at.tolist()):
-        members.setdefault(owners[i], []).append(n)
-    found = {}
-    for name, held in members.items():
-        place = at[held]
-        files = listed.files
-        found[name] = (
-            place,
-            Candidates(
-                tuple(files.paths.take(pa.array(place)).to_pylist()),
-                files.sizes[place],
-                files.modified[place],
-                low[:, held],
-                high[:, held],
-            ),
-        )
-    return found
+    columns: Sequence[Field],
+    fields: Sequence[Field],
+    waiting: Collection[tuple[str, int, int]],
+    formats: Mapping[str, str],
+) -> Plannable:
+    """The clustered files that are read today and wait in no plan.
 
-
-def _ranks(
-    column: ColumnStatistics | None, ordinals: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ranks of the bounds of some files; unknown bounds span everything."""
-    count = len(ordinals)
-    if column is None or not count:
-        return np.full(count, -1, np.int64), np.full(count, 2**62, np.int64)
-    low, high = (_taken(bounds, ordinals) for bounds in (column.lower, column.upper))
-    both = pa.concat_arrays([low, high])
-    edges = boundaries(both, len(both), len(both))
-    lower, upper = rank(low, edges), rank(high, edges)
-    for ranks, known, bounds, unknown in (
-        (lower, column.lower_known, low, -1),
-        (upper, column.upper_known, high, 2**62),
-    ):
-        if known is not None:
-            ranks[~known[ordinals]] = unknown
-        if bounds.null_count:
-            ranks[bounds.is_null().to_numpy(zero_copy_only=False)] = unknown
-    return lower, upper
-
-
-def _taken(bounds: Any, ordinals: npt.NDArray[np.int64]) -> pa.Array:
-    if isinstance(bounds, np.ndarray):
-        return pa.array(bounds[ordinals])
-    found = bounds.take(pa.array(ordinals))
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def _spelled(
-    column: ColumnStatistics | None, ordinals: npt.NDArray[np.int64], type: Type
-) -> tuple[tuple[str | None, str | None], ...]:
-    """Least and greatest value of each file as text; None where unknown."""
-    if column is None:
-        return tuple((None, None) for _ in ordinals)
-    sides = []
-    for bounds, known in (
-        (column.lower, column.lower_known),
-        (column.upper, column.upper_known),
-    ):
-        values = _taken(bounds, ordinals).to_pylist()
-        sure = [True] * len(values) if known is None else known[ordinals].tolist()
-        sides.append([_text(v, type) if k else None for v, k in zip(values, sure, strict=True)])
-    return tuple(zip(*sides, strict=True))
-
-
-def _text(value: Any, type: Type) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if not isinstance(value, int | float):
-        return str(value)
-    return format_value(bool(value) if type.kind.value == "boolean" else value, type)
+    Args:
+        formats: of each partition.
+    """
+    clustered = index.clustered
+    names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
+    place = np.array([names[name] for name in owners], np.int32)
+    held = None if clustered is None else clustered.replaced(ordinals, place)
+    new = np.empty(0, np.int64) if held is None else held[1]
+    owner = np.empty(0, np.int32) if held is None else held[2]
+    files = clustered.index if clustered is not None else index
+    assert isinstance(files, IndexSnapshot)
+    paths = files.paths.take(pa.array(new)).to_pylist()
+    states = zip(paths, files.sizes[new].tolist(), files.modified[new].tolist(), strict=True)
+    free = np.array([state not in waiting for state in states], np.bool_)
+    new, owner = new[free], owner[free]
+    spelled = list(names)
+    return Plannable(
+        FileTable(
+            files.paths.take(pa.array(new)),
+            files.sizes[new],
+            files.modified[new],
+            files.etags.take(pa.array(new)),
+        ),
+        tuple(spelled[i] for i in owner.tolist()),
+        tuple(formats[spelled[i]] for i in owner.tolist()),
+        bounds_in(files, columns, fields, new),
+        np.ones(len(new), np.bool_),
+    )

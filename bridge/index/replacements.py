@@ -9,7 +9,7 @@ index loses no row. A group is decided once for each partition and snapshot, nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -20,6 +20,9 @@ import pyarrow.parquet as pq
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt
 from bridge.index.entries import absolute, one_chunk, relative_to
 from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard
+from bridge.index.replaced_files import FileState as FileState
+from bridge.index.replaced_files import Replacement as Replacement
+from bridge.index.replaced_files import composed
 from bridge.index.sample import SIGNATURE
 from bridge.index.store import IndexStore, new_id, next_generation
 from bridge.storage.uri import is_unusual, join, relative
@@ -40,31 +43,6 @@ _SCHEMA = pa.schema(
         pa.field("etag", pa.large_string()),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """A file in one state: its identity.
-
-    Attributes:
-        path: canonical URI.
-        modified: microseconds since the epoch.
-        etag: None where the store has none.
-    """
-
-    path: str
-    size: int
-    modified: int
-    etag: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """One group: the new files hold exactly the rows of the old ones, of one partition."""
-
-    partition: str
-    old: tuple[FileState, ...]
-    new: tuple[FileState, ...]
 
 
 def read_replacements(store: IndexStore, manifest: Manifest) -> pa.Table:
@@ -115,6 +93,15 @@ def replacements_of(table: pa.Table) -> list[Replacement]:
     return [Replacement(name, tuple(old), tuple(new)) for name, (old, new) in groups.values()]
 
 
+def clustered_now(store: IndexStore) -> dict[str, str]:
+    """The partition of each new file of the newest generation. Errors: IndexCorrupt."""
+    held = store.latest()
+    if held is None or held.clustering is None:
+        return {}
+    groups = replacements_of(read_replacements(store, held))
+    return {state.path: group.partition for group in groups for state in group.new}
+
+
 def _write(store: IndexStore, groups: Sequence[Replacement], location: str) -> Blob:
     rows = [
         {
@@ -144,8 +131,9 @@ def commit_replacements(
 ) -> Manifest:
     """Commits a plan: one generation names its instant, its replacements and the new entries.
 
-    Everything else stays as the newest generation has it. Earlier replacements that share an old
-    file with these end; what is left of their old files is read as it is listed.
+    Everything else stays as the newest generation has it. Earlier replacements of which new files
+    were rewritten become part of the new ones. Those that share an old file with these end; what is
+    left of their old files is read as it is listed.
 
     Errors:
         GenerationNotFound: there is no index.
@@ -165,12 +153,9 @@ def commit_replacements(
         before = held.clustering
         if before is not None and instant in before.instants:
             return held
-        taken = {state.path for group in groups for state in group.old}
-        kept = [
-            group
-            for group in replacements_of(read_replacements(store, held))
-            if not any(state.path in taken for state in group.old)
-        ]
+        untouched, made = composed(replacements_of(read_replacements(store, held)), groups)
+        taken = {state.path for group in made for state in group.old}
+        kept = [g for g in untouched if not any(state.path in taken for state in g.old)]
         asked = {SIGNATURE, *(definition.signature for definition in held.settings.definitions)}
         added = [
             replace(s, payloads=tuple(p for p in s.payloads if p.signature in asked))
@@ -178,7 +163,7 @@ def commit_replacements(
         ]
         clustering = Clustering(
             (*(() if before is None else before.instants), instant),
-            _write(store, [*kept, *groups], held.location),
+            _write(store, [*kept, *made], held.location),
             (*(() if before is None else before.shards), *added),
         )
         following = next_generation(

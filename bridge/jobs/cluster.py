@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Asked
-from bridge.clustering.scheduling import Strategy, check_table, make_plan, pending_files
+from bridge.clustering.scheduling import (
+    Strategy,
+    alike_plans,
+    check_table,
+    make_plan,
+    pending_files,
+)
 from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.config import Config
@@ -74,8 +80,13 @@ def schedule(
             chosen = {"gain": best.gain}
             by = auto.grouping or usual_grouping(best.columns)
             strategy = replace(strategy, layout=best.layout, columns=best.columns, grouping=by)
+        alike: set[str] = set()
+        if strategy.depth is not None:
+            alike = alike_plans(timeline, advisor.index.manifest, strategy)
         while True:
-            plan = make_plan(new_instant(), found, advisor.listed, advisor.index, strategy, pending)
+            plan = make_plan(
+                new_instant(), found, advisor.listed, advisor.index, strategy, pending, alike
+            )
             if dry and plan.groups and advisor.scans:
                 _, before, after = advisor.forecast(plan)
                 chosen["forecast"] = effect(before, after)

@@ -127,6 +127,7 @@ class Advisor:
                 columns=columns,
                 grouping=grouping or usual_grouping(columns),
                 limits=replace(strategy.limits, most_groups=_UNLIMITED),
+                depth=strategy.depth if columns else None,
             )
             return make_plan(_NO_INSTANT, self.table, self.listed, self.index, chosen, pending)
 

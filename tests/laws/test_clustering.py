@@ -43,6 +43,8 @@ STRATEGIES: list[dict[str, Any]] = [
     {"layout": "hilbert", "columns": ("x", "s"), "grouping": "range"},
     {"layout": "zorder", "columns": ("s", "x"), "grouping": "random", "again": True},
     {"layout": "linear", "columns": ("s",), "grouping": "time"},
+    {"layout": "linear", "columns": ("x",), "grouping": "overlap", "depth": 1},
+    {"layout": "hilbert", "columns": ("s", "x"), "grouping": "size", "depth": 1},
 ]
 
 

@@ -66,6 +66,11 @@ def test_now_and_nothing_left(table: Path) -> None:
     assert "8 files -> " in done.stdout and "hilbert by x, s" in done.stderr
     again = run("run", table, "--now", "--local", *sizes, "--by", "x")
     assert again.stdout == "" and "nothing is worth a rewrite" in again.stderr
+    # Files of one rewrite in this layout are not taken up again, those of another are.
+    deep = ("run", table, "--now", "--local", *sizes, "--overlap-depth", "1")
+    assert run(*deep, "--by", "x", "--by", "s").stdout == ""
+    assert "completed" in run(*deep, "--by", "x").stdout
+    assert run(*deep, "--by", "x").stdout == ""
     assert "8 files" in run("run", table, "--now", "--local", "--again").stdout
 
 
@@ -101,6 +106,8 @@ def test_a_cancelled_plan(table: Path) -> None:
         (("schedule", "--layout", "spiral"), "there is no layout 'spiral'"),
         (("schedule", "--group", "luck"), "there is no grouping 'luck'"),
         (("schedule", "--target", "big"), "'big'"),
+        (("schedule", "--overlap-depth", "3"), "an overlap depth without sort columns"),
+        (("schedule", "--by", "x", "--overlap-depth", "3", "--again"), "leave out --again"),
         (("run", "123"), "there is no clustering plan '123'"),
         (("run", "20260101000000000"), "there is no clustering plan"),
         (("run", "20260101000000000", "--now"), "an instant and --now were given"),
