@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bridge.api.clustering import CancelledGroup, TableClustering
     from bridge.api.index import IndexBuild, TableIndex
     from bridge.api.scan import Scan
     from bridge.api.scan_report import ScanReport
@@ -29,24 +30,29 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "BridgeError",
+    "CancelledGroup",
     "IndexBuild",
     "ScanReport",
     "Scan",
     "Session",
     "SqlResult",
     "Table",
+    "TableClustering",
     "TableIndex",
     "__version__",
+    "clustering",
     "connect",
 ]
 _PLACES = {
     "BridgeError": "bridge.errors",
+    "CancelledGroup": "bridge.api.clustering",
     "IndexBuild": "bridge.api.index",
     "ScanReport": "bridge.api.scan_report",
     "Scan": "bridge.api.scan",
     "Session": "bridge.api.session",
     "SqlResult": "bridge.jobs.sql.context",
     "Table": "bridge.api.table",
+    "TableClustering": "bridge.api.clustering",
     "TableIndex": "bridge.api.index",
     "connect": "bridge.api.session",
 }
@@ -55,6 +61,8 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first used: ``import bridge`` itself imports nothing."""
     place = _PLACES.get(name)
+    if name == "clustering":
+        return import_module("bridge.clustering")
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(place), name)

@@ -164,6 +164,13 @@ class OperationBlocked(UserError):
     code = "OPERATION_BLOCKED"
 
 
+class ClusteringPending(ExternalError):
+    """A clustering plan rewrites a file that a writer is about to replace."""
+
+    code = "CLUSTERING_PENDING"
+    retryable = True
+
+
 class SegmentConflict(ExternalError):
     """Other commands changed a table of segments each time before this one could commit."""
 

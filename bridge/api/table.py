@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
+from bridge.api.clustering import TableClustering
 from bridge.api.html import page
 from bridge.api.index import TableIndex
 from bridge.api.scan import Scan, output_schema
@@ -66,6 +67,11 @@ class Table:
     def index(self) -> TableIndex:
         """Its index; there need be none yet."""
         return TableIndex(self._session, self._text)
+
+    @property
+    def clustering(self) -> TableClustering:
+        """What writers ask about its clustering plans."""
+        return TableClustering(self._session, self._text)
 
     def scan(
         self,

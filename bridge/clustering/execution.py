@@ -132,6 +132,7 @@ def execute(
         return _report(plan, "completed", held.generation, resumed, results)
     timeline.begin(plan.instant)
     outside = _outside(plan, table, catalog, clustered_now(store))
+    outside.update(_cancelled(timeline, plan))
     missing = [
         _task(plan, group, table)
         for group in plan.groups
@@ -145,6 +146,7 @@ def execute(
         store.storage,
         [f for g in plan.groups if g.id not in outside for f in (*g.files, *results[g.id].new)],
     )
+    outside.update(_cancelled(timeline, plan))
     good: list[tuple[PlannedGroup, GroupResult]] = []
     for group in plan.groups:
         problem = outside.get(group.id, "")
@@ -199,6 +201,13 @@ def _outside(
             elif inner is None or is_unusual(f"/{inner}"):
                 found[group.id] = f"FILE_CHANGED: {state.path} is not in {root}"
     return found
+
+
+def _cancelled(timeline: Timeline, plan: Plan) -> dict[int, str]:
+    """Why groups are not committed: a writer is about to replace files of them."""
+    return dict.fromkeys(
+        timeline.cancelled_groups(plan.instant), "CANCELLED: a writer replaces files of it"
+    )
 
 
 def _misplaced(plan: Plan, result: GroupResult) -> str:

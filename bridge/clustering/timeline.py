@@ -5,6 +5,7 @@
     <root>/clustering/<instant>.requested.json        the plan
     <root>/clustering/<instant>.inflight.json         somebody began to execute it
     <root>/clustering/<instant>.group-00001.json      what became of one group
+    <root>/clustering/<instant>.cancelled-00001.json  a writer is about to replace files of a group
     <root>/clustering/<instant>.ended.json            committing or cancelled
     <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
 
@@ -150,6 +151,16 @@ class Timeline:
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""
         return self._create(_group(instant, result.id), json.dumps(asdict(result)).encode())
+
+    def cancel_group(self, instant: str, group: int, file: str) -> None:
+        """Cancels one group of a plan, because a writer replaces a file."""
+        self._create(f"{instant}.cancelled-{group:05}", json.dumps({"file": file}).encode())
+
+    def cancelled_groups(self, instant: str) -> set[int]:
+        """The groups of a plan that writers have cancelled."""
+        listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
+        found = (re.search(rf"/{instant}\.cancelled-(\d+)\.json$", path) for path in listed)
+        return {int(each[1]) for each in found if each}
 
     def _create(self, name: str, content: bytes) -> bool:
         return self._storage.put_if_absent(self._name(name), content)
