@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity, registry
+from bridge.index.clustered_entries import ClusteredEntries
 from bridge.index.collect import CHANGED, Collector, FileTask, Nan, Reading
 from bridge.index.compact import compact, write_shard
 from bridge.index.entries import (
@@ -27,7 +28,6 @@ from bridge.index.entries import (
     dead_ordinals,
     known_owners,
     live_entries,
-    one_chunk,
 )
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
@@ -38,7 +38,7 @@ from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
 from bridge.index.shard_tables import shard_tables
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
-from bridge.index.work import Progress, Steps, Work, alike, lasting
+from bridge.index.work import Progress, Steps, Work, alike, lasting, lasting_entries
 from bridge.table.model import Table
 
 Change = Callable[[IndexSettings], IndexSettings]
@@ -46,7 +46,6 @@ _ATTEMPTS = 8
 SHARD_ENTRIES = 4_000_000
 _SHARD_BYTES = 256 * 1024 * 1024
 """A shard also ends when its entries and index payloads take this much memory."""
-_LONGEST_WAIT = 2.2
 _CHECKED_AFTER = CLEANED_AFTER / 2
 """A build that takes longer, in seconds, checks before it commits that its shards still exist."""
 
@@ -156,6 +155,7 @@ def write_entries(
     *,
     collector: Collector,
     settings: IndexSettings | None,
+    nan: Nan = "footer",
 ) -> tuple[tuple[Shard, ...], list[tuple[str, str]]]:
     """Reads files and writes their entries, which no generation names yet.
 
@@ -165,7 +165,7 @@ def write_entries(
     Errors: StorageFailure, StorageFull.
     """
     work = Work.over(len(listed.files))
-    build = _Build(table, store, listed, work, "footer", SHARD_ENTRIES, settings=settings)
+    build = _Build(table, store, listed, work, nan, SHARD_ENTRIES, settings=settings)
     build.collect(np.arange(len(listed.files)), NONE, collector, None)
     return tuple(work.shards), work.failed
 
@@ -185,6 +185,7 @@ def _bring_up(
     conflicts = gone = 0
     while True:
         base, entries, number = build.base(full, settings)
+        build.cover_clustered(collector, full)
         missing = build.missing(entries, base)
         # A full rebuild commits once: its first commit would drop all other entries.
         part = steps.next(missing, work, whole=full and number > 1)
@@ -251,6 +252,8 @@ class _Build:
         self._nan, self._shard_entries, self._partial = nan, shard_entries, partial
         self._settings = settings or IndexSettings()
         self._clustering: Clustering | None = None
+        self._clustered = ClusteredEntries(store)
+        self._before: Manifest | None = None
 
     def relist(self, listed: Listed) -> None:
         self.work.move(self._listed.files, listed.files)
@@ -273,6 +276,7 @@ class _Build:
         self._settings = change(manifest.settings if manifest is not None else IndexSettings())
         if self.work.shards and self._settings != before:
             self.work.forget()  # another builder changed the settings
+        self._before = manifest
         self._clustering = carried(
             self.store, manifest, self._table, check=full or broken is not None
         )
@@ -309,6 +313,21 @@ class _Build:
                 remedy,
             )
 
+    def cover_clustered(self, collector: Collector, full: bool) -> None:
+        """Reads clustered files whose entries lack a definition; all of them with ``full``."""
+        if self._clustering is None or self._before is None or self._partial:
+            return
+
+        def write(files: Listed) -> tuple[tuple[Shard, ...], list[tuple[str, str]]]:
+            return write_entries(
+                self._table, files, self.store, collector=collector, settings=self._settings,
+                nan=self._nan,
+            )  # fmt: skip
+
+        self._clustering = self._clustered.covered(
+            self._before, self._settings, lambda s: full or not self._suffices(s), write
+        )
+
     @property
     def _kinds(self) -> tuple[tuple[IndexKind, Definition], ...]:
         """The definitions whose kinds are installed here; other installations build the rest."""
@@ -322,11 +341,13 @@ class _Build:
             StorageFailure.
         """
         work = self.work
-        if not work.shards or time.monotonic() - work.oldest < _CHECKED_AFTER:
+        shards = (*work.shards, *self._clustered.shards)
+        if not shards or time.monotonic() - work.oldest < _CHECKED_AFTER:
             return False
-        if self.store.lacks(blob for shard in work.shards for blob in shard.blobs()) is None:
+        if self.store.lacks(blob for shard in shards for blob in shard.blobs()) is None:
             return False
         work.forget()
+        self._clustered.forget()
         return True
 
     def missing(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.int64]:
@@ -369,20 +390,19 @@ class _Build:
     def _enough(self, entries: Entries, base: Manifest | None) -> npt.NDArray[np.bool_]:
         current = [s.reader == READER for s in base.shards] if base is not None else []
         # This reader may read files that an older one could not.
-        failed = _lasting(entries) & np.array([*current, False], np.bool_)[entries.shard]
+        failed = lasting_entries(entries) & np.array([*current, False], np.bool_)[entries.shard]
         enough = entries.flags("trusted") | failed
-        if self._nan == "scan" and base is not None:
-            scanned = np.array([shard.nan == "scan" for shard in base.shards], np.bool_)
-            enough = enough & scanned[entries.shard]
         if base is not None and len(entries):
-            wanted = {definition.signature for _, definition in self._kinds}
-            held = [self._holds(shard, wanted) for shard in base.shards]
+            held = [self._suffices(shard) for shard in base.shards]
             enough = enough & np.array(held, np.bool_)[entries.shard]
         return enough
 
-    def _holds(self, shard: Shard, wanted: set[str]) -> bool:
+    def _suffices(self, shard: Shard) -> bool:
+        """Whether the entries of a shard are as this build would write them."""
+        wanted = {definition.signature for _, definition in self._kinds}
         covered = wanted <= {payload.signature for payload in shard.payloads}
-        return covered and shard.modes == self._settings.modes
+        counted = self._nan != "scan" or shard.nan == "scan"
+        return covered and counted and shard.modes == self._settings.modes
 
     def collect(
         self,
@@ -399,7 +419,7 @@ class _Build:
         files = self._listed.files
         said = self._said(entries)
         if files.etags is None or files.etags.null_count:  # an etag tells versions apart
-            _settle(files.modified[missing])
+            identity.wait_until_settled(files.modified[missing])
         started = now_micros()
         etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
         format = self._table.format
@@ -442,7 +462,9 @@ class _Build:
     def _said(self, entries: Entries) -> dict[int, str | None]:
         """The problems that the base records for listed files that are retried."""
         place = self._place(entries)
-        silent = np.flatnonzero((place >= 0) & ~entries.flags("trusted") & ~_lasting(entries))
+        silent = np.flatnonzero(
+            (place >= 0) & ~entries.flags("trusted") & ~lasting_entries(entries)
+        )
         problems = entries.files["problem"].take(pa.array(silent)).to_pylist()
         return dict(zip(place[silent].tolist(), problems, strict=True))
 
@@ -537,8 +559,10 @@ class _Build:
         for position, ordinal in work.lost:
             dead.setdefault(work.shards[position].id, []).append(ordinal)
         added = [s for s in work.shards if len(dead.get(s.id, ())) < s.num_files]
-        same = base is not None and self._settings == base.settings and base.complete == complete
-        same = same and base is not None and base.version == VERSION
+        same = base is not None and (
+            (base.settings, base.complete, base.version, base.clustering)
+            == (self._settings, complete, VERSION, self._clustering)
+        )
         if base is not None and same and not added and not removed.any():
             return base, 0
         shards = [*(base.shards if base is not None else ()), *added]
@@ -574,22 +598,3 @@ class _Build:
         asked = {SIGNATURE, *(definition.signature for definition in self._settings.definitions)}
         payloads = tuple(p for p in shard.payloads if p.signature in asked)
         return replace(shard, dead=dead, payloads=payloads)
-
-
-def _lasting(entries: Entries) -> npt.NDArray[np.bool_]:
-    """Entries of files that fail again until they change."""
-    found = np.zeros(len(entries), np.bool_)
-    problems = one_chunk(entries.files["problem"]) if len(entries) else pa.nulls(0)
-    for i in np.flatnonzero(problems.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        found[i] = lasting(problems[i].as_py())
-    return found
-
-
-def _settle(modified: npt.NDArray[np.int64]) -> None:
-    """Waits until the newest file is older than the clock's grain, so that it can be trusted."""
-    now = now_micros()
-    young = modified[modified + identity.grain(modified) >= now]
-    young = young[young <= now + 1_000_000]
-    if len(young):
-        wait = float((young + identity.grain(young)).max() - now) / 1e6 + 0.001
-        time.sleep(min(wait, _LONGEST_WAIT))

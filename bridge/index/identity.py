@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,6 +14,7 @@ Int64 = npt.NDArray[np.int64]
 _SECOND = 1_000_000
 _COARSE = 2 * _SECOND
 _FINE = 50_000
+_LONGEST_WAIT = 2.2
 
 
 def grain(modified: Int64) -> Int64:
@@ -26,6 +29,16 @@ def grain(modified: Int64) -> Int64:
 def settled(modified: Int64, started: int) -> npt.NDArray[np.bool_]:
     """Files older than the grain when reading started: a later write changes their mtime."""
     return modified + grain(modified) < started
+
+
+def wait_until_settled(modified: Int64) -> None:
+    """Waits until the newest file is older than the clock's grain, so that it can be trusted."""
+    now = time.time_ns() // 1000
+    young = modified[modified + grain(modified) >= now]
+    young = young[young <= now + _SECOND]
+    if len(young):
+        wait = float((young + grain(young)).max() - now) / 1e6 + 0.001
+        time.sleep(min(wait, _LONGEST_WAIT))
 
 
 def find(paths: pa.Array, wanted: pa.Array) -> Int64:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.index import identity
+from bridge.index.entries import Entries, one_chunk
 from bridge.index.manifest import Shard
 from bridge.index.store import new_id
 from bridge.storage.port import FileTable
@@ -28,6 +29,15 @@ def lasting(problem: str | None) -> bool:
 def alike(one: str | None, other: str | None) -> bool:
     """Whether two problems have the same code. Texts differ: they may hold a time or request id."""
     return (one or "").partition(":")[0] == (other or "").partition(":")[0]
+
+
+def lasting_entries(entries: Entries) -> npt.NDArray[np.bool_]:
+    """Entries of files that fail again until they change."""
+    found = np.zeros(len(entries), np.bool_)
+    problems = one_chunk(entries.files["problem"]) if len(entries) else pa.nulls(0)
+    for i in np.flatnonzero(problems.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        found[i] = lasting(problems[i].as_py())
+    return found
 
 
 @dataclass(slots=True)

@@ -6,20 +6,24 @@ import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from bridge.config import Config
 from bridge.expression.nodes import BoundReference
+from bridge.expression.statistics import Places
 from bridge.file_formats.physical_column import parse_key
 from bridge.index.column_file import ColumnFile
 from bridge.index.kinds.definition import MINMAX
-from bridge.index.manifest import Manifest
+from bridge.index.listed import Listed
+from bridge.index.manifest import Manifest, Shard
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_limits, local_index_cache
 from bridge.jobs.index_table import newest, opened
 from bridge.jobs.table_snapshot import table_files
+from bridge.planner.composite_statistics import joined
 from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
 from bridge.planner.table_statistics import distinct_values
@@ -50,25 +54,35 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
         cache = local_index_cache(config)
         serving = IndexSnapshot.open(manifest, store, cache, index_limits(config))
         with table_files(config, storage, catalog, found) as list_files:
-            listed = list_files().files
+            found_files = list_files()
+        listed = found_files.files
+        own, new = _read_now(serving, found_files)
         unknown = np.flatnonzero(serving.match(listed) < 0)
         failed = serving.count_failed(listed, unknown)
         scans = read_log(path, str(found.name)) if path is not None else []
         sizes = column_sizes(manifest, store)
         fields = tuple(Field(c.name, c.type) for c in found.columns)
         statistics = serving.statistics(fields, TRINO)
+        rewritten = None
+        if serving.clustered is not None:
+            rewritten = cast(IndexSnapshot, serving.clustered.index).statistics(fields, TRINO)
+        files = len(own) + len(new)
         effects = []
         for column in found.columns:
-            known = statistics.column(BoundReference((column.name,), column.type))
+            reference = BoundReference((column.name,), column.type)
+            known = statistics.column(reference)
+            read = known
+            if rewritten is not None and len(new):
+                read = joined([(known, own), (rewritten.column(reference), new)])
             size = sizes.get(column.name.lower(), -1)
-            effect = column_effect(column.name, known, serving.num_files, size, scans)
+            effect = column_effect(column.name, read, files, size, scans)
             distinct, source = distinct_values(serving, column.name, known)
             effects.append(replace(effect, distinct=distinct, distinct_source=source))
         result = Effectiveness(
             table=str(found.name),
             generation=manifest.generation,
             age_seconds=round(time.time() - manifest.created / 1e6),
-            files=serving.num_files,
+            files=files,
             unknown_files=len(unknown) - failed,
             failed_files=failed,
             size=sum(blob.size for blob in manifest.blobs()),
@@ -76,28 +90,52 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             columns=tuple(effects),
             indexes=_indexes(manifest, scans),
             advice=(),
+            clustered_files=len(new),
+            replaced_files=serving.num_files - len(own),
         )
         return replace(result, advice=advise(result, str(found.name), shlex.quote(argument(found))))
+
+
+def _read_now(serving: IndexSnapshot, listed: Listed) -> tuple[Places, Places]:
+    """Ordinals of the files that scans read: of the table's own, and of those that replace some."""
+    clustered, none = serving.clustered, np.empty(0, np.int64)
+    if clustered is None:
+        return serving.all_ordinals, none
+    ordinals = serving.match(listed.files)
+    names = {name: i for i, name in enumerate(dict.fromkeys(listed.owners.to_pylist()))}
+    place = np.array([names[name] for name in listed.owners.to_pylist()], np.int32)
+    found = clustered.replaced(ordinals, place)
+    if found is None:
+        return serving.all_ordinals, none
+    replaced, new, _ = found
+    return np.setdiff1d(serving.all_ordinals, ordinals[replaced]), new
 
 
 def column_sizes(manifest: Manifest, store: IndexStore) -> dict[str, int]:
     """Bytes in storage by top-level column, in lower case."""
     found: dict[str, int] = {}
-    for shard in manifest.shards:
+    for shard in every_shard(manifest):
         for key, size in ColumnFile(store, shard.columns).sizes().items():
             name = parse_key(key).path[0].lower()
             found[name] = found.get(name, 0) + size
     return found
 
 
+def every_shard(manifest: Manifest) -> tuple[Shard, ...]:
+    """The shards of the table's own files, and of clustered ones."""
+    clustering = manifest.clustering
+    return manifest.shards if clustering is None else (*manifest.shards, *clustering.shards)
+
+
 def _indexes(manifest: Manifest, scans: list[Logged]) -> tuple[IndexEffect, ...]:
-    files = max(manifest.num_files, 1)
+    shards = every_shard(manifest)
+    files = max(sum(shard.num_files - shard.dead for shard in shards), 1)
     settings = manifest.settings
-    size = sum(shard.files.size + shard.columns.size for shard in manifest.shards)
+    size = sum(shard.files.size + shard.columns.size for shard in shards)
     found = [index_effect(MINMAX, 1.0, size, settings.minmax_visible, scans)]
     for definition in settings.definitions:
         known = size = 0
-        for shard in manifest.shards:
+        for shard in shards:
             payload = shard.payload(definition.signature)
             if payload is not None:
                 known += shard.num_files - shard.dead  # replaced entries no longer count

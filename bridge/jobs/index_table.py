@@ -22,6 +22,7 @@ from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import RequestedIndexes, by_properties
 from bridge.index.manifest import Manifest
+from bridge.index.replacements import read_replacements
 from bridge.index.store import IndexStore
 from bridge.jobs.compose import index_store, is_location, resolve, storage_of, storage_options
 from bridge.jobs.spark_log_filter import filter_spark_log
@@ -242,6 +243,7 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
             "root": store.root,
             "generation": manifest.generation,
             "files": manifest.num_files,
+            **_clustered(manifest, store),
             "shards": len(manifest.shards),
             "indexes": [
                 "minmax" + ("" if manifest.settings.minmax_visible else " (invisible)"),
@@ -252,6 +254,14 @@ def describe_index(config: Config, table: str) -> dict[str, Any]:
             "bytes": sum(blob.size for blob in manifest.blobs()),
             "age_seconds": round(time.time() - manifest.created / 1e6),
         }
+
+
+def _clustered(manifest: Manifest, store: IndexStore) -> dict[str, int]:
+    """Files that clustering wrote, and those in place of which they are read if all are listed."""
+    if manifest.clustering is None:
+        return {}
+    new = read_replacements(store, manifest)["new"].to_numpy(zero_copy_only=False)
+    return {"clustered_files": int(new.sum()), "replaced_files": int((~new).sum())}
 
 
 def failed_files(config: Config, table: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.expression.nodes import BoundReference
-from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
+from bridge.expression.statistics import ColumnStatistics, Counts, Mask, Places, PruningStatistics
 from bridge.planner.attributes import HIDDEN_COLUMNS, FileAttributes
 from bridge.planner.partitions import PARTITION_COLUMN, PartitionStatistics, Typed
 from bridge.table.model import Column
@@ -144,6 +144,49 @@ def select(column: ColumnStatistics, ordinals: npt.NDArray[np.int64]) -> ColumnS
         nan_count=counts(column.nan_count),
         row_count=counts(column.row_count),
         all_null=None if column.all_null is None else column.all_null[ordinals] & present,
+    )
+
+
+def joined(parts: Sequence[tuple[ColumnStatistics | None, Places]]) -> ColumnStatistics | None:
+    """The statistics of files of several indexes, one after another.
+
+    Args:
+        parts: an index's statistics of the column, None if it has none, and ordinals of files.
+    """
+    like = next((column for column, _ in parts if column is not None), None)
+    if like is None:
+        return None
+    chosen = [
+        _nothing(like, len(places)) if column is None else select(column, places)
+        for column, places in parts
+    ]
+
+    def mask(name: str, usual: bool) -> Mask | None:
+        held = [(getattr(each, name), len(each.row_count)) for each in chosen]
+        if all(found is None for found, _ in held):
+            return None
+        return np.concatenate([np.full(n, usual) if f is None else f for f, n in held])
+
+    def bounds(name: str) -> Any:
+        held = [getattr(each, name) for each in chosen]
+        if all(isinstance(each, np.ndarray) for each in held):
+            return np.concatenate(held)
+        return pa.chunked_array(held).combine_chunks()
+
+    def counts(name: str) -> Counts:
+        return np.concatenate([getattr(each, name) for each in chosen])
+
+    return ColumnStatistics(
+        like.type,
+        bounds("lower"),
+        bounds("upper"),
+        mask("lower_known", True),
+        mask("upper_known", True),
+        mask("exact", True),
+        counts("null_count"),
+        counts("nan_count"),
+        counts("row_count"),
+        mask("all_null", False),
     )
 
 

@@ -107,7 +107,9 @@ class Effectiveness:
     """The report on one table's index.
 
     Attributes:
-        files: files in the index.
+        files: that scans read, as far as the index knows them.
+        clustered_files, replaced_files: of them, those that clustering wrote; and the files of the
+            table in place of which they are read.
         unknown_files: files of the table that are new or changed since the build.
         failed_files: files of the table that could not be read when they were indexed.
     """
@@ -123,6 +125,8 @@ class Effectiveness:
     columns: tuple[ColumnEffect, ...]
     indexes: tuple[IndexEffect, ...]
     advice: tuple[Advice, ...]
+    clustered_files: int = 0
+    replaced_files: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

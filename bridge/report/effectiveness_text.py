@@ -13,10 +13,14 @@ _COLUMNS = (
 
 def effectiveness_text(found: Effectiveness) -> str:
     """Formats columns (best first), indexes and advice."""
+    clustered = ""
+    if found.clustered_files:
+        clustered = f" ({found.clustered_files} clustered, for {found.replaced_files})"
     unknown = f", {found.unknown_files} not in it" if found.unknown_files else ""
     unknown += f", {found.failed_files} not readable" if found.failed_files else ""
     lines = [
-        f"{found.table} @ generation {found.generation}   {found.files} files{unknown}, "
+        f"{found.table} @ generation {found.generation}   {found.files} files{clustered}"
+        f"{unknown}, "
         f"{human_bytes(found.size)}, {_age(found.age_seconds)} old, {found.scans} logged scans",
         "",
     ]

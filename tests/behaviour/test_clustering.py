@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet
 import pytest
 
 from bridge.clustering.execution import DIRECTORY
 from bridge.errors import IndexCorrupt, IndexNewer, InvalidRequest
-from bridge.expression.builders import ge, le
+from bridge.expression.builders import eq, ge, le
 from bridge.expression.nodes import And
 from bridge.index import manifest as manifests
+from bridge.index.registry import kind
 from bridge.index.replacements import commit_replacements, read_replacements, replacements_of
 from bridge.planner.aggregate_pushdown import aggregate
 from bridge.planner.aggregates import Aggregate, AggregateRequest
@@ -447,3 +450,75 @@ def test_new_files_are_read_from_their_own_directory_only(lake: Lake) -> None:
             read_replacements(store, found)
         assert read(lake) == (before, old)
         lake.build(full=True)
+
+
+def kinds_of(lake: Lake) -> tuple[set[str], set[str]]:
+    """Signatures that all shards hold: of the table's own files, and of clustered ones."""
+    manifest = lake.snapshot().manifest
+    assert manifest.clustering is not None
+    own, new = (
+        set.intersection(*({p.signature for p in shard.payloads} for shard in shards))
+        for shards in (manifest.shards, manifest.clustering.shards)
+    )
+    return own, new
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_an_index_that_is_added_later_covers_clustered_files(tmp_path: Path, format: str) -> None:
+    lake = Lake(tmp_path, columns=COLUMNS_OF, format=format)
+    for i in range(8):
+        x = list(range(i, 4000, 8))
+        table = pa.table({"x": x, "s": [f"{v * 7919 % 4000:04d}" for v in x]})
+        (pa.parquet if format == "parquet" else po).write_table(table, lake.path(f"f{i}.{format}"))
+        age(lake.path(f"f{i}.{format}"))
+    lake.build()
+    before, _ = read(lake)
+    clustered(lake, **BY_X, limits=limits(target=1 << 14))
+    sought = eq("s", "0791")
+    _, files = read(lake, sought)
+    assert len(files) > 1 and files == new_files(files)  # min and max do not help
+    bloom = kind("bloom").define("s")
+    report = lake.build(settings=lambda held: held.adding([bloom]))
+    assert report.committed and bloom.signature in set.intersection(*kinds_of(lake))
+    rows, files = read(lake, sought)
+    assert len(files) == 1 and files == new_files(files)
+    assert [row for row in rows if row[2] == "'0791'"] and read(lake)[0] == before
+    assert not lake.build().committed  # nothing is read twice
+    assert lake.build(settings=lambda held: held.without("bloom(s)")).committed
+    assert bloom.signature not in set.union(*kinds_of(lake))
+    assert read(lake)[0] == before
+
+
+def test_a_full_build_reads_clustered_files_again(lake: Lake) -> None:
+    interleaved(lake)
+    lake.build()
+    clustered(lake, **BY_X)
+    before, _ = read(lake)
+
+    def ids() -> set[str]:
+        manifest = lake.snapshot().manifest
+        assert manifest.clustering is not None
+        return {shard.id for shard in manifest.clustering.shards}
+
+    first = ids()
+    lake.build(full=True)
+    second = ids()
+    assert first.isdisjoint(second)
+    lake.build(nan="scan")
+    assert ids().isdisjoint(second)
+    rows, files = read(lake)
+    assert rows == before and files == new_files(files)
+
+
+def test_clustered_files_that_are_gone_do_not_stop_a_build(lake: Lake) -> None:
+    interleaved(lake)
+    lake.build()
+    clustered(lake, **BY_X)
+    for path in (lake.root / "t" / DIRECTORY).rglob("*.parquet"):
+        path.unlink()
+    bloom = kind("bloom").define("s")
+    lake.build(settings=lambda held: held.adding([bloom]))
+    own, new = kinds_of(lake)
+    assert bloom.signature in own and bloom.signature not in new
+    lake.build(full=True)
+    assert sum(read(lake)[0].values()) == 160

@@ -13,16 +13,20 @@ import pytest
 from click.testing import CliRunner
 
 from bridge.cli.main import cli
+from bridge.clustering.eligibility import Limits
+from bridge.clustering.scheduling import Strategy
 from bridge.config import Config, Setting
 from bridge.expression.text import parse_where
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.registry import kind
+from bridge.jobs import cluster
 from bridge.jobs.compose import planner_of
 from bridge.jobs.index_report import _indexes, report_index
-from bridge.jobs.index_table import index_table, show_index_to_planners
+from bridge.jobs.index_table import describe_index, index_table, show_index_to_planners
 from bridge.planner.predicate_log import PredicateLog, read_log
 from bridge.planner.request import ScanRequest
 from bridge.report.effectiveness import ColumnEffect, Effectiveness
+from bridge.report.effectiveness_text import effectiveness_text
 from bridge.storage.routed import open_storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Column
@@ -148,6 +152,27 @@ def test_files_that_the_index_does_not_know(directory: Path) -> None:
     found = report_index(config(), str(directory))
     assert found.unknown_files == 1
     assert found.advice[0].kind == "refresh"
+
+
+def test_clustered_files_are_reported_as_they_are_read(directory: Path) -> None:
+    build(directory, ("bloom", "id"))
+    before = columns(report_index(config(), str(directory)))
+    strategy = Strategy("linear", ("id",), "range", Limits(target=1 << 14))
+    made = cluster.schedule(config(), str(directory), strategy, lambda text: None)
+    assert made["old_files"] == FILES
+    done = cluster.run(
+        config(), str(directory), made["instant"], local=True, progress=lambda *_: None
+    )
+    found = report_index(config(), str(directory))
+    assert (found.clustered_files, found.replaced_files) == (done["new_files"], FILES)
+    assert found.files == done["new_files"] > 5 and found.unknown_files == 0
+    by = columns(found)
+    assert before["id"].overlap > 0.8 and by["id"].overlap < 0.1
+    assert before["day"].overlap == 0 and by["day"].overlap > 0.5
+    assert {index.name: index.coverage for index in found.indexes} == {"minmax": 1, "bloom(id)": 1}
+    shown = describe_index(config(), str(directory))
+    assert (shown["clustered_files"], shown["replaced_files"]) == (done["new_files"], FILES)
+    assert f"({found.clustered_files} clustered, for {FILES})" in effectiveness_text(found)
 
 
 def test_the_log_is_private_bounded_and_without_values(directory: Path, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
+from bridge.clustering.scheduling import Strategy
 from bridge.config import Config, Setting
 from bridge.index.kinds.request import RequestedIndexes
+from bridge.jobs import cluster
 from bridge.jobs.doctor_hive import examine_hooks
 from bridge.jobs.hive import unhook_table
 from bridge.jobs.index_table import index_table
@@ -316,3 +318,37 @@ def test_doctor_and_unhook_know_orc(hive: HookedHive) -> None:
     with MetastoreClient(hive.metastore_uri) as client:
         sd = client.get_table(ODD.schema, ODD.table).sd
         assert sd.inputFormat == "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+
+
+def test_hive_reads_clustered_files_of_files_that_it_wrote(
+    both: tuple[HookedHive, PlannerUnderTest], tmp_path: Path
+) -> None:
+    hive, _ = both
+    old, new = TableName("orcs", "scattered"), TableName("orcs", "gathered")
+    columns = f"{_COLUMNS}, l array<int>, m map<string,timestamp>"
+    hive.ask(
+        f"CREATE EXTERNAL TABLE {old} ({columns}) STORED AS ORC LOCATION 'file://{tmp_path}/t'"
+    )
+    for part in range(3):
+        hive.ask(
+            f"INSERT INTO {old} SELECT k, n, s, v, c, b, "
+            "IF(k % 10 = 0, CAST('1582-10-04' AS date), IF(k % 10 = 1, DATE '0001-01-01', d)), "
+            "IF(k % 7 = 0, TIMESTAMP '1700-01-01 00:00:01', ts), price, f, x, st, "
+            "CAST(s AS binary), ARRAY(n, NULL), "
+            f"MAP(nvl(s, ''), ts) FROM orcs.source WHERE k % 3 = {part}",
+            TEZ,
+        )
+    age(tmp_path / "t")
+    config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
+    made = cluster.schedule(config, str(old), Strategy("linear", ("k",), "overlap"), print)
+    done = cluster.run(config, str(old), made["instant"], local=True, progress=lambda *_: None)
+    assert (done["state"], done["old_files"], done["rejected"]) == ("completed", 3, [])
+    hive.ask(
+        f"CREATE EXTERNAL TABLE {new} ({columns}) STORED AS ORC "
+        f"LOCATION 'file://{tmp_path}/t/.skipbridge_clustered/{made['instant']}'"
+    )
+    for where in ("true", "k = 17", "v = 'v031'", "d < DATE '1900-01-01'", "c > '03'", "price > 3"):
+        sql = f"SELECT * FROM {{}} WHERE {where} ORDER BY k, n"
+        rows = hive.unhooked(sql.format(old))
+        assert repr(hive.unhooked(sql.format(new))) == repr(rows), where
+        assert rows, where

@@ -23,6 +23,7 @@ from bridge.clustering.plan import Plan
 from bridge.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
 from bridge.expression.builders import eq, ge
 from bridge.expression.nodes import AlwaysTrue
+from bridge.index.registry import kind
 from bridge.planner.aggregate_pushdown import aggregate
 from bridge.planner.aggregates import Aggregate, AggregateRequest
 from bridge.planner.request import ScanRequest
@@ -35,7 +36,7 @@ from tests.support.lake import NAME, Lake, age
 EXAMPLES = 300 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 5
 STEPS = st.sampled_from(
     ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
-     "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose"]
+     "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom"]
 )  # fmt: skip
 STRATEGIES: list[dict[str, Any]] = [
     {"layout": "binpack"},
@@ -104,6 +105,11 @@ class Story:
             lake.partition_values = [("1",), ("2",)] if gone else [("1",)]
         elif name in ("refresh", "full"):
             lake.build(full=name == "full", files_per_commit=draw(st.sampled_from([0, 1])))
+        elif name == "bloom":
+            bloom = kind("bloom").define("s")
+            held = lake.store().latest()
+            there = held is not None and bloom in held.settings.definitions
+            lake.build(settings=lambda s: s.without("bloom(s)") if there else s.adding([bloom]))
         elif name == "schedule" and lake.store().generations():
             chosen = draw(st.sampled_from(STRATEGIES))
             plan = scheduled(lake, limits=SMALL, **chosen)
@@ -129,14 +135,14 @@ class Story:
         expected = self.rows()
         lake = self.lake
         assert read(lake)[0] == expected
-        for predicate in (eq("x", 4), ge("s", "s5")):
+        for predicate in (eq("x", 4), eq("s", "s4"), ge("s", "s5")):
             some, _ = read(lake, predicate)
             assert some <= expected
             for row, count in expected.items():
                 text = row[2].strip("'")
-                matches = (
-                    row[1] == "4" if predicate == eq("x", 4) else row[2] != "None" and text >= "s5"
-                )
+                matches = row[2] != "None" and text >= "s5"
+                if predicate != ge("s", "s5"):
+                    matches = row[1] == "4"
                 if matches:
                     assert some[row] == count
         plan = lake.planner().plan(ScanRequest(NAME, AlwaysTrue()))
