@@ -20,7 +20,7 @@ from platformdirs import user_cache_dir, user_config_dir
 from bridge.errors import InvalidConfiguration
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(|B|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _UNITS = {
     "": 1,
     "B": 1,
@@ -31,7 +31,7 @@ _UNITS = {
     "GB": 10**9,
     "GIB": 2**30,
 }
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class Config:
 
 
 def parse_seconds(text: str, key: str = "time", origin: str = "value") -> float:
-    """Parses a duration such as ``250ms``, ``10s``, ``5m`` or ``1h`` to seconds."""
+    """Parses a duration such as ``250ms``, ``10s``, ``5m``, ``1h`` or ``7d`` to seconds."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise _invalid(key, Setting(text, origin), "a time such as 250ms, 10s or 5m")

@@ -9,6 +9,7 @@ import click
 
 from bridge.cli.cluster_advice import advise, auto_options, effect_lines
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
+from bridge.cli.cluster_publish import clean, leave, publish, run_publish, show_published
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
@@ -23,7 +24,7 @@ def cluster() -> None:
     """Rewrite files of a table in another order, beside the old ones, without stopping writers.
 
     Trino and the Python API read the new files as soon as a plan is committed. Hive and engines
-    without skipbridge go on reading the old ones, which stay.
+    without skipbridge go on reading the old ones until `publish`; `clean` deletes what is left.
     """
 
 
@@ -116,6 +117,7 @@ def _begun(config: Config, table: str, made: str | None) -> str | None:
 @click.option("--dry-run", is_flag=True, help="Tell what a run would bring, and write nothing.")
 @auto_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
+@click.option("--publish", "then_publish", is_flag=True, help="Publish what was clustered, too.")
 @strategy_options
 @_OUTPUT
 @settings(*_RUN_SETTINGS)
@@ -131,6 +133,7 @@ def run(
     sample_files: int,
     sample_rows: int,
     local: bool,
+    then_publish: bool,
     output: str,
     **given: Any,
 ) -> None:
@@ -184,6 +187,8 @@ def run(
         say("stopped; the old files are read as before, and the same command continues")
         raise SystemExit(INTERRUPTED) from None
     if output == "json":
+        if then_publish:
+            report["publish"] = run_publish(config, table, local)
         emit_json(report)
         return
     for each in report["rejected"]:
@@ -200,6 +205,10 @@ def run(
         )
     for line in effect_lines(report.get("effect")):
         emit(line)
+    if then_publish:
+        made = run_publish(config, table, local)
+        show_published(made, output)
+        leave(made)
 
 
 @cluster.command("show")
@@ -242,3 +251,5 @@ def cancel(config: Config, table: str, instant: str) -> None:
 
 
 cluster.add_command(advise)
+cluster.add_command(publish)
+cluster.add_command(clean)

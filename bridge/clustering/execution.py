@@ -30,6 +30,7 @@ from bridge.index.replacements import (
     Replacement,
     clustered_now,
     commit_replacements,
+    home,
     is_clustered,
 )
 from bridge.index.store import IndexStore
@@ -227,7 +228,9 @@ def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
         group.outputs,
         plan.layout,
         plan.columns,
-        join(plan.location, "/".join(filter(None, (DIRECTORY, plan.instant, group.partition)))),
+        join(
+            home(plan.location), "/".join(filter(None, (DIRECTORY, plan.instant, group.partition)))
+        ),
         plan.compression,
         plan.row_group_bytes,
         group.format,

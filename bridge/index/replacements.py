@@ -8,18 +8,19 @@ index loses no row. A group is decided once for each partition and snapshot, nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt
-from bridge.index.entries import absolute, one_chunk, relative_to
-from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard
+from bridge.index.entries import absolute, live_entries, one_chunk, relative_to
+from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard, clustered_files
 from bridge.index.replaced_files import FileState as FileState
 from bridge.index.replaced_files import Replacement as Replacement
 from bridge.index.replaced_files import composed
@@ -31,6 +32,8 @@ from bridge.table.slices import IndexFiles
 
 DIRECTORY = ".skipbridge_clustered"
 """Below the table's location; its name is hidden, so that no engine lists what lies in it."""
+PUBLISHED = "published-"
+"""Begins the names of directories in it that partitions were switched to."""
 _ATTEMPTS = 8
 _SCHEMA = pa.schema(
     [
@@ -65,7 +68,8 @@ def read_replacements(store: IndexStore, manifest: Manifest) -> pa.Table:
     for path in paths.filter(one_chunk(found["new"])).to_pylist():
         if not is_clustered(path, manifest.location):
             raise IndexCorrupt(
-                f"{blob.name} names {path}, which is not in {DIRECTORY} of {manifest.location}",
+                f"{blob.name} names {path}, which is not in {DIRECTORY} of "
+                f"{home(manifest.location)}",
                 "skipbridge index drop, then build the index again",
             )
     return found.set_column(3, _SCHEMA.field("path"), paths)
@@ -79,8 +83,17 @@ def is_clustered(path: str, location: str) -> bool:
     >>> is_clustered("file:///t/.skipbridge_clustered/../f", "file:///t")
     False
     """
-    inner = relative(join(location, DIRECTORY), path)
+    inner = relative(join(home(location), DIRECTORY), path)
     return inner is not None and not is_unusual(f"/{inner}")
+
+
+def home(location: str) -> str:
+    """Where a table lay before its location was switched by publishing; `DIRECTORY` is there.
+
+    >>> home("file:///t/.skipbridge_clustered/published-1/data"), home("file:///t")
+    ('file:///t', 'file:///t')
+    """
+    return location.partition(f"/{DIRECTORY}/{PUBLISHED}")[0]
 
 
 def replacements_of(table: pa.Table) -> list[Replacement]:
@@ -185,11 +198,16 @@ def carried(
     Args:
         check: take over nothing if a file of it is damaged, or a new file is not in storage. The
             old files still hold every row.
+
+    Returns:
+        Of a table that was published since, only which plans were completed.
     """
-    if manifest is None or manifest.location != table.location:
+    found = None if manifest is None else manifest.clustering
+    if manifest is None or found is None or home(manifest.location) != home(table.location):
         return None
-    found = manifest.clustering
-    if found is not None and check:
+    if manifest.location != table.location:
+        return _emptied(store, found)
+    if check:
         try:
             for blob in found.blobs():
                 store.read_blob(blob)
@@ -200,9 +218,59 @@ def carried(
     return found
 
 
+def _emptied(store: IndexStore, clustering: Clustering) -> Clustering:
+    """Without replacements. Which plans were completed is still known."""
+    return Clustering(clustering.instants, _write(store, [], ""), ())
+
+
+def forget_replacements(store: IndexStore, holds: Callable[[Replacement], bool]) -> int:
+    """Commits a generation without the replacements that can hold no more.
+
+    Returns:
+        How many were left out; nothing is committed if there are none.
+
+    Errors:
+        IndexCorrupt, IndexConflict: as `commit_replacements`.
+    """
+    for attempt in range(_ATTEMPTS):
+        held = store.latest()
+        if held is None or held.clustering is None:
+            return 0
+        groups = replacements_of(read_replacements(store, held))
+        kept = [group for group in groups if holds(group)]
+        if len(kept) == len(groups):
+            return 0
+        clustering = _emptied(store, held.clustering)
+        if kept:
+            clustering = replace(
+                held.clustering,
+                replacements=_write(store, kept, held.location),
+                shards=_needed(store, held, kept),
+            )
+        following = next_generation(
+            held, held.generation + 1, builder=new_id(), clustering=clustering
+        )
+        try:
+            store.commit(following)
+            return len(groups) - len(kept)
+        except IndexConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _needed(store: IndexStore, held: Manifest, kept: Sequence[Replacement]) -> tuple[Shard, ...]:
+    """The shards with entries of new files that are still read."""
+    new = pa.array([s.path for group in kept for s in group.new], pa.large_string())
+    found = clustered_files(held)
+    entries = live_entries(found, store)
+    used = entries.shard[pc.is_in(entries.paths, new).to_numpy(zero_copy_only=False)]
+    return tuple(shard for i, shard in enumerate(found.shards) if i in set(used.tolist()))
+
+
 def _missing(store: IndexStore, table: pa.Table, location: str) -> bool:
     """Whether a new file was deleted or has another size."""
-    held = store.storage.list_all(join(location, DIRECTORY), recursive=True)
+    held = store.storage.list_all(join(home(location), DIRECTORY), recursive=True)
     sizes = dict(zip(held.paths.to_pylist(), held.sizes.tolist(), strict=True))
     new = table.filter(table["new"])
     wanted = zip(new["path"].to_pylist(), new["size"].to_pylist(), strict=True)

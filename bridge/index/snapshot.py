@@ -110,8 +110,10 @@ class IndexSnapshot:
         if any(shard.payload(SIGNATURE) is not None for shard in manifest.shards):
             opened._load_sample = payload_loader(manifest, compiled, store, SIGNATURE, SCHEMA)
         if manifest.clustering is not None:
-            new = cls.open(clustered_files(manifest), store, cache_dir, limits)
-            opened.clustered = opened._replacements(new, read_replacements(store, manifest))
+            replacements = read_replacements(store, manifest)
+            if len(replacements):
+                new = cls.open(clustered_files(manifest), store, cache_dir, limits)
+                opened.clustered = opened._replacements(new, replacements)
         return opened
 
     def _replacements(self, new: IndexSnapshot, table: pa.Table) -> ClusteredFiles:

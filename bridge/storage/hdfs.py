@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -187,7 +187,28 @@ class HdfsStorage:
         # The rename decides. This check only avoids a useless write.
         return self.stat(uri) is None and self._put(uri, content, replace=False)
 
+    def copy(self, source: FileStat, target: str) -> bool:
+        if self.stat(source.uri) != source:
+            return False
+
+        def unchanged() -> bool:
+            return self.stat(source.uri) == source
+
+        with _translated(source.uri, reading=True):
+            content = self._client.read(_path(source.uri))
+        return self._write(target, content, replace=True, check=unchanged)
+
     def _put(self, uri: str, content: bytes, replace: bool) -> bool:
+        return self._write(uri, [content], replace=replace)
+
+    def _write(
+        self,
+        uri: str,
+        content: Iterable[bytes],
+        *,
+        replace: bool,
+        check: Callable[[], bool] = lambda: True,
+    ) -> bool:
         path = _path(uri)
         directory, _, name = path.rpartition("/")
         temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
@@ -195,7 +216,11 @@ class HdfsStorage:
             try:
                 asked("write")
                 with self._client.create(temporary, self._options) as file:
-                    file.write(content)
+                    for part in content:
+                        file.write(part)
+                if not check():
+                    self._forget(temporary)
+                    return False
                 self._client.rename(temporary, path, replace)
             except BaseException as error:
                 self._forget(temporary)

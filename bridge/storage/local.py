@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -138,6 +139,32 @@ class LocalStorage:
         except OSError as error:
             raise failure(error, uri) from error
         return True
+
+    def copy(self, source: FileStat, target: str) -> bool:
+        path = Path(_path(target))
+        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                if not self._copied(source, temporary):
+                    return False
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+            _sync(path.parent)
+        except OSError as error:
+            raise failure(error, target) from error
+        return True
+
+    def _copied(self, source: FileStat, temporary: Path) -> bool:
+        try:
+            shutil.copyfile(_path(source.uri), temporary)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        now = self.stat(source.uri)
+        return now is not None and (now.size, now.modified) == (source.size, source.modified)
 
     def delete(self, uri: str) -> None:
         try:

@@ -55,6 +55,9 @@ _RIVALS = 4
 """Concurrent requests that test whether the store lets only one of them create a file."""
 _PROOFS = 3
 """How often the test is repeated if no request is reported as successful."""
+_COPIED_AT_ONCE = 5 * 1024**3
+"""S3 copies larger files only part by part."""
+_PART = 64 * 1024**2
 _START_AFTER = frozenset({"s3", "gs"})
 """Stores that can start a listing at a key. Elsewhere obstore lists all files and filters."""
 
@@ -422,6 +425,25 @@ class ObjectStorage:
             with contextlib.suppress(BridgeError):  # otherwise an index cleanup deletes it
                 self.delete(probe)
 
+    def copy(self, source: FileStat, target: str) -> bool:
+        key, to = self._key(source.uri), self._key(target)
+        try:
+            asked("write")
+            if source.size <= _COPIED_AT_ONCE:
+                obstore.copy(self._store, key, to)
+            else:
+                parts = obstore.get(self._store, key).stream(min_chunk_size=_PART)
+                obstore.put(self._store, to, parts, chunk_size=_PART)
+        except (NotFoundError, FileNotFoundError):
+            return False
+        except BaseError as error:
+            raise failure(error, target) from error
+        now = self.stat(source.uri)
+        if now is None or now.size != source.size or _plain(now.etag) != _plain(source.etag):
+            self.delete(target)
+            return False
+        return True
+
     def delete(self, uri: str) -> None:
         try:
             asked("delete")
@@ -446,6 +468,10 @@ def _state(uri: str, meta: Any) -> FileStat:
     modified = meta["last_modified"]
     micros = int(modified.timestamp()) * 1_000_000 + modified.microsecond
     return FileStat(uri, meta["size"], micros, meta["e_tag"])
+
+
+def _plain(etag: str | None) -> str | None:
+    return None if etag is None else etag.strip('"')
 
 
 def _check_length(uri: str, start: int, end: int, length: int) -> None:

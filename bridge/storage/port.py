@@ -275,6 +275,18 @@ class Storage(Protocol):
         """
         ...
 
+    def copy(self, source: FileStat, target: str) -> bool:
+        """Copies a file within one store, and replaces an existing target; atomically.
+
+        Object stores copy by themselves. Elsewhere the bytes pass through this process.
+
+        Returns:
+            False if the source is not in this state any more; there may then be no target.
+
+        Errors: FileUnreadable, StorageFull.
+        """
+        ...
+
     def delete(self, uri: str) -> None:
         """Deletes a file; no error if it does not exist."""
         ...

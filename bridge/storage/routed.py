@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 
 import pyarrow as pa
 
+from bridge.errors import InvalidUri
 from bridge.storage.hdfs import HdfsStorage
 from bridge.storage.local import LocalStorage
 from bridge.storage.objectstore import ObjectStorage
@@ -122,6 +123,14 @@ class RoutedStorage:
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
         return self.store(uri).put_if_absent(uri, content)
+
+    def copy(self, source: FileStat, target: str) -> bool:
+        store = self.store(source.uri)
+        if store is not self.store(target):
+            raise InvalidUri(
+                f"{source.uri} and {target} are in different stores", "copy within one store"
+            )
+        return store.copy(source, target)
 
     def delete(self, uri: str) -> None:
         self.store(uri).delete(uri)

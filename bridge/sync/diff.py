@@ -13,6 +13,7 @@ several (collision)   yes or no                kept and reported
 none                  below the root, no data  dropped
 none                  below the root, data     kept and reported: its directory is unparsable
 none                  outside the root         kept: it was registered there on purpose
+any                   published (clustering)   stays, even without data
 ====================  =======================  =============================================
 
 The law: once the changes are made, the partitions below the root are exactly the readable
@@ -67,6 +68,8 @@ class Target:
         left: a former root of the table; partitions registered there move to the new root.
         relocate: partitions registered elsewhere return to their directory below the root, even
             if there is data where they are registered.
+        published: how locations begin to which clustering has switched partitions; empty: there is
+            none. Their directories below the root hold what was replaced.
     """
 
     root: str
@@ -74,6 +77,7 @@ class Target:
     layout: Layout
     left: str | None = None
     relocate: bool = False
+    published: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,9 @@ class PartitionDiff:
     def _compare(self, partition: RegisteredPartition) -> None:
         stored = self._stored.partitions.get(partition.key)
         target = self._target
-        if stored is not None:
+        if target.published and partition.location.startswith(target.published):
+            self._update(partition, None)
+        elif stored is not None:
             place = f"{target.root}/{stored.directory}" if stored.directory else target.root
             self._align(partition, place)
         elif partition.key in self._collided:

@@ -44,6 +44,24 @@ def test_what_is_written_is_read(place: Place) -> None:
     assert place.storage.read(uri) == b"other"
 
 
+def test_a_copy_is_made_of_one_state(place: Place) -> None:
+    (uri,) = fill(place, "a/b.bin", content=b"0123456789")
+    target = join(place.root, "c/d/copy.bin")
+    first = place.storage.stat(uri)
+    assert first is not None
+    assert place.storage.copy(first, target)
+    assert place.storage.read(target) == b"0123456789" == place.storage.read(uri)
+    place.storage.put(uri, b"another")
+    assert not place.storage.copy(first, join(place.root, "c/stale.bin"))
+    second = place.storage.stat(uri)
+    assert second is not None
+    assert place.storage.copy(second, target)  # replaces
+    assert place.storage.read(target) == b"another"
+    place.storage.delete(uri)
+    assert not place.storage.copy(second, join(place.root, "c/gone.bin"))
+    assert place.storage.list_all(place.root).paths.to_pylist() == [target]
+
+
 def test_a_listing_agrees_with_stat(place: Place) -> None:
     uris = fill(place, "b", "a/x", "a/y", "a-b/z", "c/d/e")
     listing = place.storage.list_all(place.root)

@@ -43,7 +43,7 @@ class Dying:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._storage, name)
-        if name not in ("put", "put_if_absent", "delete"):
+        if name not in ("put", "put_if_absent", "delete", "copy", "move", "distrust"):
             return method
 
         def mutate(*arguments: Any) -> Any:

@@ -41,6 +41,7 @@ class Lake:
     Attributes:
         spelling: how the catalogue spells the location.
         locations: directories of partitions that lie elsewhere, by name; several may share one.
+            That of a table without partitions is named ``""``.
         recursive: whether files in directories below a partition's are its own.
     """
 
@@ -95,7 +96,8 @@ class Lake:
 
     @property
     def location(self) -> str:
-        return self._uri(self.root / "t")
+        home = self.root / "t"
+        return self._uri(home if self.keys else self.locations.get("", home))
 
     def _uri(self, path: Path) -> str:
         return canonical(self.spelling.format(path))

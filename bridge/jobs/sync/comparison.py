@@ -24,11 +24,16 @@ from bridge.jobs.sync.metastore import (
     read_table,
     registered_partition,
 )
+from bridge.jobs.sync.published import (
+    lies_published,
+    published_below,
+    replaced_directories,
+)
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Place, SyncStorage, place_of
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
-from bridge.sync.diff import Changes, Occupied, PartitionDiff, Target
+from bridge.sync.diff import Changes, Kept, Occupied, PartitionDiff, Target
 from bridge.sync.discovered_partitions import DiscoveredPartitions, DiscoveryContext, discover
 from bridge.sync.extractors import find_extractor
 from bridge.sync.report import SyncReport
@@ -135,6 +140,7 @@ class Comparison:
             plan.changes = self._diff(plan, plan.table)
         elif plan.stored.keys:
             plan.changes.adds = list(plan.stored.partitions)
+        self._leave_replaced(plan)
         plan.table_changes = self._table_changes(plan, evolution)
         report.unchanged = plan.changes.unchanged
         report.kept = [(k.name, k.location, k.reason) for k in plan.changes.kept]
@@ -146,9 +152,10 @@ class Comparison:
         with contextlib.suppress(TableNotFound, SchemaNotFound):
             table = read_table(self._client, request.name)
         properties = table.properties if table is not None else {}
-        place = place_of(
-            str(request.name), request.location, table.spelled if table is not None else None
-        )
+        given = request.location
+        if table is not None and given is not None and lies_published(table.location, given):
+            given = None
+        place = place_of(str(request.name), given, table.spelled if table is not None else None)
         if table is not None:
             self._refuse_strangers(table, place)
         names: list[str] = []
@@ -312,7 +319,14 @@ class Comparison:
         amended = amended_table(table.record, plan.columns, table.spelled, {})
         columns = plain_columns(amended.sd.cols)
         left = table.location if table.location != plan.place.root else None
-        target = Target(plan.place.root, columns, table.layout, left, self._request.relocate)
+        target = Target(
+            plan.place.root,
+            columns,
+            table.layout,
+            left,
+            self._request.relocate,
+            published_below(plan.place.root),
+        )
         occupied = Occupied(plan.place.root, plan.directories.paths, self._storage.holds_data)
         diff = PartitionDiff(plan.stored, target, occupied)
         wanted = plan.names
@@ -331,6 +345,33 @@ class Comparison:
                     for n, record in zip(batch.names, batch.partitions, strict=True)
                 )
         return diff.changes()
+
+    def _leave_replaced(self, plan: Plan) -> None:
+        """Leaves directories unregistered whose files were replaced when they were published."""
+        adds = list(plan.changes.adds)
+        if plan.table is None and not plan.stored.keys:
+            adds = list(plan.stored.partitions)
+        if not adds:
+            return
+        directories = {
+            partition_name(plan.keys, key): plan.directories.uri(
+                plan.stored.partitions[key].directory
+            )
+            for key in adds
+        }
+        replaced = replaced_directories(self._storage.storage, plan.place.root, directories)
+        if "" in replaced:
+            raise InvalidRequest(
+                f"the files of {plan.place.root} were replaced when it was published to "
+                f"{replaced['']}",
+                f"--location {replaced['']}, or delete the replaced files",
+            )
+        for key in adds if replaced else ():
+            name = partition_name(plan.keys, key)
+            if name in replaced:
+                plan.changes.adds.remove(key)
+                reason = f"its files were replaced when it was published to {replaced[name]}"
+                plan.changes.kept.append(Kept(name, directories[name], reason))
 
     def _table_changes(self, plan: Plan, evolution: Evolution) -> list[str]:
         if plan.table is None:

@@ -1,0 +1,253 @@
+"""Cleaning: deletes what clustering and publishing have left, after a retention.
+
+Deleted are: new files of ended plans that no generation's replacements name; files of directories
+that a partition was published from, exactly those whose rows the present directory got; and what
+attempts to publish that failed have written. Old generations of the index go first.
+
+The law: nothing is deleted that a generation's replacements, a pending plan or a location of the
+metastore reads; nothing that no record names, such as a late file; nothing outside of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bridge.clustering.publications import Publication, Publications, Records, states_of
+from bridge.clustering.publishing import Places
+from bridge.clustering.rewrite import same_state
+from bridge.clustering.timeline import Timeline
+from bridge.errors import GenerationNotFound
+from bridge.index.manifest import Manifest
+from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
+from bridge.index.store import IndexStore, now_micros
+from bridge.storage.port import data_files
+from bridge.storage.uri import join, relative
+from bridge.table.model import Table
+
+_INSTANT = re.compile(r"\d{17}")
+
+
+@dataclass(slots=True)
+class CleanReport:
+    """What was deleted, or would be.
+
+    Attributes:
+        generations: of the index.
+        rewritten: new files that nobody reads, of plans that ended.
+        replaced: files of directories that partitions were published from.
+        attempts: files of failed attempts to publish.
+        bytes: of all these but the generations.
+        unknown: plans below the table that this index does not know; they are left alone.
+    """
+
+    generations: int = 0
+    rewritten: int = 0
+    replaced: int = 0
+    attempts: int = 0
+    bytes: int = 0
+    unknown: list[str] = field(default_factory=list)
+
+
+class Cleaner:
+    """Cleans one table.
+
+    Args:
+        places: None for a table that no metastore knows: it cannot have been published.
+        before: microseconds since the epoch: what ended later is kept.
+        dry_run: only tells.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        store: IndexStore,
+        places: Places | None,
+        before: int,
+        *,
+        recursive: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self._storage, self._store, self._places = store.storage, store, places
+        self._before, self._recursive, self._dry_run = before, recursive, dry_run
+        self._home = home(table.location)
+        self._timeline = Timeline(store.storage, store.root)
+        self._publications = Publications(store.storage, table.location)
+        self._spared: set[str] = set()
+        self._present: dict[str, str] = {}
+        self._locations: set[str] = set()
+        self.report = CleanReport()
+
+    def run(self) -> CleanReport:
+        """Errors: IndexCorrupt, FileCorrupt: what must be kept cannot be told; nothing is deleted.
+        StorageFailure, MetastoreUnavailable: run it again.
+        """
+        newest = self._store.latest()
+        records = self._publications.load()
+        kept = self._generations()
+        self._spare(newest, kept)
+        self._present = {} if self._places is None else self._places.all()
+        self._locations = set(self._present.values())
+        self._rewritten(newest)
+        for name, held in records.items():
+            self._published(name, held)
+        return self.report
+
+    def _generations(self) -> list[Manifest]:
+        """Deletes generations that were followed by another one long ago; returns the others."""
+        numbers = self._store.generations()
+        manifests = []
+        for number in numbers:
+            try:
+                manifests.append(self._store.manifest(number))
+            except GenerationNotFound:  # cleaned up since it was listed
+                continue
+        ended = [m.created for m in manifests[1:]]
+        kept = [m for m, end in zip(manifests, ended, strict=False) if end >= self._before]
+        kept += manifests[-1:]
+        self.report.generations = len(manifests) - len(kept)
+        if self.report.generations and not self._dry_run:
+            self._store.clean(keep=len(kept), older_than=_age(self._before))
+            kept = [self._store.manifest(n) for n in self._store.generations()]
+        return kept
+
+    def _spare(self, newest: Manifest | None, kept: Iterable[Manifest]) -> None:
+        """Collects the files that generations and pending plans name."""
+        blobs = set()
+        for manifest in kept:
+            if manifest.clustering is not None:
+                name = manifest.clustering.replacements.name
+                if name not in blobs:
+                    blobs.add(name)
+                    named = read_replacements(self._store, manifest)
+                    self._spared |= set(named["path"].to_pylist())
+        for state in self._timeline.states(newest):
+            if not state.pending:
+                continue
+            for group in self._timeline.plan(state.instant).groups:
+                self._spared |= {file.path for file in group.files}
+                result = self._timeline.result(state.instant, group.id)
+                if result is not None:
+                    self._spared |= {file.path for file in result.new}
+
+    def _rewritten(self, newest: Manifest | None) -> None:
+        """New files of plans that ended."""
+        states = {state.instant: state for state in self._timeline.states(newest)}
+        root = join(self._home, DIRECTORY)
+        for directory in self._storage.list_directories(root):
+            instant = directory.rstrip("/").rpartition("/")[2]
+            if not _INSTANT.fullmatch(instant):
+                continue
+            if instant not in states:
+                self.report.unknown.append(instant)
+                continue
+            if states[instant].pending:
+                continue
+            for state in states_of(self._storage.list_all(directory, recursive=True)):
+                if state.modified < self._before and self._delete(state):
+                    self.report.rewritten += 1
+
+    def _published(self, name: str, held: Records) -> None:
+        """Directories that a partition was published from, and those of failed attempts."""
+        orphans = set(held.names) - {attempt.number for attempt in held.attempts} - {0}
+        for number in orphans if not self._dry_run else ():
+            self._publications.forget(held, number)
+        present = self._present.get(name)
+        chain = [] if present is None else held.chain(present)
+        for attempt in held.attempts:
+            if attempt.since >= self._before:
+                continue
+            if attempt in chain:
+                if not self._is_at(name):
+                    continue
+                empty = self._replaced(attempt, held.late)
+            elif self._failed(attempt):
+                empty = self._attempt(attempt)
+            else:  # its partition was dropped or moved, but its files may be wanted
+                continue
+            if empty and not self._dry_run:
+                self._publications.forget(held, attempt.number)
+
+    def _is_at(self, name: str) -> bool:
+        """Whether the partition still lies where it lay when this run began."""
+        return self._places is not None and self._places.of(name) == self._present[name]
+
+    def _failed(self, attempt: Publication) -> bool:
+        """Whether an attempt that is not in force may be ended as failed, or has been."""
+        if attempt.state == "open":
+            return self._dry_run or self._publications.end(attempt, "abandoned")
+        if attempt.state == "switching":
+            # It died before the switch, or was taken back by hand. If both directories are as they
+            # were, the new one holds nothing but copies.
+            same = self._present.get(attempt.partition) == attempt.old
+            same = same and self._holds(attempt.old, attempt.covered, exactly=False)
+            if not same or not self._holds(attempt.new, attempt.files, exactly=True):
+                return False
+            if not self._dry_run:
+                self._publications.undo(attempt)
+        return True
+
+    def _holds(self, directory: str, files: Sequence[FileState], *, exactly: bool) -> bool:
+        found = states_of(self._storage.list_all(directory, recursive=True))
+        now = {state.path: state for state in found}
+        same = all(s.path in now and same_state(s, now[s.path]) for s in files)
+        return same and (not exactly or len(now) == len(files))
+
+    def _attempt(self, attempt: Publication) -> bool:
+        """Deletes what a failed attempt has written; True if nothing is left.
+
+        Nobody else ever knew the directory. If it was in force for a moment, files that are not
+        recorded stay.
+        """
+        recorded = {state.path: state for state in attempt.files}
+        left = False
+        for state in states_of(self._storage.list_all(attempt.new, recursive=True)):
+            known = recorded.get(state.path)
+            ours = attempt.state in ("open", "abandoned")
+            ours = ours or (known is not None and same_state(known, state))
+            if ours and state.modified < self._before and self._delete(state):
+                self.report.attempts += 1
+            else:
+                left = True
+        return not left
+
+    def _replaced(self, attempt: Publication, late: Sequence[FileState]) -> bool:
+        """Deletes the files of an old directory whose rows the new one has; True if none is left.
+
+        A late file has the retention to itself.
+        """
+        covered = {state.path: state for state in attempt.covered}
+        covered |= {state.path: state for state in late if state.modified < self._before}
+        left = False
+        found = self._storage.list_all(attempt.old, recursive=self._recursive)
+        for state in states_of(data_files(found, attempt.old)):
+            known = covered.get(state.path)
+            if known is not None and same_state(known, state) and self._delete(state):
+                self.report.replaced += 1
+            else:
+                left = True
+        return not left
+
+    def _delete(self, state: FileState) -> bool:
+        path = state.path
+        if path in self._spared or self._is_read(path) or relative(self._home, path) is None:
+            return False
+        self.report.bytes += state.size
+        if not self._dry_run:
+            self._storage.delete(path)
+        return True
+
+    def _is_read(self, path: str) -> bool:
+        """Whether an engine that lists a location of the metastore may read a file."""
+        inner, directory = "", path
+        while relative(self._home, directory) is not None:
+            directory, _, name = directory.rpartition("/")
+            inner = f"/{name}{inner}"
+            if directory in self._locations:
+                return "/." not in inner and "/_" not in inner
+        return False
+
+
+def _age(before: int) -> float:
+    return max(0.0, (now_micros() - before) / 1e6)

@@ -1,0 +1,172 @@
+"""The law of publishing: every reader sees exactly the committed rows, at every moment.
+
+Histories of writers (write, overwrite, delete), of clustering, publishing and cleaning, which may
+die at any mutation of storage or metastore, and of the index. The stock reader lists the locations
+that the metastore has. After every step it, and the planner, find the rows that writers have
+committed. A file that is put into a directory that was left counts from the publish run that brings
+it over; until then it may be missing, and never comes twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.expression.builders import ge
+from bridge.table.model import Column
+from bridge.types import BIGINT, STRING
+from tests.support.clustered import SMALL, executed, read, scheduled
+from tests.support.index_builds import Killed
+from tests.support.lake import Lake, age
+from tests.support.published import Life, cleaned, published
+
+NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
+EXAMPLES = 300 if NIGHTLY else 6
+Rows = Counter[tuple[Any, ...]]
+STEPS = st.sampled_from(
+    ["write", "write", "overwrite", "delete", "late", "late", "refresh", "cluster", "cluster",
+     "publish", "publish", "die publishing", "die publishing", "clean", "die cleaning", "lose",
+     "back"]
+)  # fmt: skip
+SCHEMA = pa.schema([("x", pa.int64()), ("s", pa.string())])
+
+
+def rows_of(partition: str, path: Path) -> Rows:
+    table = pq.ParquetFile(path).read()
+    return Counter((partition, *map(repr, row.values())) for row in table.to_pylist())
+
+
+class Story:
+    """A table, the rows that were committed, and those in directories that were left."""
+
+    def __init__(self, root: Path, draw: Any, partitioned: bool) -> None:
+        keys = (Column("day", STRING),) if partitioned else ()
+        self.lake = Lake(root, columns=(Column("x", BIGINT), Column("s", STRING)), keys=keys)
+        if partitioned:
+            self.lake.partition_values = [("1",), ("2",)]
+        self.draw = draw
+        self.committed: Rows = Counter()
+        self.late: Rows = Counter()
+        self.left: list[tuple[str, Path]] = []
+        self.written = 0
+        for values in self.lake.partition_values:
+            self.lake.directory(values).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def places(self) -> dict[str, Path]:
+        return {
+            self.lake.name_of(values): self.lake.directory(values)
+            for values in self.lake.partition_values
+        }
+
+    def files(self) -> list[tuple[str, Path]]:
+        every = [(name, path) for name, d in self.places.items() for path in d.glob("*.parquet")]
+        return sorted(each for each in every if not each[1].name.startswith("."))
+
+    def stock(self) -> Rows:
+        """What an engine reads that lists the metastore's locations."""
+        found: Rows = Counter()
+        for name, path in self.files():
+            found.update(rows_of(name, path))
+        return found
+
+    def _put(self, name: str, path: Path) -> Rows:
+        x = self.draw(st.lists(st.one_of(st.none(), st.integers(-3, 9)), max_size=6))
+        data = {"x": x, "s": [None if v == 3 else f"s{v}{self.written}" for v in x]}
+        pq.write_table(pa.table(data, SCHEMA), path)
+        self.written += 1
+        age(path, 5000 - self.written)  # no two writes have one time
+        return rows_of(name, path)
+
+    def step(self, step: str) -> None:
+        lake, draw, files = self.lake, self.draw, self.files()
+        before = self.places
+        if step == "write":
+            name = draw(st.sampled_from(sorted(before)))
+            made = self._put(name, before[name] / f"f{self.written}.parquet")
+            self.committed += made
+        elif step == "overwrite" and files:
+            name, path = draw(st.sampled_from(files))
+            self.committed -= rows_of(name, path)
+            self.committed += self._put(name, path)
+        elif step == "delete" and files:
+            name, path = draw(st.sampled_from(files))
+            self.committed -= rows_of(name, path)
+            path.unlink()
+        elif step == "late" and self.left:
+            name, directory = draw(st.sampled_from(self.left))
+            self.late += self._put(name, directory / f"late{self.written}.parquet")
+        elif step == "refresh":
+            lake.build(full=draw(st.booleans()))
+        elif step == "cluster" and lake.store().generations():
+            plan = scheduled(lake, limits=SMALL, layout="linear", columns=("x",), grouping="time")
+            if plan.groups:
+                executed(lake, plan)
+        elif step == "publish":
+            published(lake, refresh=draw(st.booleans()))
+            self.committed += self.late
+            self.late = Counter()
+        elif step == "die publishing":
+            self._die()
+        elif step == "clean" and lake.store().generations():
+            cleaned(lake)
+            self.left = []  # the retention has ended
+        elif step == "die cleaning" and lake.store().generations():
+            life = Life(draw(st.integers(1, 12)), done=draw(st.booleans()))
+            with contextlib.suppress(Killed):
+                cleaned(lake, life)
+            self.left = []
+        elif step == "lose":
+            for path in (lake.root / "t/.skipbridge/generations").glob("*.json"):
+                path.unlink()
+        self.left += [(name, d) for name, d in before.items() if d != self.places[name]]
+
+    def _die(self) -> None:
+        life = Life(self.draw(st.integers(1, 30)), done=self.draw(st.booleans()))
+        try:
+            published(self.lake, life)
+        except Killed:
+            self._settle()
+        else:
+            self.committed += self.late
+            self.late = Counter()
+
+    def _settle(self) -> None:
+        """Late files may have been brought over by a run that died."""
+        more = self.stock() - self.committed
+        assert more <= self.late
+        self.committed += more
+        self.late -= more
+
+    def check(self) -> None:
+        assert self.stock() == self.committed
+        assert read(self.lake)[0] == self.committed
+        some, _ = read(self.lake, ge("x", 4))
+        assert some <= self.committed
+        for row, count in self.committed.items():
+            if row[1] != "None" and int(row[1]) >= 4:
+                assert some[row] == count
+        if self.lake.store().generations() and not self.lake.build().committed:
+            assert read(self.lake, freshness="snapshot")[0] == self.committed
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.data(), st.booleans(), st.lists(STEPS, min_size=4, max_size=14))
+def test_every_reader_sees_exactly_the_committed_rows(
+    data: st.DataObject, partitioned: bool, steps: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        story = Story(Path(root), data.draw, partitioned)
+        first = ["write", "write", "write", "write", "refresh", "cluster", "write", "publish"]
+        for name in [*first, *steps, "publish", "clean"]:
+            story.step(name)
+            story.check()
