@@ -8,7 +8,8 @@ threads and in Spark executors. On HDFS and object stores it keeps many requests
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
@@ -30,6 +31,7 @@ from bridge.index.scan import column_ranges, leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.value_scan import READER
 from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
+from bridge.storage.one_read import OneRead
 from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Storage
 from bridge.storage.source import WHOLE
 
@@ -41,6 +43,10 @@ _SMALL = 1024 * 1024
 """Remote files up to this size are read whole if more than the footer is needed. Bytes."""
 _AHEAD = 32 * 1024 * 1024
 """Most bytes of columns that are fetched ahead for one file. Larger ones are read in pieces."""
+_WHOLE_FILES = 64 * 1024 * 1024
+"""Bytes of a chunk of files that are read to their end."""
+_BESIDE = 256 * 1024 * 1024
+"""Most bytes of a chunk of which something else is made, too."""
 CHANGED = "FILE_CHANGED: written while it was read"
 
 
@@ -88,18 +94,50 @@ class Collector(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """Makes something else of files in the pass that reads them for an index."""
+
+    def part(self, uris: Sequence[str]) -> BesidePart:
+        """What a chunk of files needs of it; it can be sent to an executor."""
+        ...
+
+    def made(self, result: object) -> None:
+        """Takes the result of a part, in the process of the caller."""
+        ...
+
+
+class BesidePart(Protocol):
+    def open(self, storage: Storage) -> contextlib.AbstractContextManager[BesideChunk]: ...
+
+
+class BesideChunk(Protocol):
+    def take(self, uri: str) -> None:
+        """Uses one file, which the storage has in memory if it is small."""
+        ...
+
+    def finish(self) -> object: ...
+
+
 class ThreadCollector:
     """Reads in this process, for small refreshes and tests."""
 
-    def __init__(self, storage: Storage, threads: int = 8, requests: int = REQUESTS) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        threads: int = 8,
+        requests: int = REQUESTS,
+        beside: Beside | None = None,
+    ) -> None:
         self._storage = storage
         self._threads = threads
         self._requests = requests
+        self._beside = beside
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         remote = any_remote(self._storage, tasks)
         size = REMOTE_CHUNK if remote else CHUNK
-        chunks = [tasks[i : i + size] for i in range(0, len(tasks), size)]
+        cores = os.cpu_count() or 1
+        chunks = chunks_of(tasks, size, cores, self._beside is not None)
         if len(chunks) == 1:
             yield self._chunk(chunks[0], reading)
             return
@@ -108,7 +146,62 @@ class ThreadCollector:
             yield from pool.map(lambda chunk: self._chunk(chunk, reading), chunks)
 
     def _chunk(self, tasks: Sequence[FileTask], reading: Reading) -> Collected:
-        return collect_chunk(tasks, self._storage, reading, requests=self._requests)
+        part = None if self._beside is None else self._beside.part([t.uri for t in tasks])
+        found, other = collect_beside(tasks, self._storage, reading, part, None, self._requests)
+        if self._beside is not None:
+            self._beside.made(other)
+        return found
+
+
+def chunks_of(
+    tasks: Sequence[FileTask], most: int, cores: int, beside: bool
+) -> list[list[FileTask]]:
+    """The tasks in chunks, in their order.
+
+    Args:
+        most: files of a chunk. Files that are read to their end are also limited by their bytes.
+        beside: something else is made of them.
+    """
+    total = sum(task.size for task in tasks)
+    limit = _WHOLE_FILES
+    if beside:
+        limit = max(limit, min(_BESIDE, total // (2 * max(cores, 1))))
+    found: list[list[FileTask]] = []
+    held: list[FileTask] = []
+    size = 0
+    for task in tasks:
+        own = task.size if beside or task.recipe is not None else 0
+        if held and (len(held) == most or size + own > limit):
+            found.append(held)
+            held, size = [], 0
+        held.append(task)
+        size += own
+    return [*found, held] if held else found
+
+
+def collect_beside(
+    tasks: Sequence[FileTask],
+    storage: Storage,
+    reading: Reading,
+    part: BesidePart | None,
+    formats: Mapping[str, FileFormat] | None = None,
+    requests: int = REQUESTS,
+) -> tuple[Collected, object]:
+    """`collect_chunk`, and what a part makes of the same files, each of which is read once.
+
+    Errors: of `collect_chunk`, and of the part.
+    """
+    if part is None:
+        return collect_chunk(tasks, storage, reading, formats, requests), None
+    once = OneRead(storage, {task.uri: task.size for task in tasks})
+    with part.open(cast(Storage, once)) as beside:
+
+        def also(uri: str) -> None:
+            beside.take(uri)
+            once.forget(uri)
+
+        found = collect_chunk(tasks, cast(Storage, once), reading, formats, requests, also)
+        return found, beside.finish()
 
 
 def any_remote(storage: Storage, tasks: Sequence[FileTask]) -> bool:
@@ -122,6 +215,7 @@ def collect_chunk(
     reading: Reading,
     formats: Mapping[str, FileFormat] | None = None,
     requests: int = REQUESTS,
+    also: Callable[[str], None] | None = None,
 ) -> Collected:
     """Reads some files. The result does not depend on the order in which requests are answered.
 
@@ -134,13 +228,14 @@ def collect_chunk(
     Args:
         formats: the formats of the tasks, by name; None: the installed ones.
         requests: most requests in flight on HDFS and object stores.
+        also: called with the URI of each file after it was read, or could not be.
 
     Errors:
         StorageFailure: the storage cannot be reached. No result is returned for any file.
     """
     remote = any_remote(storage, tasks)
     known = formats if formats is not None else file_formats()
-    chunk = _Chunk(storage, reading, known, _SMALL if remote else 0)
+    chunk = _Chunk(storage, reading, known, _SMALL if remote else 0, also)
     run_jobs((chunk.read(task) for task in tasks), requests if remote else 1)
     return chunk.finish()
 
@@ -154,6 +249,7 @@ class _Chunk:
     reading: Reading
     formats: Mapping[str, FileFormat]
     small: int
+    also: Callable[[str], None] | None = None
     readers: dict[str, StatisticsReader] = field(default_factory=dict)
     builder: CollectedBuilder = field(default_factory=CollectedBuilder)
     modes: Modes = field(init=False)
@@ -165,6 +261,11 @@ class _Chunk:
         self.rows[SIGNATURE] = []
 
     def read(self, task: FileTask) -> Job:
+        yield from self._indexed(task)
+        if self.also is not None:
+            self.also(task.uri)
+
+    def _indexed(self, task: FileTask) -> Job:
         file = ReadFile(self.storage, task.uri, task.size)
         try:
             footer, rows, problem = yield from self._read(task, file)

@@ -17,7 +17,7 @@ from bridge.errors import (
 from bridge.file_formats.registry import indexed_formats, spelled
 from bridge.index.alter_index import change_settings, drop_index
 from bridge.index.build import BuildReport, build_index
-from bridge.index.collect import Collector, ThreadCollector
+from bridge.index.collect import Beside, Collector, ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.request import RequestedIndexes, by_properties
@@ -165,27 +165,44 @@ def _damage(store: IndexStore) -> str | None:
 
 
 @contextmanager
-def collector_of(
-    config: Config, storage: Storage, local: bool, spark: SparkSession | None
-) -> Iterator[Collector]:
-    """Reads files on the caller's session, in this process, or on a new Spark session."""
-    requests = config.integer("index.requests")
-    if spark is None and local:
-        yield ThreadCollector(storage, requests=requests)
+def spark_session(local: bool, spark: SparkSession | None) -> Iterator[SparkSession | None]:
+    """The caller's session, or a new one that ends here; None: work in this process."""
+    if spark is not None or local:
+        yield spark
         return
     # PySpark is an extra, needed only to build with Spark.
-    from bridge.spark.build_index import SparkCollector
     from bridge.spark.session import open_session
 
-    if spark is not None:
-        yield SparkCollector(spark, storage_options(config), requests=requests)
-        return
     with filter_spark_log():
-        session = open_session(name="skipbridge index build")
+        session = open_session(name="skipbridge")
     try:
-        yield SparkCollector(session, storage_options(config), requests=requests)
+        yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def collector_of(
+    config: Config,
+    storage: Storage,
+    local: bool,
+    spark: SparkSession | None,
+    beside: Beside | None = None,
+) -> Iterator[Collector]:
+    """Reads files on the caller's session, in this process, or on a new Spark session.
+
+    Args:
+        beside: makes something else of the files where they are read.
+    """
+    requests = config.integer("index.requests")
+    with spark_session(local, spark) as session:
+        if session is None:
+            yield ThreadCollector(storage, requests=requests, beside=beside)
+            return
+        from bridge.spark.build_index import SparkCollector
+
+        options = storage_options(config)
+        yield SparkCollector(session, options, requests=requests, beside=beside)
 
 
 def failure(uri: str, reason: str) -> str:

@@ -22,10 +22,13 @@ from bridge.file_formats.registry import file_format
 from bridge.index.collect import (
     CHUNK,
     REMOTE_CHUNK,
+    Beside,
+    BesidePart,
     FileTask,
     Reading,
     any_remote,
-    collect_chunk,
+    chunks_of,
+    collect_beside,
 )
 from bridge.index.shard import Collected
 from bridge.storage.ahead import REQUESTS
@@ -47,6 +50,7 @@ class SparkCollector:
         options: storage options; see `bridge.storage.routed.open_storage`.
         ship: whether to send this package to the executors; False if it is installed there.
         requests: most requests in flight per core, on HDFS and object stores.
+        beside: makes something else of the files where they are read.
     """
 
     def __init__(
@@ -56,10 +60,12 @@ class SparkCollector:
         *,
         ship: bool = True,
         requests: int = REQUESTS,
+        beside: Beside | None = None,
     ) -> None:
         self._context = session.sparkContext
         self._options = dict(options or {})
         self._requests = requests
+        self._beside = beside
         self._ships = ship
         if ship:
             ship_package(self._context)
@@ -70,47 +76,53 @@ class SparkCollector:
             _ship_plugins(self._context, reading, formats)
         cores = max(self._context.defaultParallelism, 1)
         remote = any_remote(open_storage(options=self._options), tasks)
-        chunk = max(1, min(REMOTE_CHUNK if remote else CHUNK, -(-len(tasks) // (2 * cores))))
-        wave = chunk * cores * _TASKS_PER_CORE
-        waves = [tasks[i : i + wave] for i in range(0, len(tasks), wave)]
+        most = max(1, min(REMOTE_CHUNK if remote else CHUNK, -(-len(tasks) // (2 * cores))))
+        chunks = chunks_of(tasks, most, cores, self._beside is not None)
+        wave = cores * _TASKS_PER_CORE
+        waves = [chunks[i : i + wave] for i in range(0, len(chunks), wave)]
         # Two jobs at a time: no core is idle at the end of a job, and the driver holds the results
         # of at most two jobs.
         with ThreadPoolExecutor(2) as pool:
-            pending = [pool.submit(self._run, part, chunk, reading, formats) for part in waves[:2]]
+            pending = [pool.submit(self._run, part, reading, formats) for part in waves[:2]]
             for number in range(len(waves)):
                 blobs = pending[number].result()
                 if number + 2 < len(waves):
-                    pending.append(
-                        pool.submit(self._run, waves[number + 2], chunk, reading, formats)
-                    )
+                    pending.append(pool.submit(self._run, waves[number + 2], reading, formats))
                 pending[number] = pool.submit(list)  # frees the blobs
-                for blob in blobs:
+                for blob, other in blobs:
+                    if self._beside is not None:
+                        self._beside.made(other)
                     yield Collected.from_bytes(blob)
 
     def _run(
         self,
-        tasks: Sequence[FileTask],
-        chunk: int,
+        chunks: Sequence[list[FileTask]],
         reading: Reading,
         formats: Mapping[str, FileFormat],
-    ) -> list[bytes]:
-        chunks = [list(tasks[i : i + chunk]) for i in range(0, len(tasks), chunk)]
-        options, requests = self._options, self._requests
+    ) -> list[tuple[bytes, object]]:
+        options, requests, beside = self._options, self._requests, self._beside
+        tasks = [
+            (chunk, None if beside is None else beside.part([task.uri for task in chunk]))
+            for chunk in chunks
+        ]
 
-        def read(parts: Iterator[list[FileTask]]) -> Iterator[bytes]:
+        def read(
+            parts: Iterator[tuple[list[FileTask], BesidePart | None]],
+        ) -> Iterator[tuple[bytes, object]]:
             storage = storage_here(tuple(sorted(options.items())))
-            for part in parts:
-                yield collect_chunk(part, storage, reading, formats, requests).to_bytes()
+            for chunk, other in parts:
+                found, made = collect_beside(chunk, storage, reading, other, formats, requests)
+                yield found.to_bytes(), made
 
         try:
-            blobs = self._context.parallelize(chunks, len(chunks)).mapPartitions(read).collect()
+            blobs = self._context.parallelize(tasks, len(tasks)).mapPartitions(read).collect()
         except BridgeError:
             raise
         except Exception as error:  # py4j wraps every error of an executor
             raise StorageFailure(
                 f"the Spark job failed: {cause(error)}", "see the executors' logs"
             ) from error
-        return [bytes(blob) for blob in blobs]
+        return [(bytes(blob), made) for blob, made in blobs]
 
 
 @cache

@@ -12,11 +12,13 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.errors import FileAmbiguous, FileCorrupt, StorageFailure
+from bridge.storage.one_read import OneRead
 from bridge.storage.port import FileStat, Storage
 from bridge.storage.source import is_passing, open_source
 from bridge.table.model import Column
@@ -75,6 +77,19 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltChunk:
+    """What became of a chunk.
+
+    Attributes:
+        facts: the URIs of its facts.
+        views: one result for each target.
+    """
+
+    facts: tuple[str, ...]
+    views: list[Built]
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """The task of one thread or executor."""
 
@@ -92,16 +107,20 @@ def build(
     storage: Storage,
     run: Runner,
     *,
+    made: Sequence[list[Built]] = (),
     chunk_bytes: int = CHUNK_BYTES,
 ) -> list[Built]:
     """Builds views from all facts of a segment; one result for each target.
 
     A view whose values are not certain is left out with the reason; it never fails the others.
 
+    Args:
+        made: results of further facts of the segment, for the same targets; see `BuildBeside`.
+
     Errors:
         FileChanged, FileUnreadable, StorageFailure, StorageFull: nothing is built.
     """
-    results = list(run(chunks(facts, targets, chunk_bytes)))
+    results = [*made, *run(chunks(facts, targets, chunk_bytes))]
     return [
         _joined(target, [found[i] for found in results], storage)
         for i, target in enumerate(targets)
@@ -138,35 +157,136 @@ def in_threads(storage: Storage, threads: int = _THREADS) -> Runner:
 
 def build_chunk(chunk: Chunk, storage: Storage) -> list[Built]:
     """One result for each target of the chunk. Errors: as `build`."""
-    return [_build_one(chunk.facts, target, storage) for target in chunk.targets]
+    once = OneRead(storage, {fact.uri: fact.size for fact in chunk.facts})  # for all targets
+    with ChunkBuild(chunk, cast(Storage, once)) as building:
+        for fact in chunk.facts:
+            building.take(fact.uri)
+            once.forget(fact.uri)
+        return building.finish().views
 
 
-def _build_one(
-    facts: Sequence[FactFile], target: Target, storage: Storage, run_bytes: int = RUN_BYTES
-) -> Built:
-    with _Place(storage, target.directory) as place:
-        writers: dict[pa.Schema, SortedFiles] = {}
+class ChunkBuild:
+    """Builds all views of a chunk, fact by fact; a context that leaves no file if it fails."""
+
+    def __init__(self, chunk: Chunk, storage: Storage) -> None:
+        self._facts = {fact.uri: fact for fact in chunk.facts}
+        self._storage = storage
+        self._views = [_ViewBuild(target, storage) for target in chunk.targets]
+        self._taken: list[str] = []
+
+    def __enter__(self) -> ChunkBuild:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        for view in self._views:
+            view.discard(failed=error is not None)
+
+    def take(self, uri: str) -> None:
+        """Adds the rows of a fact; of a file that is none, nothing. Errors: as `build`."""
+        fact = self._facts.get(uri)
+        if fact is None:
+            return
+        for view in self._views:
+            view.take(fact)
+        require_same(self._storage, fact)
+        self._taken.append(uri)
+
+    def finish(self) -> BuiltChunk:
+        """Ends the files. Errors: as `build`."""
+        return BuiltChunk(tuple(self._taken), [view.finish() for view in self._views])
+
+
+class _ViewBuild:
+    """One view of the facts of a chunk."""
+
+    def __init__(self, target: Target, storage: Storage, run_bytes: int = RUN_BYTES) -> None:
+        self._target, self._storage, self._run_bytes = target, storage, run_bytes
+        self._place = _Place(storage, target.directory)
+        self._writers: dict[pa.Schema, SortedFiles] = {}
+        self._reason = ""
+
+    def take(self, fact: FactFile) -> None:
+        if self._reason:
+            return
         try:
-            for fact in facts:
-                opened = open_facts(storage, fact, target.columns)
-                schema = opened.schema
-                if schema not in writers:
-                    share = max(run_bytes // (1 + len(writers)), 1 << 20)
-                    writers[schema] = SortedFiles(target.view, schema, place.put, run_bytes=share)
-                for batch in opened.batches():
-                    writers[schema].add(batch)
-                require_same(storage, fact)
-            for writer in writers.values():
-                writer.finish()
+            opened = open_facts(self._storage, fact, self._target.columns)
+            schema, writers = opened.schema, self._writers
+            if schema not in writers:
+                share = max(self._run_bytes // (1 + len(writers)), 1 << 20)
+                writers[schema] = SortedFiles(
+                    self._target.view, schema, self._place.put, run_bytes=share
+                )
+            for batch in opened.batches():
+                writers[schema].add(batch)
         except (NotCertain, FileCorrupt, FileAmbiguous) as error:
             # Facts that are damaged fail the queries that read them, as without a view.
-            place.clear()
-            return Built(reason=str(error))
-        finally:
-            for writer in writers.values():
-                writer.discard()
-        rows = sum(writer.rows for writer in writers.values())
-        return place.built(rows)
+            self._reason = str(error)
+            self.discard(failed=True)
+
+    def finish(self) -> Built:
+        if self._reason:
+            return Built(reason=self._reason)
+        for writer in self._writers.values():
+            writer.finish()
+        return self._place.built(sum(writer.rows for writer in self._writers.values()))
+
+    def discard(self, *, failed: bool) -> None:
+        """Frees memory and temporary files, and takes written files away if it failed."""
+        for writer in self._writers.values():
+            writer.discard()
+        if failed:
+            self._place.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPart:
+    """A chunk that is built while its facts are read for something else."""
+
+    chunk: Chunk
+
+    def open(self, storage: Storage) -> ChunkBuild:
+        return ChunkBuild(self.chunk, storage)
+
+
+class BuildBeside:
+    """Builds views in the pass that reads facts for an index.
+
+    The law: each fact is in the result once. If the other pass reads a fact twice, all that was
+    built is thrown away; what it did not read is told by `left`.
+    """
+
+    def __init__(
+        self, facts: Sequence[FactFile], targets: Sequence[Target], storage: Storage
+    ) -> None:
+        self._facts = {fact.uri: fact for fact in facts}
+        self._targets, self._storage = tuple(targets), storage
+        self._made: list[BuiltChunk] = []
+
+    def part(self, uris: Sequence[str]) -> BuildPart:
+        """What one chunk of the other pass needs."""
+        mine = tuple(self._facts[uri] for uri in uris if uri in self._facts)
+        return BuildPart(Chunk(mine, self._targets if mine else ()))
+
+    def made(self, result: object) -> None:
+        """Takes the result of one chunk."""
+        chunk = cast(BuiltChunk, result)
+        if chunk.facts:
+            self._made.append(chunk)
+
+    def left(self) -> tuple[list[list[Built]], list[FactFile]]:
+        """The results so far, and the facts that are in none of them."""
+        taken = [uri for chunk in self._made for uri in chunk.facts]
+        if len(set(taken)) < len(taken):
+            self.discard()
+            taken = []
+        rest = self._facts.keys() - set(taken)
+        return [c.views for c in self._made], [f for u, f in self._facts.items() if u in rest]
+
+    def discard(self) -> None:
+        """Deletes what was built."""
+        for chunk in self._made:
+            _delete(self._storage, chunk.views)
+        self._made = []
 
 
 def merge(parts: Sequence[Built], target: Target, storage: Storage) -> Built:

@@ -30,6 +30,7 @@ from bridge.jobs.segments import (
     opened,
     refresh,
     tables,
+    view_files,
     view_indexes,
     views,
 )
@@ -181,8 +182,13 @@ def test_adding_a_segment_builds_the_view_in_the_same_version(facts: Facts) -> N
     facts.same("a < 50", ["a", "s"])
 
 
-def test_each_file_is_read_once(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the header, two indexes and two views."""
+@pytest.mark.parametrize("kept_in_memory", [True, False])
+def test_each_file_is_read_once(
+    facts: Facts, monkeypatch: pytest.MonkeyPatch, kept_in_memory: bool
+) -> None:
+    """For two indexes and two views; for the schema as well, if all files fit in memory."""
+    if not kept_in_memory:
+        monkeypatch.setattr(add, "MEMORY", 0)
     indexes.create_index(facts.config, facts.table, name="m", kind="minmax", local=True)
     indexes.create_index(
         facts.config, facts.table, name="b", kind="bloomfilter", columns=["a"], local=True
@@ -193,7 +199,23 @@ def test_each_file_is_read_once(facts: Facts, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(opened, "storage_of", lambda _: storage)
     facts.add(5)
     read = {uri: count for uri, count in storage.reads.items() if "/facts/" in uri}
-    assert len(read) == 5 and set(read.values()) == {1}
+    assert len(read) == 5 and set(read.values()) == {1 if kept_in_memory else 2}
+    assert facts.state() == {"0": "built"} == facts.state("other")
+
+
+def test_facts_that_the_index_knew_already_are_in_the_view(facts: Facts) -> None:
+    """The pass that reads new files for the index builds a part of the view alone."""
+    indexes.create_index(facts.config, facts.table, name="m", kind="minmax", local=True)
+    facts.view()
+    where = facts.root / "facts" / "d"
+    first = facts.write(where / "0.parquet")
+    facts.write(where / "1.parquet")
+    add.add_segment(facts.config, facts.table, paths=[first], local=True)
+    manage.delete_segments(facts.config, facts.table, ids=["0"])
+    added = add.add_segment(facts.config, facts.table, paths=[str(where)], local=True)
+    assert added["indexed"] == 1
+    assert facts.state() == {"1": "built"} and facts.used(None, ["a"]) == {"view(hot)": 2}
+    facts.same(None, ["a", "s"])
 
 
 def test_a_disabled_view_is_not_used_and_not_built(facts: Facts) -> None:
@@ -324,14 +346,14 @@ def test_a_dropped_view_is_forgotten_and_its_files_are_cleaned(facts: Facts) -> 
 def test_two_rebuilds_at_once_are_one(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     facts.add()
     facts.view(deferred=True)
-    build = views._build_segments
+    build = views.build_segments
 
     def beside(*arguments: Any) -> Any:
-        monkeypatch.setattr(views, "_build_segments", build)
+        monkeypatch.setattr(views, "build_segments", build)
         views.rebuild_view(facts.config, facts.table, local=True)
         return build(*arguments)
 
-    monkeypatch.setattr(views, "_build_segments", beside)
+    monkeypatch.setattr(views, "build_segments", beside)
     with pytest.raises(SegmentConflict, match="another command has built view hot"):
         views.rebuild_view(facts.config, facts.table, local=True)
     assert facts.state() == {"0": "built"}
@@ -346,7 +368,7 @@ def test_files_that_a_cleaner_took_are_not_committed(
         for path in (Path(facts.table) / "_segments" / "views").rglob("*.parquet"):
             path.unlink()
 
-    monkeypatch.setattr(views, "index_view_files", clean)
+    monkeypatch.setattr(view_files, "index_view_files", clean)
     with pytest.raises(SegmentLogCorrupt, match="deleted before it was committed"):
         facts.view()
     assert views.list_views(facts.config, facts.table)["views"] == []

@@ -263,7 +263,9 @@ def test_runs_are_merged_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.M
     pq.write_table(written, path, row_group_size=2000)
     view = define_view("v", columns, ["c", "s"], ["c", "s"], {"SORT_SCOPE": "GLOBAL_SORT"}).view
     target = Target(view, columns, canonical(str(tmp_path / "view")))
-    built = building._build_one([fact(path, columns)], target, STORAGE, 1 << 20)
+    making = building._ViewBuild(target, STORAGE, 1 << 20)
+    making.take(fact(path, columns))
+    built = making.finish()
     found = pa.concat_tables(pq.read_table(f.uri.removeprefix("file://")) for f in built.files)
     keys = [("c", "ascending"), ("s", "ascending")]
     assert found.equals(written.take(pc.sort_indices(written, sort_keys=keys)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,8 @@ def kept(
         (tmp_path / str(i)).write_bytes(bytes([i]) * size)
     storage = Counted()
     files = storage.list_all(canonical(str(tmp_path)))
-    return storage, OneRead(storage, files, memory), files.paths.to_pylist()
+    sizes = dict(zip(files.paths.to_pylist(), files.sizes.tolist(), strict=True))
+    return storage, OneRead(storage, sizes, memory), list(sizes)
 
 
 def test_a_file_is_read_once_however_it_is_asked_for(tmp_path: Path) -> None:
@@ -61,3 +64,48 @@ def test_the_oldest_makes_room_and_large_files_are_not_kept(
     once.read_ranges(first, [(0, 1)])
     assert storage.reads == 5
     assert once.stat(first) is not None  # all else is the storage's
+
+
+class Remote(Counted):
+    def is_remote(self, uri: str) -> bool:
+        return True
+
+
+def test_parts_of_large_files_of_a_remote_store_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_read, "LARGEST", 10)
+    content = bytes(range(256)) * 10
+    path = tmp_path / "large"
+    path.write_bytes(content)
+    uri, storage = canonical(str(path)), Remote()
+    once = OneRead(storage, {uri: len(content)})
+    rng = random.Random(1)
+    for _ in range(100):
+        start = rng.randrange(len(content))
+        ranges = [(start, min(start + rng.randrange(900), len(content))), (0, 5)]
+        parts, state = once.read_state(uri, ranges)
+        assert parts == [content[a:b] for a, b in ranges]
+        assert state == storage.stat(uri)
+    before = storage.reads
+    assert once.read_ranges(uri, [(0, len(content))]) and storage.reads <= before + 1
+    assert once.read_ranges(uri, [(7, 1000)]) == [content[7:1000]]
+    assert storage.reads <= before + 1 < 100
+    path.write_bytes(b"x" * 3000)
+    once.forget(uri)
+    assert once.read_ranges(uri, [(0, 2)]) == [b"xx"]
+
+
+def test_parts_of_two_versions_are_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_read, "LARGEST", 1)
+    path = tmp_path / "large"
+    path.write_bytes(b"aaaa")
+    uri, storage = canonical(str(path)), Remote()
+    once = OneRead(storage, {uri: 4})
+    once.read_ranges(uri, [(0, 2)])
+    path.write_bytes(b"bbbb")
+    os.utime(path, (1, 1))
+    parts, state = once.read_state(uri, [(0, 2), (2, 4)])
+    assert parts == [b"bb", b"bb"] and state == storage.stat(uri)

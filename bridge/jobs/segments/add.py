@@ -17,10 +17,9 @@ from bridge.file_formats.registry import file_format
 from bridge.jobs.index_table import Progress, Say
 from bridge.jobs.segments.fact_files import find_fact_files, refuse_overlap
 from bridge.jobs.segments.headers import readers_of
-from bridge.jobs.segments.indexes import index_new_files
+from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.opened import OpenSegments, open_segments
-from bridge.jobs.segments.views import build_views
-from bridge.storage.one_read import OneRead
+from bridge.storage.one_read import MEMORY, OneRead
 from bridge.table.segments.manifest import Manifest, Segment, Status, sorted_properties
 from bridge.table.segments.properties import checked
 
@@ -69,7 +68,7 @@ def add_segment(
         refuse_overlap(opened.log, opened.manifest, found.files)
         for uri in found.empty:
             say(f"left out, since it is empty: {uri}")
-        if local:  # for headers, indexes and views
+        if local and found.files.sizes.sum() <= MEMORY:  # for headers, indexes and views
             opened = replace(opened, storage=OneRead.over(opened.storage, found.files))
         own = (format or definition.format).lower()
         file_format(own)
@@ -80,18 +79,15 @@ def add_segment(
         )
         files = opened.log.put_files(found.files, number)
         made = Segment(_UNNUMBERED, Status.SUCCESS, started, started, found.paths, readers, files)
-        index = index_new_files(
-            opened, [made], local=local, spark=spark, progress=progress, say=say
-        )
-        views = build_views(
+        index, views = load_facts(
             opened,
+            made,
             found.files,
             number,
-            readers,
-            file_set=files,
             local=local,
             spark=spark,
             progress=progress,
+            say=say,
         )
 
         def change(held: Manifest) -> Manifest:

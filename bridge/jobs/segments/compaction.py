@@ -17,7 +17,7 @@ from bridge.config import Config
 from bridge.errors import InvalidRequest, SegmentConflict
 from bridge.jobs.segments.manage import chosen_segments
 from bridge.jobs.segments.opened import OpenSegments, open_segments
-from bridge.jobs.segments.views import merge_views
+from bridge.jobs.segments.view_files import merge_views
 from bridge.storage.port import join_tables
 from bridge.table.segments.manifest import FileReader, Manifest, Segment, Status, order
 

@@ -22,6 +22,7 @@ from bridge.errors import (
 from bridge.file_formats.registry import file_format
 from bridge.index import registry
 from bridge.index.build import add_files, build_index
+from bridge.index.collect import Beside
 from bridge.index.kinds.definition import MINMAX, column_text
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.listed import Listed, list_snapshot
@@ -203,30 +204,39 @@ def show_index(config: Config, table: str, *, name: str, visible: bool) -> dict[
     return {"index": name, "visible": visible, "version": committed.version}
 
 
+def is_indexed_now(opened: OpenSegments, added: Sequence[Segment], say: Say) -> bool:
+    """Whether an index asks for the files of new segments, and their formats can be indexed."""
+    if all(i.deferred for i in opened.manifest.definition.indexes):
+        return False
+    for format in sorted({r.format for s in added for r in s.readers}):
+        if not file_format(format).is_indexed:
+            say(f"not indexed: {file_format(format).spelled} files have no reader of statistics")
+            return False
+    return True
+
+
 def index_new_files(
     opened: OpenSegments,
     added: Sequence[Segment],
     *,
     local: bool = False,
     spark: SparkSession | None = None,
+    beside: Beside | None = None,
     progress: Progress | None = None,
     say: Say = _silent,
-) -> dict[str, Any] | None:
-    """Indexes the files of segments that are not committed yet; None if no index asks for it.
+) -> dict[str, Any]:
+    """Indexes the files of segments that are not committed yet.
 
     Nobody asks for the new entries before a version names the files.
+
+    Args:
+        beside: makes something else of the files where they are read.
     """
     immediate = [i for i in opened.manifest.definition.indexes if not i.deferred]
-    if not immediate:
-        return None
-    for format in sorted({r.format for s in added for r in s.readers}):
-        if not file_format(format).is_indexed:
-            say(f"not indexed: {file_format(format).spelled} files have no reader of statistics")
-            return None
     store = opened.index
     new = listed_files(opened, added)
     shards = opened.config.integer("index.shard_entries")
-    with collector_of(opened.config, opened.storage, local, spark) as collector:
+    with collector_of(opened.config, opened.storage, local, spark, beside) as collector:
         if store.generations():
             report = add_files(
                 opened.table,

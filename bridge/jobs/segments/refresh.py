@@ -16,10 +16,9 @@ from bridge.jobs.index_table import Progress, Say
 from bridge.jobs.segments.add import require_same
 from bridge.jobs.segments.fact_files import file_table, restat
 from bridge.jobs.segments.headers import readers_of
-from bridge.jobs.segments.indexes import index_new_files
+from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.manage import chosen_segments
 from bridge.jobs.segments.opened import OpenSegments, open_segments
-from bridge.jobs.segments.views import build_views
 from bridge.storage.port import FileTable
 from bridge.table.segments.manifest import FileReader, Manifest, Segment
 
@@ -78,16 +77,8 @@ def refresh_segments(
             file_set = opened.log.put_files(files, number)
             done = time.time_ns() // 1000
             made = replace(segment, readers=readers, files=file_set, views=(), finished=done)
-            index_new_files(opened, [made], local=local, spark=spark, progress=progress, say=say)
-            views = build_views(
-                opened,
-                files,
-                number,
-                made.readers,
-                file_set=file_set,
-                local=local,
-                spark=spark,
-                progress=progress,
+            _, views = load_facts(
+                opened, made, files, number, local=local, spark=spark, progress=progress, say=say
             )
             changed[segment.id] = segment, replace(made, views=views)
 

@@ -1,63 +1,34 @@
-"""Views of tables of segments: made, built for each segment, merged by compaction, and dropped.
-
-The law: files of a view count only where a version names them beside the segment they were built
-from. They are written first, and the version is committed last. A value that an engine might read
-differently from the facts leaves the segment without the view, never the command without success.
-"""
+"""Commands on the views of tables of segments: create, rebuild, drop, enable, list."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from bridge.config import Config
-from bridge.errors import (
-    BridgeError,
-    ColumnNotFound,
-    FileCorrupt,
-    FileUnreadable,
-    InvalidRequest,
-    SegmentConflict,
-    TableNotFound,
-    UnsupportedType,
-)
-from bridge.jobs.compose import hive_catalog_of, storage_options
-from bridge.jobs.segments.opened import OpenSegments, open_segments
-from bridge.jobs.segments.view_indexes import index_view_files
-from bridge.storage.port import FileTable
+from bridge.errors import BridgeError, InvalidRequest, SegmentConflict, TableNotFound
+from bridge.jobs.compose import hive_catalog_of
+from bridge.jobs.segments.opened import open_segments
+from bridge.jobs.segments.view_files import Progress, build_segments
 from bridge.table.model import TableName
-from bridge.table.recipes import recipe_of
 from bridge.table.segments.format import NAME
 from bridge.table.segments.manifest import (
     Definition,
-    FileReader,
-    FileSet,
     Manifest,
-    Segment,
     ViewDefinition,
     ViewFiles,
     sorted_properties,
 )
-from bridge.table.segments.properties import columns_of, reader_spec
+from bridge.table.segments.properties import columns_of
 from bridge.table.segments.snapshot import view_states
-from bridge.table.segments.views import built_for, current, view_table
-from bridge.views.build import Built, Runner, Target, ViewFile, build, in_threads, merge
-from bridge.views.definition import ViewDefinition as Layout
+from bridge.table.segments.views import current
 from bridge.views.definition import define_view
-from bridge.views.facts import FactFile
 from bridge.views.query import parse_view_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Progress = Callable[[int, int], None]
 
 
 def create_view(
@@ -105,8 +76,8 @@ def create_view(
         )
         built = {}
         if not deferred:
-            segments = opened.manifest.readable
-            built = _build_segments(opened, [made], segments, local, spark, progress)
+            wanted = [(segment, [made]) for segment in opened.manifest.readable]
+            built = build_segments(opened, wanted, local, spark, progress)
 
         def change(held: Manifest) -> Manifest:
             if held.definition.view(made.name) is not None:
@@ -165,13 +136,12 @@ def rebuild_view(
     with open_segments(config, table) as opened:
         definition = opened.manifest.definition
         views = [_view(definition, name, table)] if name is not None else list(definition.views)
-        built: dict[str, list[ViewFiles]] = {}
-        for view in views:
-            lacking = [s for s in opened.manifest.readable if current(definition, view, s) is None]
-            for id, files in _build_segments(
-                opened, [view], lacking, local, spark, progress
-            ).items():
-                built.setdefault(id, []).extend(files)
+        lacking = [
+            (s, [v for v in views if current(definition, v, s) is None])
+            for s in opened.manifest.readable
+        ]
+        wanted = [(segment, some) for segment, some in lacking if some]
+        built = build_segments(opened, wanted, local, spark, progress)
         if not built:
             return {"views": {v.name: _states(opened.manifest, v) for v in views}}
         known = {v.id for v in views}
@@ -306,183 +276,6 @@ def find_view(config: Config, schema: str, name: str) -> str:
     return found[0]
 
 
-def build_views(
-    opened: OpenSegments,
-    files: FileTable,
-    readers: npt.NDArray[np.int32],
-    specs: Sequence[FileReader],
-    *,
-    file_set: FileSet,
-    local: bool = False,
-    spark: SparkSession | None = None,
-    progress: Progress | None = None,
-) -> tuple[ViewFiles, ...]:
-    """Writes the rows of a segment's files for each view. No version names the result yet.
-
-    Args:
-        file_set: the same files, as the segment will name them.
-    """
-    views = [v for v in opened.manifest.definition.views if v.enabled and not v.deferred]
-    if not views:
-        return ()
-    with _runner(opened, local, spark) as run:
-        made = _build(opened, views, files, readers, specs, file_set, run)
-    if progress is not None:
-        progress(len(files), len(files))
-    index_view_files(opened, views, [made], local=local, spark=spark)
-    return made
-
-
-def merge_views(
-    opened: OpenSegments,
-    segments: Sequence[Segment],
-    *,
-    specs: Sequence[FileReader],
-    file_set: FileSet,
-    local: bool = True,
-    spark: SparkSession | None = None,
-) -> tuple[ViewFiles, ...]:
-    """Writes the rows of several segments' views as those of one segment.
-
-    A view that is not built for one of them is left out: it is not built for the merged one. So is
-    one whose files are damaged or gone.
-    """
-    definition = opened.manifest.definition
-    merged: list[ViewFiles] = []
-    for view in definition.views:
-        held = [current(definition, view, segment) for segment in segments]
-        parts = [_as_built(opened, one) for one in held if one is not None]
-        target = _target(opened, view)
-        if len(parts) < len(held) or isinstance(target, str):
-            continue
-        try:
-            found = merge(parts, target, opened.storage)
-        except (FileCorrupt, FileUnreadable) as error:
-            found = Built(reason=error.message)  # a rebuild makes it of the facts
-        merged.append(_committed(opened, view, found, specs, file_set))
-    made = tuple(merged)
-    index_view_files(opened, definition.views, [made], local=local, spark=spark)
-    return made
-
-
-def _build_segments(
-    opened: OpenSegments,
-    views: Sequence[ViewDefinition],
-    segments: Sequence[Segment],
-    local: bool,
-    spark: SparkSession | None,
-    progress: Progress | None,
-) -> dict[str, list[ViewFiles]]:
-    """Files of views for segments that exist, by the segment's id."""
-    found: dict[str, list[ViewFiles]] = {}
-    if not segments:
-        return found
-    with _runner(opened, local, spark) as run:
-        for number, segment in enumerate(segments, 1):
-            held = opened.log.read_files(segment.files)
-            made = _build(
-                opened, views, held.files, held.reader, segment.readers, segment.files, run
-            )
-            found[segment.id] = list(made)
-            if progress is not None:
-                progress(number, len(segments))
-    index_view_files(opened, views, found.values(), local=local, spark=spark)
-    return found
-
-
-def _build(
-    opened: OpenSegments,
-    views: Sequence[ViewDefinition],
-    files: FileTable,
-    readers: npt.NDArray[np.int32],
-    specs: Sequence[FileReader],
-    file_set: FileSet,
-    run: Runner,
-) -> tuple[ViewFiles, ...]:
-    targets = [_target(opened, view) for view in views]
-    known = [t for t in targets if not isinstance(t, str)]
-    results = iter(build(_facts(opened, files, readers, specs), known, opened.storage, run))
-    made = []
-    for view, target in zip(views, targets, strict=True):
-        built = Built(reason=target) if isinstance(target, str) else next(results)
-        made.append(_committed(opened, view, built, specs, file_set))
-    return tuple(made)
-
-
-def _facts(
-    opened: OpenSegments,
-    files: FileTable,
-    readers: npt.NDArray[np.int32],
-    specs: Sequence[FileReader],
-) -> list[FactFile]:
-    columns = columns_of(opened.manifest.definition)
-    ways = [reader_spec(spec, columns) for spec in specs]
-    recipes = [recipe_of(way, columns) for way in ways]
-    etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
-    return [
-        FactFile(uri, size, modified, etag, ways[way].format, columns, recipes[way])
-        for uri, size, modified, etag, way in zip(
-            files.paths.to_pylist(),
-            files.sizes.tolist(),
-            files.modified.tolist(),
-            etags,
-            readers.tolist(),
-            strict=True,
-        )
-    ]
-
-
-def _target(opened: OpenSegments, view: ViewDefinition) -> Target | str:
-    """What to build; or why that is not possible any more."""
-    columns = columns_of(opened.manifest.definition)
-    try:
-        layout: Layout = define_view(
-            view.name, columns, view.columns, view.sort_columns, dict(view.properties)
-        ).view
-    except (ColumnNotFound, UnsupportedType) as error:  # the columns were altered since
-        return error.message
-    known = {c.name: c for c in columns}
-    place = view_table(opened.table, view).location
-    return Target(layout, tuple(known[name] for name in layout.columns), place)
-
-
-def _committed(
-    opened: OpenSegments,
-    view: ViewDefinition,
-    built: Built,
-    specs: Sequence[FileReader],
-    file_set: FileSet,
-) -> ViewFiles:
-    files = opened.log.put_files(_table(built.files))
-    stamp = built_for(opened.manifest.definition, view, specs, file_set)
-    return ViewFiles(view.name, view.id, files, stamp, built.reason)
-
-
-def _table(files: Sequence[ViewFile]) -> FileTable:
-    return FileTable(
-        pa.array([f.uri for f in files], pa.large_string()),
-        np.array([f.size for f in files], np.int64),
-        np.array([f.modified for f in files], np.int64),
-        pa.array([f.etag for f in files], pa.large_string()),
-    )
-
-
-def _as_built(opened: OpenSegments, held: ViewFiles) -> Built:
-    files = opened.log.read_files(held.files).files
-    etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
-    found = tuple(
-        ViewFile(uri, size, modified, etag)
-        for uri, size, modified, etag in zip(
-            files.paths.to_pylist(),
-            files.sizes.tolist(),
-            files.modified.tolist(),
-            etags,
-            strict=True,
-        )
-    )
-    return Built(found)
-
-
 def _with_files(held: Manifest, built: Mapping[str, Sequence[ViewFiles]]) -> Manifest:
     """The version with new files of views. The stamp decides whether they still fit a segment."""
     changed = []
@@ -501,27 +294,6 @@ def _states(manifest: Manifest, view: ViewDefinition) -> dict[str, str]:
     if not view.enabled:
         return {s.id: "disabled" for s in manifest.readable}
     return {s.id: view_states(manifest, s)[view.name] for s in manifest.readable}
-
-
-@contextmanager
-def _runner(opened: OpenSegments, local: bool, spark: SparkSession | None) -> Iterator[Runner]:
-    if spark is None and local:
-        yield in_threads(opened.storage)
-        return
-    from bridge.jobs.spark_log_filter import filter_spark_log
-    from bridge.spark.build_view import on_spark
-    from bridge.spark.session import open_session
-
-    options = storage_options(opened.config)
-    if spark is not None:
-        yield on_spark(spark, options)
-        return
-    with filter_spark_log():
-        session = open_session(name="skipbridge views")
-    try:
-        yield on_spark(session, options)
-    finally:
-        session.stop()
 
 
 def _view(definition: Definition, name: str, table: str) -> ViewDefinition:
