@@ -302,6 +302,37 @@ def test_the_index_of_a_view_skips_its_files(facts: Facts) -> None:
         )
 
 
+def test_one_index_of_a_view_is_hidden_built_anew_and_dropped(facts: Facts) -> None:
+    facts.view(columns=["a"])
+    facts.add(3)
+    given = {"view": "hot", "kind": "bloomfilter", "columns": ["a"]}
+    for name in ("b", "same"):
+        view_indexes.create_view_index(facts.config, facts.table, name=name, local=True, **given)  # type: ignore[arg-type]
+    one = (facts.config, facts.table)
+
+    def asked() -> bool:
+        facts.session = bridge.connect()
+        stages = facts.scan("a = 15", ["a"]).explain().to_dict()["stages"]
+        return "bloom" in {stage["index"] for stage in stages}
+
+    assert asked()
+    view_indexes.show_view_index(*one, view="hot", name="b", visible=False)
+    assert not asked()
+    built = view_indexes.rebuild_view_index(*one, view="hot", name="b", local=True)
+    assert built["files"] == 1 and not asked()
+    view_indexes.show_view_index(*one, view="HOT", name="B", visible=True)
+    assert asked()
+    view_indexes.drop_view_index(*one, view="hot", name="b")
+    assert asked(), "the other index is of the same kind on the same column"
+    view_indexes.drop_view_index(*one, view="hot", name="same")
+    assert not asked()
+    with pytest.raises(InvalidRequest, match="view hot has no index 'b'"):
+        view_indexes.drop_view_index(*one, view="hot", name="b")
+    facts.add()
+    assert set(facts.state().values()) == {"built"} and not asked()
+    facts.same("a = 15", ["a"])
+
+
 def test_refreshed_facts_leave_no_old_rows(facts: Facts) -> None:
     facts.add()
     facts.view()

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import bridge
-from bridge.config import Config, Setting
-from bridge.jobs.segments import add, indexes, tables, views
+from bridge.config import Config
+from bridge.jobs.segments import add, tables, views
 from bridge.spark.session import open_session
-from bridge.storage.routed import open_storage
 from tests.support.exact_rows import exact_rows
-from tests.support.slow_store import SlowStore
-from tests.support.versitygw import BUCKET, versitygw_or_skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,41 +80,3 @@ def test_spark_builds_what_threads_build(session: SparkSession, tmp_path: Path) 
         assert exact_rows(scan.to_arrow()) == exact_rows(facts)
         days = scan.to_arrow()["day"].to_pylist()
         assert days == sorted(days)
-
-
-def test_executors_read_each_file_once_for_all_indexes_and_views(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    count = 40
-    gateway = versitygw_or_skip(tmp_path / "store")
-    with gateway.server, SlowStore(gateway.server.port) as proxy:
-        for name, value in gateway.environment.items():
-            monkeypatch.setenv(name, value)
-        options = gateway.through(proxy.port)
-        given = {n: options[n] for n in ("endpoint", "region", "allow_http")}
-        config = Config({f"storage.{n}": Setting(v, "test") for n, v in given.items()})
-        storage, table = open_storage(options=options), f"s3://{BUCKET}/t"
-        for i in range(count):
-            lines = [f"{row},{'ab'[row % 2]},{row / 4}" for row in range(i, i + 50)]
-            storage.put(f"s3://{BUCKET}/facts/{i}.csv", "\n".join(lines).encode())
-        columns = [("id", "bigint"), ("name", "string"), ("price", "double")]
-        tables.create_table(config, table, format="csv", columns=columns)
-        indexes.create_index(config, table, name="m", kind="minmax", spark=session)
-        indexes.create_index(
-            config, table, name="b", kind="bloomfilter", columns=["id"], spark=session
-        )
-        for name, held in (("hot", ["id", "name"]), ("prices", ["price"])):
-            views.create_view(
-                config, table, name=name, columns=held, sort_by=held[:1], spark=session
-            )
-        proxy.take()
-        report = add.add_segment(config, table, paths=[f"s3://{BUCKET}/facts"], spark=session)
-        seen = proxy.take()
-        assert report["indexed"] == count and report["views"] == ["hot", "prices"]
-        facts = {key: n for (m, key), n in seen.requests.items() if m == "GET" and "/facts/" in key}
-        assert len(facts) == count and set(facts.values()) == {1}, facts
-        with bridge.connect(**{f"storage_{n}": v for n, v in given.items()}) as connection:
-            scan = connection.table(table).scan("id = 44", ["id", "name"])
-            stages = {s["index"]: s for s in scan.explain().to_dict()["stages"]}
-            assert stages["view(hot)"]["total"] == count
-            assert scan.to_arrow().num_rows == 40

@@ -43,13 +43,18 @@ def columns_of(types: Sequence[Type]) -> Columns:
 
 
 def csv_file(rng: random.Random, columns: Columns, odd: float) -> bytes:
+    """Lines with quotes, doubled ones and escapes, and with too few or too many fields."""
     lines = []
     for row in range(rng.randrange(1, 6)):
-        fields = [str(row)]
+        fields = [f"{row}"]
         for _, type in columns[1:]:
             text = value(rng, type, odd)
+            if rng.random() < 0.1:
+                text += rng.choice(('""', '"', ' "x', "\\", '\\"', "\\\\", ' "a" '))
             quoted = rng.random() < 0.5
             fields.append(f'"{text}"' if quoted else text.replace(",", " "))
+        if rng.random() < 0.1:
+            fields = [*fields, "more"] if rng.random() < 0.5 else fields[: rng.randrange(1, 5)]
         lines.append(",".join(fields))
     end = rng.choice(("\n", "\n", "\r\n"))
     return ("head,er" + end + "".join(line + end for line in lines)).encode()
@@ -259,3 +264,20 @@ def plain(given: Any, type: Type) -> Any:
     if type.kind is Kind.TIMESTAMP:
         return str(given).removesuffix(".0").rstrip("0").ljust(19, "0")
     return given
+
+
+def test_empty_lines_of_csv_are_rows_of_nulls(
+    hiveserver2: RunningHiveServer2, stock_trino: int, tmp_path: Path
+) -> None:
+    columns = columns_of((STRING,))
+    raw = b'1,a\n\n2,"b ""c"""\n\n\n3\n,\n'
+    (tmp_path / "f").write_bytes(raw)
+    age(tmp_path / "f")
+    serde = f"{_SERDE}OpenCSVSerde"
+    found = read(Recipe("csv", (("serialization.lib", serde),), columns), raw)
+    assert found is not None
+    mine = [list(row) for row in zip(*found[1], strict=True)]
+    uri = hiveserver2.metastore.uri
+    register(uri, "empty_lines", columns, tmp_path, serde, LINES, {}, {})
+    for rows in (of_trino(stock_trino, "empty_lines"), of_hive(hiveserver2, "empty_lines")):
+        assert [row[1:] for row in rows] == mine

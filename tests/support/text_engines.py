@@ -76,7 +76,7 @@ def csv_row(line: bytes, width: int, separator: str, quote: str, escape: str) ->
                 i += 1
             else:
                 if i > 2 and text[i - 1] != separator and after and after != separator:
-                    if held and "".join(held).isspace():
+                    if held and all(c.isspace() and c not in "\x85\xa0\u2007\u202f" for c in held):
                         held.clear()
                     else:
                         held.append(c)
@@ -91,9 +91,7 @@ def csv_row(line: bytes, width: int, separator: str, quote: str, escape: str) ->
             in_field = True
         i += 1
     row: Row = list(fields)
-    if in_quotes:  # a quote stays open: Trino drops the field, Hive looks for more lines
-        row.append(DIFFER)
-    else:
+    if not in_quotes:  # both drop the field of a quote that stays open
         row.append("".join(held))
     return (row + [None] * width)[:width]
 

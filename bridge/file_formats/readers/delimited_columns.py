@@ -1,23 +1,20 @@
 """Columns of delimited text: Hive's OpenCSVSerde, and LazySimpleSerDe.
 
-Fields are split by Arrow's CSV reader, but only where all parsers split alike. In a CSV file, each
-quote must open a field right after a separator, or close it right before one. Escape characters,
-doubled quotes, and lines with different numbers of fields make the file ambiguous. Fields beyond
-the declared columns are ignored, and columns beyond the fields are NULL, as in both engines.
+Fields beyond the declared columns are ignored, and columns beyond the fields are NULL, as in both
+engines. Lines of CSV are cut in any form: see `bridge.file_formats.readers.csv_fields`. In files of
+LazySimpleSerDe, escape characters, empty lines, and lines with different numbers of fields make the
+file ambiguous.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 
-from bridge.errors import FileAmbiguous
 from bridge.file_formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.file_formats.physical_column import PhysicalColumn
+from bridge.file_formats.readers.csv_fields import FieldCutter, FieldSyntax
 from bridge.file_formats.readers.lines import ambiguous, header_lines, line_blocks
 from bridge.file_formats.readers.spelled import parse
 from bridge.file_formats.recipe import CAST, FIELDS, Recipe
@@ -42,24 +39,6 @@ _TEXT = frozenset(
 )
 _OF_CASTS = frozenset({FIELDS, CAST, "serialization.null.format", "timestamp.formats", _DATES})
 """Properties of segment tables, whose fields are cast from text."""
-_MOST_FIELDS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Syntax:
-    """How lines are cut into fields, and fields read.
-
-    Attributes:
-        quote: empty if fields are never quoted.
-        null: the text for NULL.
-        strict: a value that may not be cast is an error, so that its file must be read.
-    """
-
-    separator: str
-    quote: str = ""
-    forbidden: tuple[str, ...] = ()
-    null: str | None = None
-    strict: bool = False
 
 
 def csv_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
@@ -85,8 +64,9 @@ def csv_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Column
     if cast is None:  # the SerDe knows only text
         types = {n: type if type.kind is Kind.STRING else None for n, type in recipe.columns}
     null = properties.get("serialization.null.format")
-    syntax = _Syntax(separator, quote, (escape,), null, strict=cast == "fail")
-    return _Delimited(storage, uri, size, header, syntax, recipe, names, types)
+    syntax = FieldSyntax(separator, quote, escape, null)
+    strict = cast == "fail"
+    return _Delimited(storage, uri, size, header, syntax, recipe, names, types, strict=strict)
 
 
 def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
@@ -113,7 +93,7 @@ def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Colum
     }
     names = [name for name, _ in recipe.columns]
     # An escape character also stands in the text for NULL.
-    syntax = _Syntax(text, "", (escape,) if escape else (), null)
+    syntax = FieldSyntax(text, "", escape, null)
     return _Delimited(storage, uri, size, header, syntax, recipe, names, types)
 
 
@@ -136,7 +116,11 @@ def _fields(uri: str, properties: Mapping[str, str], recipe: Recipe) -> list[str
 
 
 class _Delimited:
-    """One file; see `ColumnChunks`."""
+    """One file; see `ColumnChunks`.
+
+    Args:
+        strict: a value that may not be cast is an error, so that its file must be read.
+    """
 
     def __init__(
         self,
@@ -144,12 +128,14 @@ class _Delimited:
         uri: str,
         size: int,
         header: int,
-        syntax: _Syntax,
+        syntax: FieldSyntax,
         recipe: Recipe,
         names: list[str],
         types: Mapping[str, Type | None],
+        *,
+        strict: bool = False,
     ) -> None:
-        self._uri, self._syntax = uri, syntax
+        self._uri, self._strict = uri, strict
         self._blocks = line_blocks(storage, uri, size, header)
         self._place = {name: names.index(name) for name, _ in recipe.columns}
         leaves = declared_leaves(recipe)
@@ -162,10 +148,11 @@ class _Delimited:
             for i, leaf in enumerate(self.leaves)
             if leaf.type != OTHER
         }
-        if syntax.strict and len(self._types) < len(self.leaves):
+        if strict and len(self._types) < len(self.leaves):
             raise ambiguous(uri, "a column has a type whose values are not checked here")
+        wanted = {self._place[self.leaves[leaf].path[0]] for leaf in self._types}
+        self._cutter = FieldCutter(uri, syntax, sorted(wanted))
         self._loose: dict[int, float] = {}
-        self._width = 0
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
         for block in self._blocks:
@@ -175,28 +162,14 @@ class _Delimited:
         return self._loose
 
     def _parsed(self, block: bytes) -> tuple[int, Batch]:
-        syntax = self._syntax
-        for character in syntax.forbidden:
-            if character.encode() in block:
-                raise ambiguous(self._uri, f"it holds the escape character {character!r}")
-        quoted = bool(syntax.quote) and syntax.quote.encode() in block
-        if quoted and not well_quoted(block, syntax.quote, syntax.separator):
-            raise ambiguous(self._uri, "a quote is neither where a field begins nor where it ends")
-        if block.startswith(b"\n") or b"\n\n" in block:
-            raise ambiguous(self._uri, "it holds an empty line")
-        if not self._width:
-            self._width = self._fields_of_first_line(block, quoted)
-        table = self._split(block, quoted)
+        table = self._cutter.cut(block)
         found: dict[int, pa.ChunkedArray] = {}
         for leaf, declared in self._types.items():
             place = self._place[self.leaves[leaf].path[0]]
-            if place >= self._width:
-                found[leaf] = pa.chunked_array([pa.nulls(table.num_rows, _arrow(declared))])
-                continue
             values = self._typed(leaf, table.column(str(place)), declared)
             if values is not None:
                 found[leaf] = values
-            elif syntax.strict:
+            elif self._strict:
                 raise ambiguous(self._uri, f"a value of {self.leaves[leaf].path[0]!r} is doubtful")
         for leaf in set(self._types) - set(found):
             del self._types[leaf]  # doubtful from here on
@@ -205,56 +178,13 @@ class _Delimited:
     def _typed(self, leaf: int, column: pa.ChunkedArray, declared: Type) -> pa.ChunkedArray | None:
         chunks = []
         for chunk in column.chunks:
-            parsed = parse(chunk, declared, empty_is_null=not self._syntax.strict)
+            parsed = parse(chunk, declared, empty_is_null=not self._strict)
             if parsed is None:
                 return None
             if parsed.loose:
                 self._loose[leaf] = max(parsed.loose, self._loose.get(leaf, 0.0))
             chunks.append(parsed.values)
         return pa.chunked_array(chunks, _arrow(declared))
-
-    def _fields_of_first_line(self, block: bytes, quoted: bool) -> int:
-        line = block[: block.index(b"\n")]
-        if quoted:  # separators between quotes do not count
-            line = b"".join(line.split(self._syntax.quote.encode())[::2])
-        width = line.count(self._syntax.separator.encode()) + 1
-        if width > _MOST_FIELDS:
-            raise ambiguous(self._uri, f"its first line has {width} fields")
-        return width
-
-    def _split(self, block: bytes, quoted: bool) -> pa.Table:
-        syntax = self._syntax
-        names = [str(i) for i in range(self._width)]
-        wanted = {self._place[self.leaves[leaf].path[0]] for leaf in self._types}
-        chosen = sorted(str(i) for i in wanted if i < self._width) or ["0"]
-        nulls = [] if syntax.null is None else [syntax.null]
-        try:
-            table = pacsv.read_csv(
-                pa.BufferReader(block),
-                pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
-                pacsv.ParseOptions(
-                    delimiter=syntax.separator,
-                    quote_char=syntax.quote if quoted else False,
-                    double_quote=False,
-                    newlines_in_values=False,
-                    ignore_empty_lines=False,
-                ),
-                pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
-                    include_columns=chosen,
-                    check_utf8=False,  # all of the block is checked
-                    null_values=nulls,
-                    strings_can_be_null=bool(nulls),
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise self._uneven() from error
-        if table.num_rows != block.count(b"\n"):
-            raise self._uneven()
-        return table
-
-    def _uneven(self) -> FileAmbiguous:
-        return ambiguous(self._uri, "its lines have different numbers of fields")
 
 
 def _arrow(declared: Type) -> pa.DataType:
@@ -276,26 +206,3 @@ _TYPES = {
     Kind.STRING: pa.string(),
     Kind.VARCHAR: pa.string(),
 }
-
-
-def well_quoted(block: bytes, quote: str, separator: str) -> bool:
-    """Whether each pair of quotes encloses a whole field, and no field holds a quote.
-
-    >>> well_quoted(b'"a,b",c\\n', '"', ","), well_quoted(b'a"b,c\\n', '"', ",")
-    (True, False)
-    """
-    raw = np.frombuffer(block, np.uint8)
-    at = np.flatnonzero(raw == ord(quote))
-    if len(at) % 2:
-        return False
-    opening, closing = at[::2], at[1::2]
-    around = (ord(separator), ord("\n"))
-    before = raw[np.maximum(opening - 1, 0)]
-    begins = (opening == 0) | np.isin(before, around)
-    ends = np.isin(raw[closing + 1], around)  # each block ends with LF
-    if not (begins.all() and ends.all()):
-        return False
-    lines = np.flatnonzero(raw == ord("\n"))
-    # A pair lies in one line if equally many lines end before both.
-    inside = np.searchsorted(lines, opening) == np.searchsorted(lines, closing)
-    return bool(inside.all())

@@ -6,21 +6,32 @@ for. The index of a view is never needed: without it all of the view's files are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from bridge.config import Config
-from bridge.errors import ColumnNotFound, IndexCorrupt, InvalidRequest
+from bridge.errors import (
+    ColumnNotFound,
+    GenerationNotFound,
+    IndexCorrupt,
+    InvalidConfiguration,
+    InvalidRequest,
+)
+from bridge.index.alter_index import change_settings
 from bridge.index.build import add_files, build_index
+from bridge.index.kinds.definition import MINMAX, IndexSettings
 from bridge.index.listed import Listed
 from bridge.jobs.compose import index_store
 from bridge.jobs.index_table import collector_of
+from bridge.jobs.segments.indexes import KINDS, requested, signatures
 from bridge.jobs.segments.opened import OpenSegments, open_segments
 from bridge.storage.port import FileTable, concatenate
 from bridge.table.segments.manifest import (
+    Definition,
     IndexDefinition,
     Manifest,
     ViewDefinition,
@@ -68,8 +79,6 @@ def create_view_index(
         InvalidRequest: there is no such view, or it has an index of this name.
         ColumnNotFound: the view does not hold the column.
     """
-    from bridge.jobs.segments.indexes import KINDS
-
     lower = name.strip().lower()
     with open_segments(config, table) as opened:
         definition = opened.manifest.definition
@@ -89,22 +98,146 @@ def create_view_index(
             sorted_properties(dict(options or {})),
         )
         wanted = replace(found, indexes=(*found.indexes, made))
-        held = [current(definition, found, s) for s in opened.manifest.readable]
-        sets = [opened.log.read_files(one.files).files for one in held if one is not None]
-        files = concatenate(sets)
+        files = _current_files(opened, found)
         if len(files):
             _index(opened, wanted, files, local=local, spark=spark, anew=True)
 
         def change(before: Manifest) -> Manifest:
             now = _named(before.definition.view(found.name), view, table)
-            views = tuple(
-                replace(v, indexes=(*v.indexes, made)) if v.id == now.id else v
-                for v in before.definition.views
-            )
-            return replace(before, definition=replace(before.definition, views=views))
+            return _with_indexes(before, now.name, lambda indexes: [*indexes, made])
 
         version = opened.log.commit(f"CREATE INDEX {lower} ON {found.name}", change).version
     return {"index": lower, "view": found.name, "created": True, "version": version}
+
+
+def drop_view_index(config: Config, table: str, *, view: str, name: str) -> dict[str, Any]:
+    """Drops one index of a view; the view and its other indexes stay.
+
+    Min/max of the view's files stays, too: it is always built.
+
+    Errors:
+        InvalidRequest: there is no such view or index.
+    """
+    with open_segments(config, table) as opened:
+        dropped = _index_named(opened.manifest.definition, table, view, name)
+
+        def change(before: Manifest) -> Manifest:
+            _index_named(before.definition, table, view, name)
+            return _with_indexes(
+                before, view, lambda held: [i for i in held if i.name != dropped.name]
+            )
+
+        committed = opened.log.commit(f"DROP INDEX {dropped.name} ON {view}", change)
+        left = _named(committed.definition.view(view.lower()), view, table)
+        gone = signatures(dropped).difference(*map(signatures, left.indexes))
+        _settle(opened, left, lambda held: _without(held, gone))
+    return {"index": dropped.name, "view": left.name, "dropped": True, "version": committed.version}
+
+
+def rebuild_view_index(
+    config: Config,
+    table: str,
+    *,
+    view: str,
+    name: str,
+    local: bool = False,
+    spark: SparkSession | None = None,
+) -> dict[str, Any]:
+    """Builds an index of a view anew, over all files of the view.
+
+    Errors:
+        InvalidRequest: there is no such view or index.
+    """
+    with open_segments(config, table) as opened:
+        definition = opened.manifest.definition
+        found = _index_named(definition, table, view, name)
+        held = _named(definition.view(view.lower()), view, table)
+        files = _current_files(opened, held)
+        if len(files):
+            _index(opened, held, files, local=local, spark=spark, anew=True)
+            for hidden in [i for i in held.indexes if not i.visible]:
+                _show(opened, held, hidden, False)
+    return {"index": found.name, "view": held.name, "files": len(files)}
+
+
+def show_view_index(
+    config: Config, table: str, *, view: str, name: str, visible: bool
+) -> dict[str, Any]:
+    """Makes an index of a view visible or invisible to planners.
+
+    Errors:
+        InvalidRequest: there is no such view or index.
+    """
+    with open_segments(config, table) as opened:
+        changed = _index_named(opened.manifest.definition, table, view, name)
+
+        def change(before: Manifest) -> Manifest:
+            now = _index_named(before.definition, table, view, name)
+            if now.visible == visible:
+                return before
+            after = replace(now, visible=visible)
+            return _with_indexes(before, view, lambda h: [after if i == now else i for i in h])
+
+        words = "SHOW" if visible else "HIDE"
+        committed = opened.log.commit(f"{words} INDEX {changed.name} ON {view}", change)
+        held = _named(committed.definition.view(view.lower()), view, table)
+        _show(opened, held, changed, visible)
+    return {
+        "index": changed.name,
+        "view": held.name,
+        "visible": visible,
+        "version": committed.version,
+    }
+
+
+def _show(
+    opened: OpenSegments, view: ViewDefinition, index: IndexDefinition, visible: bool
+) -> None:
+    for name in sorted(signatures(index) or {MINMAX}):
+        _settle(opened, view, lambda held, name=name: held.showing(name, visible))  # type: ignore[misc]
+
+
+def _settle(
+    opened: OpenSegments, view: ViewDefinition, change: Callable[[IndexSettings], IndexSettings]
+) -> None:
+    """Changes the settings of a view's index, if there is one."""
+    store = index_store(opened.config, opened.storage, view_table(opened.table, view))
+    with suppress(GenerationNotFound, InvalidConfiguration):
+        change_settings(store, change)
+
+
+def _without(held: IndexSettings, names: Iterable[str]) -> IndexSettings:
+    for name in sorted(names):
+        held = held.without(name)
+    return held
+
+
+def _index_named(definition: Definition, table: str, view: str, name: str) -> IndexDefinition:
+    held = _named(definition.view(view.lower()), view, table)
+    found = next((i for i in held.indexes if i.name == name.lower()), None)
+    if found is None:
+        known = ", ".join(i.name for i in held.indexes) or "none"
+        raise InvalidRequest(f"view {held.name} has no index {name!r}", f"it has {known}")
+    return found
+
+
+def _with_indexes(
+    before: Manifest,
+    view: str,
+    change: Callable[[Sequence[IndexDefinition]], Sequence[IndexDefinition]],
+) -> Manifest:
+    views = tuple(
+        replace(v, indexes=tuple(change(v.indexes))) if v.name == view.lower() else v
+        for v in before.definition.views
+    )
+    return replace(before, definition=replace(before.definition, views=views))
+
+
+def _current_files(opened: OpenSegments, view: ViewDefinition) -> FileTable:
+    """The files of a view that queries read now."""
+    definition = opened.manifest.definition
+    held = [current(definition, view, s) for s in opened.manifest.readable]
+    return concatenate([opened.log.read_files(one.files).files for one in held if one is not None])
 
 
 def _index(
@@ -116,8 +249,6 @@ def _index(
     spark: SparkSession | None,
     anew: bool = False,
 ) -> None:
-    from bridge.jobs.segments.indexes import requested
-
     table = view_table(opened.table, view)
     store = index_store(opened.config, opened.storage, table)
     listed = Listed(files, pa.array([""] * len(files), pa.large_string()))
@@ -136,10 +267,7 @@ def _index(
 
 def _all(opened: OpenSegments, view: ViewDefinition, files: FileTable) -> Listed:
     """The new files and those of all segments: a damaged index is built anew."""
-    definition = opened.manifest.definition
-    held = [current(definition, view, s) for s in opened.manifest.readable]
-    sets = [opened.log.read_files(one.files).files for one in held if one is not None]
-    whole = concatenate([files, *sets])
+    whole = concatenate([files, _current_files(opened, view)])
     return Listed(whole, pa.array([""] * len(whole), pa.large_string()))
 
 

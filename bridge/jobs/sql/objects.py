@@ -220,25 +220,30 @@ def drop(context: SqlContext, statement: s.DropObject) -> SqlResult:
             raise _unknown(statement.kind, statement.name, statement.table)
         return SqlResult(str(statement), f"{shown(statement.name)} was not there")
     if found.view is not None:
-        raise _only_with_view(found)
-    job = views.drop_view if found.is_view else indexes.drop_index
-    report = job(context.config, found.table, name=found.name)
+        report = view_indexes.drop_view_index(
+            context.config, found.table, view=found.view, name=found.name
+        )
+    else:
+        job = views.drop_view if found.is_view else indexes.drop_index
+        report = job(context.config, found.table, name=found.name)
     return SqlResult(str(statement), f"dropped {found}", report=report)
-
-
-def _only_with_view(target: _Target) -> InvalidStatement:
-    return InvalidStatement(
-        f"the {target} cannot be changed alone",
-        f"drop the view {target.view} and create it again",
-    )
 
 
 def rebuild(context: SqlContext, statement: s.RebuildObject) -> SqlResult:
     """REBUILD and REFRESH: builds what is missing. Errors: InvalidStatement: there is none."""
     found = _required(context, statement.kind, statement.name, statement.table)
-    if found.is_view or found.view is not None:  # a view's indexes are built with its files
+    if found.is_view:
         report = views.rebuild_view(
-            context.config, found.table, name=found.view or found.name, **context.building()
+            context.config, found.table, name=found.name, **context.building()
+        )
+    elif found.view is not None:
+        report = view_indexes.rebuild_view_index(
+            context.config,
+            found.table,
+            view=found.view,
+            name=found.name,
+            local=context.local,
+            spark=context.spark,
         )
     else:
         report = indexes.rebuild_index(
@@ -258,7 +263,9 @@ def switch(context: SqlContext, statement: s.SwitchObject) -> SqlResult:
             )
         report = views.enable_view(context.config, found.table, name=found.name, enabled=on)
     elif found.view is not None:
-        raise _only_with_view(found)
+        report = view_indexes.show_view_index(
+            context.config, found.table, view=found.view, name=found.name, visible=on
+        )
     else:
         report = indexes.show_index(context.config, found.table, name=found.name, visible=on)
     words = ("enabled", "disabled") if found.is_view else ("visible", "invisible")
