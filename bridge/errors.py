@@ -158,6 +158,12 @@ class SegmentSchemaMismatch(UserError):
     code = "SEGMENT_SCHEMA_MISMATCH"
 
 
+class SegmentBadValue(UserError):
+    """A CSV file holds a value that cannot be cast to its column's type; only with ``strict``."""
+
+    code = "SEGMENT_BAD_VALUE"
+
+
 class OperationBlocked(UserError):
     """Tables of segments do not have this operation."""
 

@@ -38,6 +38,11 @@ def segment() -> None:
     help="A property of these files where it differs from the table's, such as csv.header=c,a,b.",
 )
 @click.option("--format", help="The format of these files. [default: the table's]")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse CSV files with a value that cannot be cast and would be NULL.",
+)
 @_LOCAL
 @_OUTPUT
 @settings(*_SETTINGS)
@@ -47,6 +52,7 @@ def add(
     paths: tuple[str, ...],
     properties: tuple[str, ...],
     format: str | None,
+    strict: bool,
     local: bool,
     output: str,
 ) -> None:
@@ -67,6 +73,7 @@ def add(
             paths=paths,
             properties=pairs(properties),
             format=format,
+            strict=strict,
             local=local,
             progress=tick,
             say=say,

@@ -16,6 +16,8 @@ from bridge.file_formats.registry import file_formats
 from bridge.table.model import Column
 from bridge.table.slices import ReaderSpec, SliceBatch
 
+PARTIAL = "~"
+"""Ends the digest of an entry that lacks columns, which were declared anew since it was made."""
 OWN_COLUMNS = "skipbridge.partition-columns"
 """A property of recipes that no reader understands: engines read such files by the partition's own
 columns, and convert the values."""
@@ -50,10 +52,16 @@ def bound(slices: SliceBatch, columns: Sequence[Column]) -> SliceBatch:
     wanted = ["" if recipe is None else recipe.digest for recipe in recipes]
     if not index.recipes or (len(set(wanted)) == 1 and index.recipes == (wanted[0],)):
         return slices
-    number = {digest: i for i, digest in enumerate(index.recipes)}
-    expected = np.array([number.get(digest, -1) for digest in wanted], np.int32)
+    number = {digest: i for i, digest in enumerate(dict.fromkeys(wanted))}
+    expected = np.array([number[digest] for digest in wanted], np.int32)
     of_file = expected[0] if slices.reader is None else expected[slices.reader]
     ordinals = slices.ordinals
-    held = index.recipe[np.maximum(ordinals, 0)]
+    made = np.array([number.get(whole_digest(one), -1) for one in index.recipes], np.int32)
+    held = made[index.recipe[np.maximum(ordinals, 0)]]
     same = (held == of_file) | (ordinals < 0)
     return slices if same.all() else replace(slices, ordinals=np.where(same, ordinals, -1))
+
+
+def whole_digest(held: str) -> str:
+    """The digest of an entry's declaration, also of an entry that lacks columns."""
+    return held.removesuffix(PARTIAL)

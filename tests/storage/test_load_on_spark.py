@@ -23,20 +23,23 @@ FILES = 40
 
 
 @pytest.fixture
-def session() -> Iterator[SparkSession]:
+def session(
+    s3_options: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SparkSession]:
+    """A session whose executors have the store's keys in their environment."""
     pytest.importorskip("pyspark")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_options["access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_options["secret_access_key"])
     session = open_session("local[2]", name="skipbridge-load")
     yield session
     session.stop()
 
 
 def test_executors_read_each_file_once_for_all_indexes_and_views(
-    session: SparkSession, s3_options: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, s3_options: Mapping[str, str]
 ) -> None:
     place = f"s3://{BUCKET}/load-on-spark"
     with SlowStore(int(s3_options["endpoint"].rpartition(":")[2])) as proxy:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_options["access_key_id"])
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_options["secret_access_key"])
         options = {**s3_options, "endpoint": f"http://127.0.0.1:{proxy.port}"}
         given = {n: options[n] for n in ("endpoint", "region", "allow_http")}
         config = Config({f"storage.{n}": Setting(v, "test") for n, v in given.items()})

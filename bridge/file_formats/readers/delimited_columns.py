@@ -45,6 +45,22 @@ def csv_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Column
     """A `ChunkReader` for OpenCSVSerde. Errors: FileAmbiguous: it cannot be read for sure."""
     properties = recipe.property_map
     cast = properties.get(CAST)
+    header, syntax = csv_syntax(uri, properties)
+    names = _fields(uri, properties, recipe)
+    custom = {Kind.TIMESTAMP: "timestamp.formats", Kind.DATE: _DATES}
+    types = {
+        name: type if cast and custom.get(type.kind) not in properties else None
+        for name, type in recipe.columns
+    }
+    if cast is None:  # the SerDe knows only text
+        types = {n: type if type.kind is Kind.STRING else None for n, type in recipe.columns}
+    strict = cast == "fail"
+    return _Delimited(storage, uri, size, header, syntax, recipe, names, types, strict=strict)
+
+
+def csv_syntax(uri: str, properties: Mapping[str, str]) -> tuple[int, FieldSyntax]:
+    """The number of header lines, and how lines are cut. Errors: FileAmbiguous."""
+    cast = properties.get(CAST)
     if cast not in (None, "try", "fail"):
         raise ambiguous(uri, f"{CAST}={cast!r} is not known")
     header = header_lines(uri, properties, _CSV if cast is None else _CSV | _OF_CASTS)
@@ -55,18 +71,8 @@ def csv_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> Column
         escape = "\\"
     if len({separator, quote, escape}) != 3:
         raise ambiguous(uri, "its separator, quote and escape characters are not distinct")
-    names = _fields(uri, properties, recipe)
-    custom = {Kind.TIMESTAMP: "timestamp.formats", Kind.DATE: _DATES}
-    types = {
-        name: type if cast and custom.get(type.kind) not in properties else None
-        for name, type in recipe.columns
-    }
-    if cast is None:  # the SerDe knows only text
-        types = {n: type if type.kind is Kind.STRING else None for n, type in recipe.columns}
     null = properties.get("serialization.null.format")
-    syntax = FieldSyntax(separator, quote, escape, null)
-    strict = cast == "fail"
-    return _Delimited(storage, uri, size, header, syntax, recipe, names, types, strict=strict)
+    return header, FieldSyntax(separator, quote, escape, null)
 
 
 def text_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:

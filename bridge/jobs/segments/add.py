@@ -19,6 +19,7 @@ from bridge.jobs.segments.fact_files import find_fact_files, refuse_overlap
 from bridge.jobs.segments.headers import readers_of
 from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.strict import require_castable
 from bridge.storage.one_read import MEMORY, OneRead
 from bridge.table.segments.manifest import Manifest, Segment, Status, sorted_properties
 from bridge.table.segments.properties import checked
@@ -42,6 +43,7 @@ def add_segment(
     paths: Sequence[str],
     properties: Mapping[str, str] | None = None,
     format: str | None = None,
+    strict: bool = False,
     local: bool = False,
     spark: SparkSession | None = None,
     progress: Progress = _silent,
@@ -53,8 +55,11 @@ def add_segment(
         paths: each may hold several, separated by commas.
         properties: of these files, where they differ from the table's.
         format: of these files; None: the table's.
+        strict: whether a value that cannot be cast, and would be NULL, refuses the files. They are
+            read for that in this process.
 
     Errors:
+        SegmentBadValue: only with ``strict``.
         SegmentOverlap: a file is there twice, or belongs to the table already.
         SegmentSchemaMismatch: a file cannot be read as the table.
         FileUnreadable: there is nothing at a path.
@@ -77,6 +82,8 @@ def add_segment(
         readers, number = readers_of(
             opened.storage, found.files, own, sorted_properties(used), definition.columns
         )
+        if strict:
+            require_castable(opened.storage, found.files, number, readers, definition.columns)
         files = opened.log.put_files(found.files, number)
         made = Segment(_UNNUMBERED, Status.SUCCESS, started, started, found.paths, readers, files)
         index, views = load_facts(

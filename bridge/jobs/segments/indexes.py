@@ -16,9 +16,12 @@ from bridge.config import Config
 from bridge.errors import (
     ColumnNotFound,
     GenerationNotFound,
+    IndexConflict,
+    IndexCorrupt,
     InvalidConfiguration,
     InvalidRequest,
 )
+from bridge.file_formats.recipe import CAST, Recipe
 from bridge.file_formats.registry import file_format
 from bridge.index import registry
 from bridge.index.build import add_files, build_index
@@ -26,6 +29,7 @@ from bridge.index.collect import Beside
 from bridge.index.kinds.definition import MINMAX, column_text
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.index.listed import Listed, list_snapshot
+from bridge.index.redeclare import redeclare
 from bridge.jobs.index_table import (
     Progress,
     Say,
@@ -38,6 +42,7 @@ from bridge.jobs.index_table import (
 from bridge.jobs.segments.opened import OpenSegments, open_segments
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.freshness import Live
+from bridge.table.recipes import recipe_of
 from bridge.table.segments.manifest import (
     Definition,
     IndexDefinition,
@@ -45,6 +50,7 @@ from bridge.table.segments.manifest import (
     Segment,
     sorted_properties,
 )
+from bridge.table.segments.properties import columns_of, reader_spec
 from bridge.table.segments.snapshot import SegmentSnapshot
 from bridge.table.snapshot import TableContext
 
@@ -259,6 +265,43 @@ def index_new_files(
             )
     _apply_visibility(opened, [i for i in immediate if not i.visible])
     return told(report, str(opened.table.name), say)
+
+
+def keep_other_columns(opened: OpenSegments, committed: Manifest) -> int:
+    """After columns were declared anew: what the index knows of the other columns counts on.
+
+    The index alone changes. Until it has, and if that fails, nothing is known of these files.
+
+    Args:
+        opened: the table before.
+        committed: the version with the new columns.
+
+    Returns:
+        How many files are known still.
+    """
+    before = {c.name: c for c in columns_of(opened.manifest.definition)}
+    after = columns_of(committed.definition)
+    changed = {c.name for c in after if before.get(c.name) != c}
+    gone = before.keys() - {c.name for c in after}
+    if not changed and not gone:
+        return 0
+    digests: dict[str, str] = {}
+    for reader in {r for s in committed.segments for r in s.readers}:
+        old = recipe_of(reader_spec(reader, tuple(before.values())), tuple(before.values()))
+        new = recipe_of(reader_spec(reader, after), after)
+        if old is not None and new is not None and (not changed or _reads_alone(old)):
+            digests[old.digest] = new.digest
+    with suppress(IndexConflict, IndexCorrupt):
+        return redeclare(opened.index, digests, changed | gone) if digests else 0
+    return 0
+
+
+def _reads_alone(recipe: Recipe) -> bool:
+    """Whether a value that is not of its column's type leaves the other columns as they are.
+
+    Elsewhere it may be an error of the whole file, which must then be read.
+    """
+    return recipe.format == "text" or recipe.property_map.get(CAST) == "try"
 
 
 def listed_files(opened: OpenSegments, segments: Sequence[Segment]) -> Listed:

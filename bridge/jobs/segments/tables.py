@@ -19,6 +19,7 @@ from bridge.jobs.create_table import table_name
 from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.segments.declare import declared, infer_columns
 from bridge.jobs.segments.headers import readable_as
+from bridge.jobs.segments.indexes import keep_other_columns
 from bridge.jobs.segments.manage import HELD
 from bridge.jobs.segments.opened import open_segments
 from bridge.jobs.segments.registration import dropped_log, register, unregister, update_columns
@@ -270,6 +271,7 @@ def _alter(config: Config, table: str, operation: str, change: Any) -> dict[str,
         committed = opened.log.commit(operation, change)
         if not is_location(table):
             update_columns(config, described(opened.table, committed))
+        keep_other_columns(opened, committed)
     return describe(config, table)
 
 

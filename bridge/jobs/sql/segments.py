@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bridge.errors import InvalidStatement
 from bridge.jobs.segments import add as adding
 from bridge.jobs.segments import compaction, manage
 from bridge.jobs.segments.refresh import refresh_segments
@@ -19,12 +20,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def add(context: SqlContext, statement: s.AddSegment) -> SqlResult:
     """ADD SEGMENT. Errors: as `adding.add_segment`."""
     table = context.table(statement.table)
+    properties = dict(statement.properties)
+    strict = _flag(properties, "strict")
     report = adding.add_segment(
         context.config,
         table,
         paths=[statement.path],
-        properties=dict(statement.properties),
+        properties=properties,
         format=statement.format,
+        strict=strict,
         say=context.say,
         **context.building(),
     )
@@ -33,6 +37,15 @@ def add(context: SqlContext, statement: s.AddSegment) -> SqlResult:
         f"added segment {report['segment']} to {table}: {report['files']} files",
         report=report,
     )
+
+
+def _flag(properties: dict[str, str], name: str) -> bool:
+    """Takes an option out of the properties. Errors: InvalidStatement: neither true nor false."""
+    key = next((k for k in properties if k.lower() == name), name)
+    text = properties.pop(key, "false")
+    if text.lower() not in ("true", "false"):
+        raise InvalidStatement(f"{name} is {text[:40]!r}", "write 'true' or 'false'")
+    return text.lower() == "true"
 
 
 def show(context: SqlContext, statement: s.ShowSegments) -> SqlResult:

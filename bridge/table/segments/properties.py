@@ -13,7 +13,13 @@ from bridge.errors import InvalidRequest
 from bridge.file_formats.registry import file_format
 from bridge.table.model import Column
 from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, COLUMNS_BY_NAME, ReaderSpec
-from bridge.table.segments.manifest import Definition, FileReader, Properties, sorted_properties
+from bridge.table.segments.manifest import (
+    Definition,
+    FileReader,
+    Properties,
+    SegmentColumn,
+    sorted_properties,
+)
 from bridge.types import STRING
 
 CAST = "skipbridge.cast"
@@ -195,4 +201,8 @@ def reader_spec(reader: FileReader, columns: Sequence[Column]) -> ReaderSpec:
 
 def columns_of(definition: Definition) -> tuple[Column, ...]:
     """The columns of a version."""
-    return tuple(Column(c.name, c.type, c.comment) for c in definition.columns)
+    return columns_of_all(definition.columns)
+
+
+def columns_of_all(columns: Sequence[SegmentColumn]) -> tuple[Column, ...]:
+    return tuple(Column(c.name, c.type, c.comment) for c in columns)
