@@ -142,7 +142,7 @@ def test_a_changed_property_makes_entries_unknown(tmp_path: Path, name: str, tex
     if name == "separatorChar":  # one field, and no city
         assert lake.read(column("city", Op.EQ, "Zug")) == {"odd"}
         assert lake.read(column("id", Op.EQ, "1,Ulm")) == {"a", "odd"}
-        assert lake.read(column("id", Op.EQ, '7","Köln')) == {"b", "odd"}
+        assert lake.read(column("id", Op.EQ, '7,"Köln')) == {"b", "odd"}
     if name == "new":
         assert lake.read(column("city", Op.EQ, "Zug")) == {"a", "b", "odd"}
     del lake.properties[name]
