@@ -7,7 +7,7 @@ nobody recorded are never read. Several runs of one plan may race; one commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,11 +19,11 @@ from bridge.clustering import registry
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group, same_state
 from bridge.clustering.timeline import Timeline
-from bridge.errors import FileUnreadable, InvalidRequest
+from bridge.errors import InvalidRequest, StorageFailure
 from bridge.index.build import write_entries
 from bridge.index.collect import Collector
 from bridge.index.listed import Listed
-from bridge.index.manifest import Manifest
+from bridge.index.manifest import Manifest, Shard
 from bridge.index.replacements import (
     DIRECTORY,
     FileState,
@@ -46,7 +46,12 @@ class Rewriter(Protocol):
     """Distributes the rewriting of groups over threads or machines."""
 
     def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
-        """Yields the results in any order; each task appears once."""
+        """Yields the results in any order; each task appears once.
+
+        Errors:
+            StorageFailure: groups failed; all other results were yielded.
+            StorageFull.
+        """
         ...
 
 
@@ -59,8 +64,28 @@ class ThreadRewriter:
     def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
         with ThreadPoolExecutor(self._threads) as pool:
             running = [pool.submit(run_task, task, self._storage) for task in tasks]
-            for each in as_completed(running):
+            yield from finished(running)
+
+
+def finished(running: Sequence[Future[GroupResult]]) -> Iterator[GroupResult]:
+    """Results as they come.
+
+    Errors:
+        Of groups that failed, after the results of all others; what waits is then not begun. An
+        error that is no fault of storage is raised at once.
+    """
+    failed: StorageFailure | None = None
+    try:
+        for each in as_completed(running):
+            try:
                 yield each.result()
+            except StorageFailure as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+    finally:
+        for each in running:
+            each.cancel()
 
 
 def run_task(task: GroupTask, storage: Storage) -> GroupResult:
@@ -113,7 +138,8 @@ def execute(
     Errors:
         InvalidRequest: it was cancelled, or the table has moved since.
         GenerationNotFound, IndexCorrupt: the index is gone or damaged; build it, then run again.
-        IndexConflict, StorageFailure, StorageFull: run it again.
+        IndexConflict, StorageFailure, StorageFull: run it again. A group that fails in a second
+            run is rejected, and the others commit.
     """
     if plan.location != table.location:
         raise InvalidRequest(
@@ -139,10 +165,17 @@ def execute(
         for group in plan.groups
         if group.id not in results and group.id not in outside
     ]
-    for result in rewriter.rewrite(missing) if missing else ():
-        results[result.id] = _record(timeline, plan.instant, result)
-        if progress is not None:
-            progress(len(results), len(plan.groups))
+    try:
+        for result in rewriter.rewrite(missing) if missing else ():
+            results[result.id] = _record(timeline, plan.instant, result)
+            if progress is not None:
+                progress(len(results), len(plan.groups))
+    except StorageFailure as error:
+        failed = [task.id for task in missing if task.id not in results]
+        first = [id for id in failed if timeline.failed(plan.instant, id)]
+        if first or not any(not result.rejected for result in results.values()):
+            raise  # once more, since such failures pass
+        outside.update(dict.fromkeys(failed, f"{error.code}: {error.message}"))
     now = _states_now(
         store.storage,
         [f for g in plan.groups if g.id not in outside for f in (*g.files, *results[g.id].new)],
@@ -165,7 +198,17 @@ def execute(
     ended = timeline.end(plan.instant, "committing")
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
-    manifest = _commit(plan, table, store, collector, good)
+    shards, failed_files = _entries(table, store, collector, good)
+    for group, result in list(good):
+        problem = next((failed_files[s.path] for s in result.new if s.path in failed_files), "")
+        if problem:  # they would not be indexed: the old files are
+            results[group.id] = GroupResult(group.id, rejected=problem)
+            good.remove((group, result))
+    if not good:
+        timeline.reject(plan.instant)
+        return _report(plan, "rejected", -1, resumed, results)
+    replacements = [Replacement(group.partition, group.files, result.new) for group, result in good]
+    manifest = commit_replacements(store, table, plan.instant, replacements, shards)
     return _report(plan, "completed", manifest.generation, resumed, results)
 
 
@@ -264,13 +307,13 @@ def _outdated(now: Mapping[str, FileStat | None], files: Iterable[FileState]) ->
     return ""
 
 
-def _commit(
-    plan: Plan,
+def _entries(
     table: Table,
     store: IndexStore,
     collector: Collector,
     good: Sequence[tuple[PlannedGroup, GroupResult]],
-) -> Manifest:
+) -> tuple[tuple[Shard, ...], dict[str, str]]:
+    """The entries of the new files, and why files could not be read, by path."""
     held = store.latest()
     settings = None if held is None else held.settings
     pairs = sorted(
@@ -293,13 +336,7 @@ def _commit(
         np.array([formats.index(group.format) for _, group in pairs], np.int32),
     )
     shards, failed = write_entries(table, listed, store, collector=collector, settings=settings)
-    if failed:
-        path, reason = failed[0]
-        raise FileUnreadable(
-            f"a new file cannot be read, {path}: {reason}", "cancel this plan and report this"
-        )
-    replacements = [Replacement(group.partition, group.files, result.new) for group, result in good]
-    return commit_replacements(store, table, plan.instant, replacements, shards)
+    return shards, dict(failed)
 
 
 def _report(

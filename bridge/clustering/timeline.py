@@ -6,6 +6,7 @@
     <root>/clustering/<instant>.inflight.json         somebody began to execute it
     <root>/clustering/<instant>.group-00001.json      what became of one group
     <root>/clustering/<instant>.cancelled-00001.json  a writer is about to replace files of a group
+    <root>/clustering/<instant>.failed-00001.json     storage failed while a group was rewritten
     <root>/clustering/<instant>.ended.json            committing or cancelled
     <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
 
@@ -107,7 +108,13 @@ class Timeline:
         name = self._name(f"{instant}.requested")
         if not re.fullmatch(r"\d{17}", instant) or self._storage.stat(name) is None:
             raise no_plan(instant)
-        return parse_plan(self._storage.read(name), name)
+        plan = parse_plan(self._storage.read(name), name)
+        if plan.instant != instant:  # new files are written to a directory of that name
+            raise FileCorrupt(
+                f"{name} is the plan of {plan.instant!r}",
+                "cancel this plan and schedule another one",
+            )
+        return plan
 
     def begin(self, instant: str) -> None:
         """Marks a plan as being executed; several may do so."""
@@ -132,14 +139,21 @@ class Timeline:
         if self._read(f"{instant}.rejected") is not None:
             return "rejected"
         raw = self._read(f"{instant}.ended")
-        return None if raw is None else str(raw["state"])
+        return None if raw is None else str(raw.get("state", "committing"))
 
     def result(self, instant: str, group: int) -> GroupResult | None:
         """What became of a group; None: it is still to be rewritten. Errors: FileCorrupt."""
         raw = self._read(_group(instant, group))
         if raw is None:
             return None
-        return GroupResult(**{**raw, "new": tuple(FileState(**each) for each in raw["new"])})
+        try:
+            new = tuple(FileState(**each) for each in raw["new"])
+            return GroupResult(**{**raw, "new": new, "id": group})
+        except (TypeError, KeyError) as error:
+            raise FileCorrupt(
+                f"{self._name(_group(instant, group))} is no record of a group: {error}",
+                "delete it; the group is then rewritten again",
+            ) from error
 
     def results(self, instant: str, groups: Sequence[int]) -> dict[int, GroupResult | None]:
         """`result` of each group, asked for side by side."""
@@ -147,6 +161,10 @@ class Timeline:
             self._storage, lambda group: self.result(instant, group), groups, self._directory
         )
         return dict(zip(groups, found, strict=True))
+
+    def failed(self, instant: str, group: int) -> bool:
+        """Records that a group could not be rewritten; False if that was recorded before."""
+        return self._create(f"{instant}.failed-{group:05}", b"{}\n")
 
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""

@@ -118,14 +118,18 @@ def dry_run(
 
 
 def _oldest(timeline: Timeline, store: IndexStore, found: Table, table: str) -> str:
-    """The oldest plan that waits. Errors: InvalidRequest: none does."""
+    """The oldest plan that waits and can be executed. Errors: InvalidRequest: none waits."""
     waiting = [s.instant for s in timeline.states(store.latest()) if s.pending]
     if not waiting:
         raise InvalidRequest(
             f"no clustering plan of {found.name} waits",
             f"skipbridge cluster schedule {table}, or run {table} --now",
         )
-    return waiting[0]
+    for instant in waiting:
+        with suppress(FileCorrupt):
+            if timeline.plan(instant).location == found.location:
+                return instant
+    return waiting[0]  # executing it tells what is wrong
 
 
 def run(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from bridge.clustering import registry
+from bridge.clustering.execution import finished
 from bridge.clustering.layouts.layout import Layout
 from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group
 from bridge.errors import BridgeError, StorageFailure
@@ -41,8 +42,7 @@ class SparkRewriter:
         cores = max(self._context.defaultParallelism, 1)
         with ThreadPoolExecutor(min(cores, len(tasks)) or 1) as pool:
             running = [pool.submit(self._run, task, layouts[task.layout]) for task in tasks]
-            for each in as_completed(running):
-                yield each.result()
+            yield from finished(running)
 
     def _run(self, task: GroupTask, layout: Layout) -> GroupResult:
         options = tuple(sorted(self._options.items()))

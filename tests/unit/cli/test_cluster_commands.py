@@ -141,3 +141,12 @@ def test_a_damaged_plan_is_shown_and_cancelled(table: Path) -> None:
     )
     assert len(run("schedule", table, "--by", "x").stdout.strip()) == 17
     assert len(run("show", table).stdout.splitlines()) == 2
+
+
+def test_a_plan_that_cannot_be_executed_does_not_hide_the_others(table: Path) -> None:
+    first = run("schedule", table, "--by", "x", "--partition", "month=1").stdout.strip()
+    second = run("schedule", table, "--by", "x", "--partition", "month=2").stdout.strip()
+    plan = table / ".skipbridge" / "clustering" / f"{first}.requested.json"
+    plan.write_bytes(plan.read_bytes()[:-40])
+    assert f"{second} completed" in run("run", table, "--local").stdout
+    assert "cancel this plan" in run("run", table, "--local", status=1).stderr

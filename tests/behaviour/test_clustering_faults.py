@@ -1,0 +1,158 @@
+"""Faults of one group, one file or one record: the others go on, and nothing is lost or blocked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.clustering.execution import DIRECTORY, RunReport, ThreadRewriter, execute
+from bridge.clustering.plan import Plan
+from bridge.clustering.rewrite import GroupResult, GroupTask
+from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure
+from bridge.index.collect import ThreadCollector
+from bridge.storage.port import FileStat, Range, Storage
+from bridge.table.model import Column
+from bridge.types import BIGINT, STRING
+from tests.support.clustered import executed, read, scheduled, timeline_of
+from tests.support.lake import Lake
+
+BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "overlap"}
+DAYS = ("1", "2", "3")
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path, (Column("x", BIGINT), Column("s", STRING)), (Column("day", STRING),))
+    lake.partition_values = [(day,) for day in DAYS]
+    for day in DAYS:
+        for i in range(2):
+            lake.write(f"f{i}.parquet", {"x": [i, 9 - i], "s": [day, None]}, (day,))
+    lake.build()
+    return lake
+
+
+class Failing:
+    """A storage that fails wherever a path holds some text."""
+
+    def __init__(self, storage: Storage, text: str, error: type[Exception]) -> None:
+        self._storage, self._text, self._error = storage, text, error
+        self.reads = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def _look(self, uri: str) -> None:
+        self.reads += 1
+        if self._text and self._text in uri:
+            raise self._error(f"{uri} cannot be had", "")
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        self._look(uri)
+        return self._storage.read_state(uri, ranges)
+
+    def read(self, uri: str) -> bytes:
+        if uri.endswith(".parquet"):
+            self._look(uri)
+        return self._storage.read(uri)
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        self._look(uri)
+        return self._storage.read_ranges(uri, ranges)
+
+
+def run(lake: Lake, plan: Plan, rewriting: Any, indexing: Any) -> RunReport:
+    return execute(
+        plan,
+        lake.table(),
+        lake.store(),
+        timeline_of(lake),
+        catalog=lake,
+        rewriter=ThreadRewriter(rewriting),
+        collector=ThreadCollector(indexing),
+    )
+
+
+def test_a_group_that_storage_fails_twice_is_rejected_and_the_others_commit(days: Lake) -> None:
+    before, old = read(days)
+    plan = scheduled(days, **BY_X)
+    failing = Failing(days.storage, "t/day=2/", StorageFailure)
+    with pytest.raises(StorageFailure, match="day=2"):
+        run(days, plan, failing, days.storage)
+    done = timeline_of(days).results(plan.instant, [0, 1, 2])
+    assert sum(result is not None for result in done.values()) == 2  # of the others
+    assert read(days) == (before, old)
+    report = run(days, plan, failing, days.storage)
+    assert (report.state, report.resumed, report.old_files) == ("completed", 2, 4)
+    ((_, reason),) = report.rejected
+    assert reason.startswith("STORAGE_ERROR") and "day=2" in reason
+    assert read(days)[0] == before
+    again = executed(days, scheduled(days, **BY_X))
+    assert (again.state, again.old_files, again.rejected) == ("completed", 2, ())
+    rows, files = read(days)
+    assert rows == before and all(DIRECTORY in name for name in files)
+
+
+def test_nothing_is_rejected_while_storage_is_away(days: Lake) -> None:
+    plan = scheduled(days, **BY_X)
+    for _ in range(3):
+        with pytest.raises(StorageFailure):
+            run(days, plan, Failing(days.storage, "t/day=", StorageFailure), days.storage)
+    report = executed(days, plan)
+    assert (report.state, report.old_files, report.rejected) == ("completed", 6, ())
+
+
+def test_a_new_file_that_cannot_be_indexed_rejects_its_group(days: Lake) -> None:
+    before, _ = read(days)
+    plan = scheduled(days, **BY_X)
+    report = run(days, plan, days.storage, Failing(days.storage, "/day=3/c", FileUnreadable))
+    assert (report.state, report.old_files) == ("completed", 4)
+    assert "cannot be had" in report.rejected[0][1]
+    rows, files = read(days)
+    assert rows == before and sum(DIRECTORY in name for name in files) == 2
+    plan = scheduled(days, **BY_X)
+    report = run(days, plan, days.storage, Failing(days.storage, "/c0", FileUnreadable))
+    assert report.state == "rejected"
+    assert executed(days, scheduled(days, **BY_X)).state == "completed"
+    assert read(days)[0] == before
+
+
+def test_groups_that_wait_are_not_begun_after_a_run_is_stopped(days: Lake) -> None:
+    plan = scheduled(days, **BY_X)
+    storage = Failing(days.storage, "", StorageFailure)
+    tasks = [
+        GroupTask(i, "", plan.groups[0].files, 1, "linear", ("x",),
+                  f"{days.location}/{DIRECTORY}/x", None, 1 << 20)
+        for i in range(40)
+    ]  # fmt: skip
+    results = iter(ThreadRewriter(storage).rewrite(tasks))  # type: ignore[arg-type]
+    assert isinstance(next(results), GroupResult)
+    results.close()  # type: ignore[attr-defined]
+    begun = storage.reads
+    assert begun < 40 * 3
+
+
+def test_a_plan_under_another_name_is_refused(days: Lake) -> None:
+    plan = scheduled(days, **BY_X)
+    directory = days.root / "t/.skipbridge/clustering"
+    for name in ("20200101000000000", "20200101000000001"):
+        (directory / f"{name}.requested.json").write_bytes(plan.to_bytes())
+        with pytest.raises(FileCorrupt, match=f"is the plan of '{plan.instant}'"):
+            timeline_of(days).plan(name)
+
+
+@pytest.mark.parametrize("change", [{"more": 1}, {"new": None}, {"new": [{"path": 3}]}])
+def test_a_record_that_is_none_is_named(days: Lake, change: dict[str, Any]) -> None:
+    before, _ = read(days)
+    plan = scheduled(days, **BY_X)
+    path = days.root / f"t/.skipbridge/clustering/{plan.instant}.group-00001.json"
+    path.write_text(json.dumps({"id": 1, "new": [], "rows": 0, **change}))
+    with pytest.raises(FileCorrupt, match="no record of a group") as caught:
+        executed(days, plan)
+    assert path.name in caught.value.message and "delete it" in caught.value.hint
+    path.unlink()
+    assert executed(days, plan).state == "completed"
+    assert read(days)[0] == before
