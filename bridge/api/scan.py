@@ -29,6 +29,7 @@ from bridge.expression.bind import Scope
 from bridge.expression.format import format as spelled
 from bridge.expression.nodes import And, Reference
 from bridge.expression.residual import column_names
+from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS
 from bridge.jobs.compose import split_settings
 from bridge.planner.attributes import HIDDEN_COLUMNS, MODIFIED_COLUMN, PATH_COLUMN, SIZE_COLUMN
@@ -290,8 +291,9 @@ class Scan:
             file: DataFile | MergedSlice = DataFile(
                 uri, size, modified, spec.format, etags[number], recipe
             )
-            if logs[number] or not uri:
+            if logs[number] or not uri or file_format(spec.format).of_slices:
                 file = MergedSlice((uri, size) if uri else None, logs[number], spec)
+            if logs[number] or not uri:
                 hidden = {name: pa.scalar(None, value.type) for name, value in hidden.items()}
             yield file, {**constants[owner], **hidden}
 

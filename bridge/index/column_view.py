@@ -404,11 +404,58 @@ class _Joined:
         )
 
 
+class RenamedColumns:
+    """A view by other names of columns. Nested fields of a renamed column are unknown.
+
+    Args:
+        names: stored names by those that are asked for, in lower case; None: unknown.
+    """
+
+    def __init__(self, view: ColumnView, names: Mapping[str, str | None]) -> None:
+        self._view, self._names = view, names
+        self.num_files = view.num_files
+        self.problems = view.problems
+
+    def statistics(self, columns: tuple[Field, ...], semantics: Semantics) -> PruningStatistics:
+        return _Statistics(self, semantics, {})
+
+    def column(
+        self, reference: BoundReference, semantics: Semantics, place: int | None = None
+    ) -> ColumnStatistics | None:
+        path = None if isinstance(reference, BoundCall) else self._stored(reference.path)
+        if path is None:
+            return None
+        return self._view.column(replace(reference, path=path), semantics, place)
+
+    def certain(self, reference: BoundReference, place: int | None) -> Mask | None:
+        path = self._stored(reference.path)
+        if path is None:
+            return np.zeros(self.num_files, np.bool_)
+        return self._view.certain(replace(reference, path=path), place)
+
+    def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
+        stored = self._stored(path)
+        return frozenset() if stored is None else self._view.stored_types(stored)
+
+    def used(self) -> list[tuple[str, ...]]:
+        return self._view.used()
+
+    def prefetch(self, paths: Iterable[tuple[str, ...]]) -> None:
+        self._view.prefetch(path for path in map(self._stored, paths) if path is not None)
+
+    def _stored(self, path: tuple[str, ...]) -> tuple[str, ...] | None:
+        name = path[0].lower()
+        if name not in self._names:
+            return path
+        stored = self._names[name]
+        return None if stored is None or len(path) > 1 else (stored,)
+
+
 @dataclass(frozen=True, slots=True)
 class _Statistics:
     """`PruningStatistics` of the view under one engine's semantics."""
 
-    view: ColumnView
+    view: ColumnView | RenamedColumns
     semantics: Semantics
     places: Mapping[str, int]
 

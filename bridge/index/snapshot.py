@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from bridge.errors import BridgeError
 from bridge.expression.nodes import BoundReference
 from bridge.expression.statistics import PruningStatistics
 from bridge.index import identity
-from bridge.index.column_view import ColumnView
+from bridge.index.column_view import ColumnView, RenamedColumns
 from bridge.index.entries import one_chunk
 from bridge.index.kinds.opened import OpenedKind, open_kinds, payload_loader
 from bridge.index.kinds.payload import Payload
@@ -78,7 +79,7 @@ class IndexSnapshot:
         self._row_groups: pa.Array = files.column("row_groups")
         self.all_trusted = compiled.all_trusted
         self.local = compiled
-        self._columns = ColumnView(compiled)
+        self._columns: ColumnView | RenamedColumns = ColumnView(compiled)
         self.kinds: tuple[OpenedKind, ...] = ()
         self.clustered: ClusteredFiles | None = None
         self.all_ordinals: Int64 = np.arange(self.num_files, dtype=np.int64)
@@ -196,6 +197,17 @@ class IndexSnapshot:
         """Canonical URIs of some files."""
         self.local.expect_files(ordinals)
         return self.paths.take(pa.array(ordinals))
+
+    def renamed(self, names: Mapping[str, str | None]) -> IndexSnapshot:
+        """The same generation, asked by other names; see `IndexFiles`.
+
+        Only min and max answer: definitions of other kinds name columns of the table.
+        """
+        other = copy(self)
+        assert isinstance(self._columns, ColumnView)
+        other._columns = RenamedColumns(self._columns, names)
+        other.kinds, other.clustered, other._load_sample = (), None, None
+        return other
 
     def row_groups(self, ordinal: int) -> Int64 | None:
         """Start offsets of a large file's row groups, ascending; None if not recorded."""

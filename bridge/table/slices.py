@@ -6,7 +6,7 @@ no object is created per file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -76,6 +76,15 @@ class IndexFiles(Protocol):
         ...
 
     def paths_at(self, ordinals: Int64Array) -> pa.Array: ...
+
+    def renamed(self, names: Mapping[str, str | None]) -> IndexFiles:
+        """The same index, asked about files that have columns under other names.
+
+        Args:
+            names: the files' names by the table's, in lower case; None: nothing is known of the
+                column.
+        """
+        ...
 
 
 class Replacements(Protocol):

@@ -6,14 +6,12 @@ import pytest
 
 from bridge.config import Config
 from bridge.jobs.timeline import timeline, timeline_files
-from tests.support.hudi_expectations import keeps_schemas
 from tests.support.hudi_fixtures import HudiFixture, Slice, few, hudi_fixtures
 
 ALL = [
     pytest.param(fixture, id=fixture.id)
     for fixture in few(hudi_fixtures())
-    if not keeps_schemas(fixture)
-    and fixture.answers().snapshot.schema.names  # else nothing tells its columns
+    if fixture.answers().snapshot.schema.names  # else nothing tells its columns
 ]
 
 

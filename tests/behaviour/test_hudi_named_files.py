@@ -112,7 +112,9 @@ def test_a_table_with_other_defaults_than_null_names_nothing(
         named(root, "id > 1000")
 
 
-def test_a_history_of_schemas_is_left_to_hive(tmp_path: Path) -> None:
-    fixture = hudi_fixtures(names=["cow_renamed"])[-1]
-    with pytest.raises(UnsupportedTable):
-        indexed(fixture, tmp_path)
+def test_files_of_tables_whose_columns_were_renamed_are_not_named(tmp_path: Path) -> None:
+    """Entries are by the names in the files: ``name`` in old files is ``title`` in the query."""
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_renamed"])
+    root = indexed(fixture, tmp_path)
+    with pytest.raises(UnsupportedTable, match="renamed"):
+        named(root, "title = 'n1'")

@@ -19,7 +19,12 @@ import bridge
 from bridge.errors import ReadVersionNotFound, SchemaConflict, UnsupportedTable
 from bridge.storage.local import LocalStorage
 from tests.fixtures.hudi.text import encode_table
-from tests.support.hudi_expectations import changes_unlike_spark, refused_by_api, unlike_spark
+from tests.support.hudi_expectations import (
+    changes_unlike_spark,
+    has_older_logs,
+    refused_by_api,
+    unlike_spark,
+)
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
 
 EVERY = few(hudi_fixtures())
@@ -103,6 +108,9 @@ def test_older_versions_are_sparks_or_are_refused(
             found = table.scan(version=old.instant).to_arrow()
         except ReadVersionNotFound:
             continue  # what was cleaned cannot be proven to be whole
+        except UnsupportedTable:
+            assert has_older_logs(fixture)
+            continue
         assert rows(found, old.answer) == spark(old.answer), old.instant
 
 
@@ -118,7 +126,11 @@ def test_changes_are_sparks(fixture: HudiFixture, session: bridge.Session) -> No
         after = asked.begin
         if fixture.bundle == "1.0.2" and by == "completion":
             after = str(max(int(after) - 1, 0))  # there the start belongs to the window
-        found = rows(table.scan(changes=(after, asked.end or "")).to_arrow(), asked.answer)
+        try:
+            found = rows(table.scan(changes=(after, asked.end or "")).to_arrow(), asked.answer)
+        except UnsupportedTable:
+            assert has_older_logs(fixture)
+            continue
         expected = spark(asked.answer)
         if answers.table_type == "MERGE_ON_READ":
             assert all(row in expected for row in found), (asked.begin, asked.end)

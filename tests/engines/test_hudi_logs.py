@@ -22,8 +22,8 @@ SCHEMA = "hudi_logs"
 # Trino reads the float 0.1 as the double that is nearest to it, Spark as the double 0.1; and a
 # partition key as the text of the directory, Spark as the number that the files hold.
 _OTHER_VALUES = ("mor_widened", "mor_timestamp_keys")
-# Columns were renamed, and updates wrote some of the columns: both are refused.
-_REFUSED = ("mor_renamed", "mor_partial_updates")
+# Logs of an older schema, and updates of some of the columns: both are refused.
+_REFUSED = ("mor_renamed_under_logs", "mor_partial_updates")
 # Hudi 0.15 lets a delete in a log win over a later event, and orders log rows of
 # OverwriteWithLatestAvroPayload by event. Hudi 1.2, whose reader merges here, does not.
 _OF_OLD_HUDI = (

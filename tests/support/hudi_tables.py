@@ -264,16 +264,18 @@ class HudiTable:
         operation: str = "UPSERT",
         replaced: Mapping[str, Sequence[str]] | None = None,
         schema: str | None = None,
+        latest_schema: str | None = None,
         begin: bool = True,
     ) -> Path:
         """Completes a write of some files. ``begin``: also write its earlier states."""
+        extra = {"schema": schema, "latest_schema": latest_schema}
         stats: dict[str, list[dict[str, Any]]] = {}
         for file in files:
             stats.setdefault(file.partition, []).append(file.stat())
         body: dict[str, Any] = {
             "partitionToWriteStats": stats,
             "operationType": operation,
-            "extraMetadata": {} if schema is None else {"schema": schema},
+            "extraMetadata": {key: text for key, text in extra.items() if text is not None},
         }
         if action == "replacecommit":
             body["partitionToReplaceFileIds"] = {k: list(v) for k, v in (replaced or {}).items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -144,21 +144,18 @@ def _commit(body: Any) -> CommitMetadata:
     for partition, stats in (body["partitionToWriteStats"] or {}).items():
         if partition is None or partition == "null":
             partition = ""
-        before = len(names)
+        written, before, lengths, offsets = _fields(stats)
         prefix = f"{partition}/" if partition else ""
-        for stat in stats:
-            path, base, size, offset = stat if type(stat) is tuple else _wanted(stat)
-            if not path:
-                continue  # the handle wrote no file
-            if not path.startswith(prefix) or "/" in path[len(prefix) :]:
-                raise ValueError(f"{path} is not in partition {partition!r}")
-            names.append(path[len(prefix) :])
-            sizes.append(int(size))
-            previous.add(base or "")
-            appends |= bool(offset)
-        if len(names) > before:
+        own = [path[len(prefix) :] for path in written]
+        if "/" in "".join(own) or not all(path.startswith(prefix) for path in written):
+            raise ValueError(f"a file is not in partition {partition!r}")
+        names += own
+        sizes += map(int, lengths)
+        previous.update(base or "" for base in before)
+        appends |= any(offsets)
+        if own:
             partitions.append(partition)
-            counts.append(len(names) - before)
+            counts.append(len(own))
     replaced = {k: list(v) for k, v in (body.get("partitionToReplaceFileIds") or {}).items()}
     return CommitMetadata(
         body.get("operationType") or "",
@@ -173,8 +170,18 @@ def _commit(body: Any) -> CommitMetadata:
     )
 
 
-def _wanted(stat: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
-    return stat["path"], stat.get("prevCommit"), stat["fileSizeInBytes"], stat.get("logOffset")
+def _fields(stats: Sequence[Any]) -> tuple[Sequence[Any], ...]:
+    """Path, previous commit, size and offset in a log, of the statistics that have a path."""
+    if stats and type(stats[0]) is tuple:
+        written = [stat for stat in stats if stat[0]]
+        return tuple(zip(*written, strict=True)) if written else ((), (), (), ())
+    told = [stat for stat in stats if stat["path"]]  # without one, the handle wrote no file
+    return (
+        [stat["path"] for stat in told],
+        [stat.get("prevCommit") for stat in told],
+        [stat["fileSizeInBytes"] for stat in told],
+        [stat.get("logOffset") for stat in told],
+    )
 
 
 def _fast_commit(content: bytes) -> dict[str, Any] | None:

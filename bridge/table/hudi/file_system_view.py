@@ -226,8 +226,19 @@ class FileSystemView:
     def schema(self, as_of: str | None = None) -> str | None:
         """The Avro schema of the newest commit that has one, as JSON without the meta fields.
 
-        Maintenance of the table does not change its schema. None: no commit says it, nor the
-        table's properties.
+        None: no commit says it, nor the table's properties.
+        """
+        told = self.schema_commit(as_of)
+        if told is not None:
+            commit = self.commit(told)
+            if commit.operation not in _MAINTENANCE or not self.config.create_schema:
+                return commit.extra["schema"]
+        return self.config.create_schema
+
+    def schema_commit(self, as_of: str | None = None) -> Instant | None:
+        """The newest commit that carries a schema, one that changed rows if there is any.
+
+        Maintenance of the table does not change its schema.
         """
         order = sorted(
             (i for i in self.timeline.completed.values() if as_of is None or i.requested <= as_of),
@@ -237,11 +248,11 @@ class FileSystemView:
         second = None
         for instant in order:
             body = self.commit(instant)
-            text = body.extra.get("schema")
-            if text and body.operation not in _MAINTENANCE:
-                return text
-            second = second or text
-        return self.config.create_schema or second
+            if body.extra.get("schema"):
+                if body.operation not in _MAINTENANCE:
+                    return instant
+                second = second or instant
+        return second
 
     def slices(
         self,
@@ -312,12 +323,13 @@ class FileSystemView:
         chosen = list(instants)
         with self._lock:
             missing = [i for i in chosen if i.name not in self._bodies]
-            contents = self._read([self.timeline.uri_of(i) for i in missing])
+            contents = self.read_all([self.timeline.uri_of(i) for i in missing])
             for instant, content in zip(missing, contents, strict=True):
                 self._bodies[instant.name] = read_commit(content, instant.name)
             return [self._bodies[i.name] for i in chosen]
 
-    def _read(self, uris: list[str]) -> list[bytes]:
+    def read_all(self, uris: list[str]) -> list[bytes]:
+        """Whole files, side by side where each read is a request."""
         if self._pool is None or len(uris) < 2 or not self.storage.is_remote(self.timeline.uri):
             return [self.storage.read(uri) for uri in uris]
         return list(self._pool.map(self.storage.read, uris))
@@ -417,7 +429,7 @@ class FileSystemView:
         with self._lock:
             if self._rolled_back is None:
                 instants = self.timeline.of("rollback", "restore")
-                contents = self._read([self.timeline.uri_of(i) for i in instants])
+                contents = self.read_all([self.timeline.uri_of(i) for i in instants])
                 found = [
                     read_rollback(content, instant.name).instants
                     for instant, content in zip(instants, contents, strict=True)

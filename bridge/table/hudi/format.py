@@ -13,6 +13,7 @@ from bridge.errors import (
     FileUnreadable,
     ReadVersionNotFound,
     ReadVersionUnsupported,
+    SchemaConflict,
     SnapshotExpired,
     UnsupportedTable,
 )
@@ -30,6 +31,7 @@ from bridge.table.discovered import Discovered, combine, summarise
 from bridge.table.freshness import max_age
 from bridge.table.hudi.avro_schema import META_COLUMNS, avro_columns
 from bridge.table.hudi.columns import KeySource, layout
+from bridge.table.hudi.evolved_slices import Evolution, evolve
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
@@ -41,7 +43,6 @@ from bridge.table.hudi.merging import (
     repairs_times,
 )
 from bridge.table.hudi.open_tables import NEWEST, OpenTable, OpenTables, Version
-from bridge.table.hudi.schema_history import refuse_renames
 from bridge.table.hudi.snapshot import HudiSnapshot
 from bridge.table.hudi.table_config import TableType
 from bridge.table.model import Column, Table, TableName
@@ -116,7 +117,6 @@ class HudiFormat:
         opened: OpenTable,
         view: FileSystemView,
     ) -> HudiSnapshot:
-        refuse_renames(view)
         version = self._version(table, read, view)
         state = _state(view)
         if id and id != state:
@@ -139,9 +139,43 @@ class HudiFormat:
         planned = layout(table, view.config, schema, slices.partitions, newest)
         last = view.timeline.last
         instant = version.as_of or (last.requested if last is not None else "")
-        snapshot = HudiSnapshot(planned, view, slices, context, state, instant)
+        evolution = self._evolution(planned.table, opened, view, slices, instant)
+        snapshot = HudiSnapshot(planned, view, slices, context, state, instant, evolution)
         snapshot.row_filter = filter
         return snapshot
+
+    def _evolution(
+        self,
+        table: Table,
+        opened: OpenTable,
+        view: FileSystemView,
+        slices: FileSlices,
+        instant: str,
+    ) -> Evolution | None:
+        """How the files have the table's columns; None: by name.
+
+        Errors:
+            SchemaConflict: the catalogue knows columns that the table does not have any more.
+        """
+        history = opened.schema_history(view)
+        told = view.schema_commit(instant or None)
+        if history is None or history.is_stable or told is None:
+            return None
+        version = history.at(told.requested)
+        strange = [c.name for c in table.columns if c.name.lower() not in version.names]
+        strange = [name for name in strange if name.lower() not in META_COLUMNS]
+        if strange:
+            raise SchemaConflict(
+                f"{table.name} has no column {strange[0]} any more: it was renamed or dropped",
+                "skipbridge sync, or Hudi's own sync, brings the catalogue up to date",
+            )
+        if view.config.base_format != "parquet":
+            raise UnsupportedTable(
+                f"{table.name} has files of {view.config.base_format} whose columns were renamed "
+                "or changed their types",
+                "rewrite the table, or read it with the engine that wrote it",
+            )
+        return evolve(slices, history, version, instant, view.config.completes)
 
     def _changes(
         self, opened: OpenTable, view: FileSystemView, asked: ChangesBetween, version: Version
@@ -177,7 +211,13 @@ class HudiFormat:
     def written_files(self, table: Table, context: TableContext) -> WrittenFiles:
         opened = self._tables.get(context.storage, table.location)
         view = opened.view(max_age(context.freshness))
-        refuse_renames(view)
+        history = opened.schema_history(view)
+        if history is not None and not history.is_stable:
+            raise UnsupportedTable(
+                f"columns of {table.name} were renamed, changed their types, or were dropped and "
+                "added again: index entries do not tell what Hive reads",
+                "query it with Trino",
+            )
         schema = view.schema(None) or ""
         if has_defaults(schema):
             raise UnsupportedTable(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
+from bridge.file_formats.readers.hudi.by_id import FileColumns
 from bridge.file_formats.readers.hudi.log_format import (
     BlockType,
     Header,
@@ -66,6 +68,7 @@ def read_slice(
     rules: MergeRules,
     is_valid: Callable[[str], bool],
     columns: Sequence[str] | None = None,
+    by_id: FileColumns = MappingProxyType({}),
 ) -> pa.Table:
     """All rows of a slice, those of the base file first.
 
@@ -76,6 +79,7 @@ def read_slice(
             may differ in case from those of rules and files.
         is_valid: whether the blocks that an instant wrote count.
         columns: names to return, in this order; None: all.
+        by_id: columns that the base file has under other names or types.
 
     Errors:
         FileChanged: a file is not as long as planned.
@@ -87,7 +91,7 @@ def read_slice(
     wanted = list(columns) if columns is not None else whole.names
     needed = _needed(whole, wanted, rules)
     ordering = Ordering(needed, _ordering_fields(rules))
-    found = _read_base(storage, base, needed) if base is not None else needed.empty_table()
+    found = read_base(storage, base, needed, by_id) if base is not None else needed.empty_table()
     blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
     if not blocks:
         return found.select(wanted)
@@ -125,7 +129,14 @@ def _needed(schema: pa.Schema, wanted: Sequence[str], rules: MergeRules) -> pa.S
     return pa.schema([field for field in schema if field.name.lower() in lowered])
 
 
-def _read_base(storage: Storage, base: tuple[str, int], schema: pa.Schema) -> pa.Table:
+def read_base(
+    storage: Storage, base: tuple[str, int], schema: pa.Schema, by_id: FileColumns
+) -> pa.Table:
+    """All rows of a base file, in the columns and types of a schema.
+
+    Errors:
+        FileChanged, FileCorrupt, FileUnreadable, SchemaConflict, StorageFailure.
+    """
     uri, size = base
     with _damage_is_told(uri):
         source = open_source(storage, uri, size)
@@ -134,7 +145,7 @@ def _read_base(storage: Storage, base: tuple[str, int], schema: pa.Schema) -> pa
                 f"{uri} has {source.size()} bytes and not the {size} that were planned",
                 "scan again",
             )
-        return parquet_table(source, schema, uri)
+        return parquet_table(source, schema, uri, by_id)
 
 
 @contextmanager

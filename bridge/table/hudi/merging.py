@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from bridge.errors import UnsupportedTable
+from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, decode
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
-from bridge.table.hudi.merge import read_slice
+from bridge.table.hudi.merge import read_base, read_slice
 from bridge.table.hudi.merge_rules import merge_rules
-from bridge.table.hudi.schema_history import refuse_renames
 from bridge.table.hudi.table_config import HudiTableConfig, MergeMode
 from bridge.table.snapshot import MergedSlice
 
 MERGED = "hudi"
 """The name of the reader that merges logs (see `bridge.file_formats.hudi`)."""
+BY_ID = "hudi_by_id"
+"""The same, for base files of an older schema (see `bridge.file_formats.hudi_by_id`)."""
 LOG = "hudi_log"
 """The format of a log in an index (see `bridge.file_formats.hudi_log`)."""
 _OWN = "skipbridge.hudi."
@@ -56,8 +59,6 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
     schema; the newest instant that counts; and before version 8, where one log holds blocks of
     several instants, which of them are completed.
 
-    Errors:
-        UnsupportedTable: columns cannot be found by name.
     """
     config = view.config
     found = {
@@ -65,7 +66,6 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
         for key, value in config.properties.items()
         if key not in _LARGE and ".metadata." not in key and "index" not in key
     }
-    refuse_renames(view)
     found[f"{_OWN}base_path"] = config.base
     found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}instant"] = instant
@@ -82,16 +82,32 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
 
 
 def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:
-    """All rows of a slice that `log_properties` describes; see `bridge.table.hudi.merge`.
+    """All rows of a slice that `HudiSnapshot` describes; see `bridge.table.hudi.merge`.
 
     Errors:
-        UnsupportedTable: the table has a merger of its own, or partial updates.
-        FileChanged, FileCorrupt, StorageFailure.
+        UnsupportedTable: the table has a merger of its own, or partial updates, or the slice has
+            logs of an older schema.
+        FileChanged, FileCorrupt, SchemaConflict, StorageFailure.
     """
     properties = dict(slice.reader.properties)
+    by_id = decode(properties.get(PROPERTY, "{}"))
+    if not slice.logs and slice.base is not None:
+        return read_base(storage, slice.base, schema, by_id)
+    if OLDER_LOGS in properties:
+        raise UnsupportedTable(
+            f"{slice.logs[0][0]} may hold columns under names or types of an older schema",
+            "compact the table, or read it with the engine that wrote it",
+        )
     rules = merge_rules(properties)
     return read_slice(
-        storage, slice.base, slice.logs, schema, rules, _valid(properties), schema.names
+        storage,
+        slice.base,
+        slice.logs,
+        schema,
+        rules,
+        _valid(properties),
+        schema.names,
+        by_id,
     )
 
 

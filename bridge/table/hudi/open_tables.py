@@ -12,6 +12,7 @@ from bridge.storage.port import Storage
 from bridge.table.hudi.file_sets import file_set
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.schema_history import SchemaHistory, load_schema_history
 
 _MOST = 256
 _THREADS = 32
@@ -49,6 +50,7 @@ class OpenTable:
         self._reading = threading.Lock()
         self._listing = threading.RLock()
         self._files: tuple[FileSystemView, FileListing | None] | None = None
+        self._history: tuple[FileSystemView, SchemaHistory | None] | None = None
         self._view: FileSystemView | None = None
         self._began = float("-inf")
         self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
@@ -99,6 +101,18 @@ class OpenTable:
                     self._slices.popitem(last=False)
             self._slices.move_to_end(key)
             return held[1]
+
+    def schema_history(self, view: FileSystemView) -> SchemaHistory | None:
+        """How the table's columns were renamed and retyped; None if it keeps no such history.
+
+        Errors:
+            UnsupportedTable: the history is damaged or not known whole.
+            FileUnreadable, FileCorrupt, StorageFailure.
+        """
+        with self._listing:
+            if self._history is None or self._history[0] is not view:
+                self._history = (view, load_schema_history(view))
+            return self._history[1]
 
     def files(self, view: FileSystemView) -> FileListing | None:
         """What `FileSystemView` needs besides commits: nothing, or the files of the table.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +11,16 @@ import pyarrow.compute as pc
 
 from bridge.errors import PartitionAbsent
 from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, encode
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.freshness import max_age
 from bridge.table.hudi.columns import KeySource, Layout
+from bridge.table.hudi.evolved_slices import Evolution
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.history import entries, written_by
 from bridge.table.hudi.merging import (
+    BY_ID,
     LOG,
     MERGED,
     has_defaults,
@@ -37,6 +41,7 @@ class HudiSnapshot:
 
     Args:
         instant: the newest that counts, by its requested time.
+        evolution: how the slices have the table's columns; None: by name.
 
     Slices with logs are read by the merging reader. Of such a slice only a whole answer counts: it
     is skipped if neither its base file nor any of its logs holds a matching row, and only where a
@@ -54,6 +59,7 @@ class HudiSnapshot:
         context: TableContext,
         id: str,
         instant: str,
+        evolution: Evolution | None = None,
     ) -> None:
         self.table = planned.table
         self.index: IndexFiles | None = context.index
@@ -83,6 +89,11 @@ class HudiSnapshot:
             log = LOG if self._whole_records else ""
             merging = ReaderSpec(MERGED, properties, base=format, log=log)
             self._readers = (*self._readers, merging)
+        self._evolution = evolution
+        self._reader_of: np.ndarray | None = None
+        self._renamed: dict[int, IndexFiles] = {}
+        if evolution is not None:
+            self._reader_of = self._evolved_readers(evolution)
         self._paths = _uris(self._base, slices.base_paths)
         self._sizes = np.where(slices.has_base, slices.base_sizes, -1)
         self._log_paths = _uris(self._base, slices.log_paths)
@@ -118,7 +129,14 @@ class HudiSnapshot:
             counts = [end - begin for begin, end in ranges]
             chosen = np.concatenate([np.arange(b, e, dtype=np.int64) for b, e in ranges])
             owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
-        yield self._batch(chosen, owner, batch.partitions)
+        if self._evolution is None:
+            yield self._batch(chosen, owner, batch.partitions, self.index)
+            return
+        at = np.arange(len(self._slices), dtype=np.int64)[chosen]
+        ways = self._evolution.way[at]
+        for way in np.unique(ways).tolist():
+            inside = ways == way
+            yield self._batch(at[inside], owner[inside], batch.partitions, self._index_of(way))
 
     def indexed_slices(self, partition: Partition) -> SliceBatch | None:
         return None
@@ -138,7 +156,9 @@ class HudiSnapshot:
         chosen: Int64Array | slice,
         owner: np.ndarray,
         partitions: tuple[Partition, ...],
+        index: IndexFiles | None,
     ) -> SliceBatch:
+        """The chosen slices, whose base files have the columns under the names of the index."""
         found = self._slices
         whole = self._files(self._paths, self._sizes)
         has_base = found.has_base
@@ -156,18 +176,70 @@ class HudiSnapshot:
         if logs is not None:
             merged = logs.counts > 0
             reader = merged.astype(np.int32)
-            if not self._whole_records:
-                ordinals = np.where(merged, -1, ordinals)
+            unknown = merged & self._mixes_names(chosen)
+            ordinals = np.where(unknown, -1, ordinals)
+            of_log = np.repeat(unknown, logs.counts)
+            logs = replace(logs, ordinals=np.where(of_log, -1, logs.ordinals))
+        if self._reader_of is not None:
+            reader = self._reader_of[chosen]
         return SliceBatch(
             files,
             ordinals,
             owner,
             partitions,
             self._readers,
-            self.index,
+            index,
             reader,
             None if has_base.all() else has_base,
             logs,
+        )
+
+    def _mixes_names(self, chosen: Int64Array | slice) -> Mask | bool:
+        """Slices with logs of which the index knows nothing.
+
+        A merger may make other rows than the files hold, or the base file and the logs have the
+        columns under different names.
+        """
+        if not self._whole_records or self._evolution is None:
+            return not self._whole_records
+        found: Mask = (self._evolution.way[chosen] > 0) | self._evolution.older_logs[chosen]
+        return found
+
+    def _index_of(self, way: int) -> IndexFiles | None:
+        """The index, asked by the table's names about files that have others."""
+        if self.index is None or not way or self._evolution is None:
+            return self.index
+        if way not in self._renamed:
+            self._renamed[way] = self.index.renamed(self._evolution.names(way))
+        return self._renamed[way]
+
+    def _evolved_readers(self, evolution: Evolution) -> np.ndarray:
+        """Adds the readers by id; returns the number of each slice's reader."""
+        merged = self._slices.log_counts > 0
+        keys = evolution.way * 4 + merged * 2 + evolution.older_logs
+        distinct, numbers = np.unique(keys, return_inverse=True)
+        readers = [
+            self._reader_by_id(evolution, key // 4, bool(key & 2), bool(key & 1))
+            for key in distinct.tolist()
+        ]
+        self._readers = tuple(readers)
+        return numbers.astype(np.int32)
+
+    def _reader_by_id(
+        self, evolution: Evolution, way: int, merged: bool, older_logs: bool
+    ) -> ReaderSpec:
+        plain = self._readers[1] if merged else self._readers[0]
+        if not way and not older_logs:
+            return plain
+        properties = dict(plain.properties)
+        properties[PROPERTY] = encode(evolution.columns[way])
+        if older_logs:
+            properties[OLDER_LOGS] = "true"
+        return ReaderSpec(
+            BY_ID,
+            tuple(sorted(properties.items())),
+            base=plain.base or plain.format,
+            log=plain.log,
         )
 
     def _files(self, paths: pa.Array, sizes: Int64Array) -> FileTable:

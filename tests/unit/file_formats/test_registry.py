@@ -35,6 +35,7 @@ def test_what_is_built_in() -> None:
         "avro",
         "csv",
         "hudi",
+        "hudi_by_id",
         "hudi_log",
         "json",
         "orc",
@@ -48,7 +49,11 @@ def test_what_is_built_in() -> None:
     lines = {"csv", "json", "text", "regex", "sequencefile", "rcfile"}
     read = {f.name for f in file_formats().values() if f.trino_reader}
     assert read >= {"hudi", "parquet", *lines}
-    assert {f.name for f in file_formats().values() if f.of_slices} == {"hudi", "hudi_log"}
+    assert {f.name for f in file_formats().values() if f.of_slices} == {
+        "hudi",
+        "hudi_by_id",
+        "hudi_log",
+    }
     assert spelled(["csv"]) == "CSV" and spelled(inferred_formats()) == "Parquet or ORC"
     with pytest.raises(UnsupportedTable, match="no file format 'lance'"):
         file_format("lance")

@@ -1,12 +1,14 @@
 """A file's column in the table's type: files are older than the table's schema.
 
 The law: a value is the one that was written, or it is an error that names the file. What a file
-lacks is NULL; fields of structs go by name; numbers are widened. A number never becomes a text. A
-float becomes the double of the same value (rule 16); Spark reads 0.1 of a float as the double 0.1.
+lacks is NULL; fields of structs go by name; numbers are widened. A float becomes the double of the
+same value (rule 16); Spark reads 0.1 of a float as the double 0.1. A number becomes a text, and a
+double a decimal, only where the table's schema was changed so.
 """
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -14,21 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.errors import SchemaConflict
+from bridge.file_formats.readers.hudi.by_id import ELEMENT, VALUE, FileColumn, column_of
+
+_WIDE = Context(prec=400)
 
 
 class _Differs(Exception):
     """The types do not go together."""
 
 
-def fit(array: pa.Array, wanted: pa.DataType, column: str, uri: str) -> pa.Array:
+def fit(
+    array: pa.Array, wanted: pa.DataType, column: str, uri: str, own: FileColumn | None = None
+) -> pa.Array:
     """A column in another type.
+
+    Args:
+        own: how the file has the column; None: by name.
 
     Errors:
         SchemaConflict: a value would change, or the types do not go together.
     """
     try:
-        return _fit(array, wanted)
-    except (_Differs, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _fit(array, wanted, own or FileColumn(column))
+    except (_Differs, InvalidOperation, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         detail = f": {error}" if isinstance(error, pa.ArrowInvalid) else ""
         raise SchemaConflict(
             f"column {column!r} is {wanted} in the table and {array.type} in {uri}{detail}",
@@ -36,7 +46,7 @@ def fit(array: pa.Array, wanted: pa.DataType, column: str, uri: str) -> pa.Array
         ) from error
 
 
-def _fit(array: Any, wanted: pa.DataType) -> pa.Array:
+def _fit(array: Any, wanted: pa.DataType, own: FileColumn) -> pa.Array:
     t = pa.types
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -48,15 +58,16 @@ def _fit(array: Any, wanted: pa.DataType) -> pa.Array:
     if t.is_null(have):
         return pa.nulls(len(array), wanted)
     if t.is_struct(wanted) and t.is_struct(have):
-        return _struct(array, wanted)
+        return _struct(array, wanted, own)
     if _is_list(wanted) and _is_list(have):
         array = _whole(array)
-        values = _fit(array.values, wanted.value_type)
+        values = _fit(array.values, wanted.value_type, _part(own, ELEMENT))
         offsets = array.offsets.cast(pa.int32())
         return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=array.is_null())
     if t.is_map(wanted) and t.is_map(have):
         array = _whole(array)
-        keys, items = _fit(array.keys, wanted.key_type), _fit(array.items, wanted.item_type)
+        keys = _fit(array.keys, wanted.key_type, FileColumn("key"))
+        items = _fit(array.items, wanted.item_type, _part(own, VALUE))
         mask = array.is_null()
         return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=mask)
     if t.is_floating(wanted) and (t.is_integer(have) or t.is_floating(have)):
@@ -66,7 +77,31 @@ def _fit(array: Any, wanted: pa.DataType) -> pa.Array:
         return array.cast(wanted, safe=False)
     if _goes(have, wanted):
         return array.cast(wanted)
+    if own.was and t.is_string(wanted) and (t.is_integer(have) or t.is_date(have)):
+        return array.cast(wanted)
+    if own.was and t.is_string(wanted) and t.is_decimal(have):
+        return pa.array([None if v is None else str(v) for v in array.to_pylist()], wanted)
+    if own.was and t.is_float64(have) and t.is_decimal(wanted):
+        return _decimals(array, wanted)
     raise _Differs
+
+
+def _decimals(array: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
+    """Doubles as decimals of their shortest text, rounded half up as in Java."""
+    unit = Decimal(1).scaleb(-wanted.scale)
+    values = [
+        None if v is None else Decimal(repr(v)).quantize(unit, ROUND_HALF_UP, _WIDE)
+        for v in array.to_pylist()
+    ]
+    return pa.array(values, wanted)
+
+
+def _part(own: FileColumn, name: str) -> FileColumn:
+    """How the file has the values of a list or a map. Errors: _Differs: it has others."""
+    found = column_of(own.parts, name)
+    if found is None:
+        raise _Differs
+    return found
 
 
 def _goes(have: pa.DataType, wanted: pa.DataType) -> bool:
@@ -93,15 +128,17 @@ def _is_bytes(type: pa.DataType) -> bool:
     )
 
 
-def _struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
+def _struct(array: pa.StructArray, wanted: pa.StructType, own: FileColumn) -> pa.Array:
     names = [field.name.lower() for field in array.type]
     children: list[pa.Array] = []
     for field in wanted:
-        if names.count(field.name.lower()) > 1:
+        part = column_of(own.parts, field.name)
+        name = None if part is None else part.name.lower()
+        if name is not None and names.count(name) > 1:
             raise _Differs
-        if field.name.lower() in names:
-            child = pc.struct_field(array, [names.index(field.name.lower())])
-            children.append(_fit(child, field.type))
+        if part is not None and name in names:
+            child = pc.struct_field(array, [names.index(name)])
+            children.append(_fit(child, field.type, part))
         else:
             children.append(pa.nulls(len(array), field.type))
     mask = _whole(array.is_null())

@@ -21,7 +21,9 @@ public enum FileFormat
     SEQUENCEFILE,
     RCFILE,
     /** A base file and logs of Hudi, merged when they are read. */
-    HUDI;
+    HUDI,
+    /** A base file of Hudi that was written under an older schema, perhaps with logs. */
+    HUDI_BY_ID;
 
     /** The format of a file that {@link SupportedSlices} accepted. */
     public static FileFormat of(PlannedFile file)

@@ -19,7 +19,8 @@ final class SupportedSlices
                 throw FileFormat.unsupported(columns.pathText(file), reader.format());
             }
             List<LogFile> logs = columns.logs(file);
-            boolean merges = reader.format().equals(FileFormat.HUDI.wireName());
+            boolean byId = reader.format().equals(FileFormat.HUDI_BY_ID.wireName());
+            boolean merges = reader.format().equals(FileFormat.HUDI.wireName()) || (byId && !logs.isEmpty());
             if (merges == logs.isEmpty() || (!merges && columns.size(file) < 0)) {
                 throw new TrinoException(
                         BridgeErrorCode.MERGE_ON_READ,

@@ -27,7 +27,7 @@ public interface FormatReader
                 AvroFormat avro = new AvroFormat();
                 yield (scan, planned) -> new FilesPageSource(scan, avro, planned);
             }
-            case HUDI -> new HudiFormat();
+            case HUDI, HUDI_BY_ID -> new HudiFormat();
             case CSV -> lines("CSV", false);
             case JSON -> lines("JSON", true);
             case TEXT -> lines("text", false);

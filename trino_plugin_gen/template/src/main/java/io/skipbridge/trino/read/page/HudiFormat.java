@@ -2,11 +2,18 @@ package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.read.merge.MergerLoader;
 import io.skipbridge.trino.split.PlannedFile;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.connector.ConnectorPageSource;
 
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 
-/** File slices of Hudi with logs. No predicate reaches their files, since a log may change any row. */
+/**
+ * File slices of Hudi whose logs are merged, or whose base files have other columns than the table. Where there are logs, no predicate reaches the
+ * files, since a log may change any row.
+ */
 final class HudiFormat
         implements FormatReader
 {
@@ -15,11 +22,21 @@ final class HudiFormat
     @Override
     public ConnectorPageSource open(FileScan scan, List<PlannedFile> planned)
     {
-        return new MergePageSource(
-                scan.channels(),
-                scan.predicate(),
-                planned,
-                (slice, counters) -> new PlannedSliceFiles(slice, scan.files(), scan.session(), columns -> parquet.context(scan.unfiltered(columns)), counters),
-                MergerLoader::hudi);
+        List<ConnectorPageSource> sources = new ArrayList<>();
+        List<PlannedFile> merged = new ArrayList<>();
+        Map<ReaderSpec, List<PlannedFile>> alone = new LinkedHashMap<>();
+        for (PlannedFile slice : planned) {
+            (slice.logs().isEmpty() ? alone.computeIfAbsent(slice.reader(), _ -> new ArrayList<>()) : merged).add(slice);
+        }
+        alone.values().forEach(files -> sources.add(ByIdPageSource.of(scan, files, parquet::open)));
+        if (!merged.isEmpty()) {
+            sources.add(new MergePageSource(
+                    scan.channels(),
+                    scan.predicate(),
+                    merged,
+                    (slice, counters) -> new PlannedSliceFiles(slice, scan, parquet::context, counters),
+                    MergerLoader::hudi));
+        }
+        return sources.size() == 1 ? sources.getFirst() : new ChainedPageSource(sources);
     }
 }

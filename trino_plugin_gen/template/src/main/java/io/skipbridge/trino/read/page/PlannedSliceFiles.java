@@ -6,13 +6,11 @@ import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceFiles;
 import io.skipbridge.trino.read.merge.SliceRequest;
 import io.skipbridge.trino.read.merge.UnsupportedSlice;
-import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.Page;
 import io.trino.spi.classloader.ThreadContextClassLoader;
 import io.trino.spi.connector.ConnectorPageSource;
-import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.Closeable;
@@ -25,21 +23,24 @@ import java.util.function.Function;
 final class PlannedSliceFiles
         implements SliceFiles, Closeable
 {
+    /** Set by planners where a log may have been written under another schema than the table's. */
+    private static final String OLDER_LOGS = "skipbridge.hudi.older-logs";
+
     private final PlannedFile slice;
-    private final FileOpener files;
-    private final ConnectorSession session;
-    private final Function<List<BridgeColumnHandle>, ScanContext> scans;
+    private final FileScan scan;
+    private final Function<FileScan, ScanContext> contexts;
     private final ReadCounters counters;
     private final ReadableFile[] logs;
     private final List<Rows> open = new ArrayList<>();
 
-    /** @param scans gives the context of a scan of these columns without a predicate */
-    PlannedSliceFiles(PlannedFile slice, FileOpener files, ConnectorSession session, Function<List<BridgeColumnHandle>, ScanContext> scans, ReadCounters counters)
+    PlannedSliceFiles(PlannedFile slice, FileScan scan, Function<FileScan, ScanContext> contexts, ReadCounters counters)
     {
+        if (slice.reader().properties().containsKey(OLDER_LOGS)) {
+            throw new UnsupportedSlice("its logs may hold columns under names or types of an older schema. Read the table once it is compacted, or with Spark");
+        }
         this.slice = slice;
-        this.files = files;
-        this.session = session;
-        this.scans = scans;
+        this.scan = scan;
+        this.contexts = contexts;
         this.counters = counters;
         this.logs = new ReadableFile[slice.logs().size()];
     }
@@ -49,7 +50,7 @@ final class PlannedSliceFiles
     {
         try (ThreadContextClassLoader _ = pluginClasses()) {
             if (logs[log] == null) {
-                logs[log] = counters.counted(files.openLog(session, slice.logs().get(log)));
+                logs[log] = counters.counted(scan.files().openLog(scan.session(), slice.logs().get(log)));
             }
             logs[log].readFully(position, buffer, offset, length);
         }
@@ -66,7 +67,7 @@ final class PlannedSliceFiles
             throw new UnsupportedSlice("logs over base files of ORC are not merged. Read the table once it is compacted, or with Spark");
         }
         PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of());
-        return rows(new BridgePageSource(scans.apply(handles(columns)), List.of(whole)));
+        return rows(ByIdPageSource.of(scan.unfiltered(handles(columns)), List.of(whole), (stored, files) -> new BridgePageSource(contexts.apply(stored), files)));
     }
 
     @Override
@@ -77,7 +78,7 @@ final class PlannedSliceFiles
         readLog(log, position, bytes, 0, length);
         String name = "%s at byte %d".formatted(slice.logs().get(log).path(), position);
         PlannedFile block = new PlannedFile(name, 0, length, length, -1, slice.partition(), slice.reader(), List.of());
-        return rows(BridgePageSource.ofBytes(scans.apply(handles(columns)), block, bytes));
+        return rows(BridgePageSource.ofBytes(contexts.apply(scan.unfiltered(handles(columns))), block, bytes));
     }
 
     private static List<BridgeColumnHandle> handles(List<SliceRequest.Column> columns)

@@ -28,6 +28,8 @@ import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.joda.time.DateTimeZone;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -86,7 +88,7 @@ class TestMergePageSource
             if (content.length() == 4) {
                 Files.setLastModifiedTime(log, FileTime.fromMillis(planned.modifiedMillis()));
             }
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, opener, null, _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
                 byte[] bytes = new byte[4];
                 files.readLog(0, 0, bytes, 0, 4);
                 assertEquals("1234", new String(bytes));
@@ -94,13 +96,13 @@ class TestMergePageSource
         }
         for (String content : List.of("123", "")) {
             Files.writeString(log, content);
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, opener, null, _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
                 TrinoException changed = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
                 assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), changed.getErrorCode());
             }
         }
         Files.delete(log);
-        try (PlannedSliceFiles files = new PlannedSliceFiles(slice, opener, null, _ -> null, new ReadCounters())) {
+        try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
             TrinoException gone = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
             assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), gone.getErrorCode());
         }
@@ -134,7 +136,7 @@ class TestMergePageSource
         SliceMerger failing = _ -> {
             throw problem;
         };
-        MergePageSource source = new MergePageSource(List.of(X), TupleDomain::all, List.of(slice("a", 10)), (slice, counters) -> new PlannedSliceFiles(slice, null, null, _ -> null, counters), () -> failing);
+        MergePageSource source = new MergePageSource(List.of(X), TupleDomain::all, List.of(slice("a", 10)), (slice, counters) -> new PlannedSliceFiles(slice, scan(null), _ -> null, counters), () -> failing);
         return assertThrows(TrinoException.class, source::getNextSourcePage);
     }
 
@@ -149,7 +151,7 @@ class TestMergePageSource
                 List.of(DAY, X),
                 () -> predicate,
                 List.of(slices),
-                (slice, counters) -> new PlannedSliceFiles(slice, null, null, _ -> null, counters),
+                (slice, counters) -> new PlannedSliceFiles(slice, scan(null), _ -> null, counters),
                 () -> merger)) {
             while (!source.isFinished()) {
                 SourcePage page = source.getNextSourcePage();
@@ -169,6 +171,11 @@ class TestMergePageSource
         BlockBuilder builder = BIGINT.createFixedSizeBlockBuilder(1);
         BIGINT.writeLong(builder, value);
         return new Page(builder.build());
+    }
+
+    private static FileScan scan(FileOpener opener)
+    {
+        return new FileScan(null, opener, DateTimeZone.UTC, List.of(), TupleDomain::all, new AtomicInteger());
     }
 
     private static PlannedFile slice(String day, long size)

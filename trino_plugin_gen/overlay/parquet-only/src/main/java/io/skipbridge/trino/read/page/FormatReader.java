@@ -20,7 +20,7 @@ public interface FormatReader
     {
         return switch (format) {
             case PARQUET -> new ParquetFormat();
-            case HUDI -> new HudiFormat();
+            case HUDI, HUDI_BY_ID -> new HudiFormat();
             default -> (scan, planned) -> {
                 throw new TrinoException(
                         BridgeErrorCode.UNSUPPORTED_FORMAT,

@@ -1,0 +1,82 @@
+"""A file's own names and types of columns, where the table knows its columns by id.
+
+Only what differs is told. Everywhere else a file's column has the table's name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PROPERTY = "skipbridge.hudi.columns"
+"""The reader's property that holds `FileColumns`, as JSON."""
+OLDER_LOGS = "skipbridge.hudi.older-logs"
+"""A reader's property: ``true`` if logs of the slice may have other names than the table."""
+ELEMENT, VALUE = "element", "value"
+"""The names of the parts of lists and maps."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """One column, or one part of a nested column, of a file.
+
+    Attributes:
+        name: the file's, in lower case.
+        was: the file's type in Hudi's spelling (``decimal(5,2)``) if the table's schema was changed
+            to another one; else empty.
+        parts: of a struct by the table's names, of a list its ``element``, of a map its ``value``:
+            those that differ. None: the file has no such part, whatever names it holds.
+    """
+
+    name: str
+    was: str = ""
+    parts: Mapping[str, FileColumn | None] = field(default_factory=dict)
+
+
+FileColumns = Mapping[str, FileColumn | None]
+"""By the table's name; None: the file does not have the column."""
+
+
+def column_of(columns: FileColumns, name: str) -> FileColumn | None:
+    """How a file has a column; None: it does not have it."""
+    key = name.lower()
+    return columns[key] if key in columns else FileColumn(name)
+
+
+def encode(columns: FileColumns) -> str:
+    """As text.
+
+    >>> encode({"title": FileColumn("name"), "new": None})
+    '{"new": null, "title": {"name": "name"}}'
+    """
+    return json.dumps(_encoded(columns), sort_keys=True)
+
+
+def decode(text: str) -> FileColumns:
+    """The inverse of `encode`."""
+    return _decoded(json.loads(text))
+
+
+def _encoded(columns: FileColumns) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        if column is None:
+            found[name] = None
+            continue
+        found[name] = {"name": column.name}
+        if column.was:
+            found[name]["was"] = column.was
+        if column.parts:
+            found[name]["parts"] = _encoded(column.parts)
+    return found
+
+
+def _decoded(found: Mapping[str, Any]) -> FileColumns:
+    return {
+        name: None
+        if told is None
+        else FileColumn(told["name"], told.get("was", ""), _decoded(told.get("parts", {})))
+        for name, told in found.items()
+    }

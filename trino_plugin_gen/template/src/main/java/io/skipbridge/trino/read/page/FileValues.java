@@ -1,0 +1,193 @@
+package io.skipbridge.trino.read.page;
+
+import io.airlift.slice.Slices;
+import io.skipbridge.trino.BridgeErrorCode;
+import io.trino.spi.TrinoException;
+import io.trino.spi.block.ArrayBlock;
+import io.trino.spi.block.Block;
+import io.trino.spi.block.BlockBuilder;
+import io.trino.spi.block.ColumnarArray;
+import io.trino.spi.block.ColumnarMap;
+import io.trino.spi.block.RowBlock;
+import io.trino.spi.block.RunLengthEncodedBlock;
+import io.trino.spi.type.ArrayType;
+import io.trino.spi.type.DateType;
+import io.trino.spi.type.DecimalType;
+import io.trino.spi.type.Decimals;
+import io.trino.spi.type.DoubleType;
+import io.trino.spi.type.Int128;
+import io.trino.spi.type.MapType;
+import io.trino.spi.type.RealType;
+import io.trino.spi.type.RowType;
+import io.trino.spi.type.Type;
+import io.trino.spi.type.VarcharType;
+
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+
+import static io.trino.spi.type.BigintType.BIGINT;
+import static io.trino.spi.type.DoubleType.DOUBLE;
+import static io.trino.spi.type.IntegerType.INTEGER;
+
+/** Values of a file in the types of the table, where the table's schema was changed since. A value that does not fit is an error. */
+final class FileValues
+{
+    private interface Value
+    {
+        void write(Block block, int position, BlockBuilder into);
+    }
+
+    private FileValues() {}
+
+    /** @param column how the file has it */
+    static UnaryOperator<Block> to(FileColumn column, Type table)
+    {
+        if (column.sameValues()) {
+            return UnaryOperator.identity();
+        }
+        if (column.was().isPresent()) {
+            Type file = column.typeIn(table);
+            Value value = value(column, file, table);
+            return block -> written(block, table, value);
+        }
+        return switch (table) {
+            case RowType row -> fields(column, row);
+            case ArrayType array -> {
+                UnaryOperator<Block> elements = to(column.part("element").orElseThrow(), array.getElementType());
+                yield block -> {
+                    ColumnarArray lists = ColumnarArray.toColumnarArray(block);
+                    int count = lists.getPositionCount();
+                    int[] offsets = new int[count + 1];
+                    boolean[] nulls = new boolean[count];
+                    for (int i = 0; i < count; i++) {
+                        nulls[i] = lists.isNull(i);
+                        offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : lists.getLength(i));
+                    }
+                    return ArrayBlock.fromElementBlock(count, Optional.of(nulls), offsets, elements.apply(lists.getElementsBlock()));
+                };
+            }
+            case MapType map -> {
+                UnaryOperator<Block> values = to(column.part("value").orElseThrow(), map.getValueType());
+                yield block -> {
+                    ColumnarMap maps = ColumnarMap.toColumnarMap(block);
+                    int count = maps.getPositionCount();
+                    int[] offsets = new int[count + 1];
+                    boolean[] nulls = new boolean[count];
+                    for (int i = 0; i < count; i++) {
+                        nulls[i] = maps.isNull(i);
+                        offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : maps.getEntryCount(i));
+                    }
+                    return map.createBlockFromKeyValue(Optional.of(nulls), offsets, maps.getKeysBlock(), values.apply(maps.getValuesBlock()));
+                };
+            }
+            default -> throw column.unsupported(table);
+        };
+    }
+
+    private static UnaryOperator<Block> fields(FileColumn column, RowType row)
+    {
+        int count = row.getFields().size();
+        int[] places = new int[count];
+        List<UnaryOperator<Block>> changes = new ArrayList<>();
+        int next = 0;
+        for (int i = 0; i < count; i++) {
+            RowType.Field field = row.getFields().get(i);
+            Optional<FileColumn> part = column.part(field.getName().orElseThrow());
+            places[i] = part.isPresent() ? next++ : -1;
+            changes.add(part.map(each -> to(each, field.getType())).orElse(UnaryOperator.identity()));
+        }
+        return block -> {
+            List<Block> held = RowBlock.getRowFieldsFromBlock(block);
+            boolean[] nulls = new boolean[block.getPositionCount()];
+            for (int i = 0; i < nulls.length; i++) {
+                nulls[i] = block.isNull(i);
+            }
+            Block[] fields = new Block[count];
+            for (int i = 0; i < count; i++) {
+                fields[i] = places[i] < 0
+                        ? RunLengthEncodedBlock.create(row.getFields().get(i).getType().createNullBlock(), nulls.length)
+                        : changes.get(i).apply(held.get(places[i]));
+            }
+            return RowBlock.fromNotNullSuppressedFieldBlocks(nulls.length, Optional.of(nulls), fields);
+        };
+    }
+
+    private static Block written(Block block, Type table, Value value)
+    {
+        BlockBuilder into = table.createBlockBuilder(null, block.getPositionCount());
+        for (int i = 0; i < block.getPositionCount(); i++) {
+            if (block.isNull(i)) {
+                into.appendNull();
+            }
+            else {
+                value.write(block, i, into);
+            }
+        }
+        return into.build();
+    }
+
+    private static Value value(FileColumn column, Type file, Type table)
+    {
+        if (file == INTEGER || file == BIGINT) {
+            return switch (table) {
+                case VarcharType text when text.isUnbounded() -> (block, at, into) -> text.writeSlice(into, Slices.utf8Slice(Long.toString(file.getLong(block, at))));
+                case DecimalType decimal -> (block, at, into) -> write(column, BigDecimal.valueOf(file.getLong(block, at)), decimal, into);
+                case DoubleType wide -> (block, at, into) -> wide.writeDouble(into, file.getLong(block, at));
+                default -> {
+                    if (table != BIGINT) {
+                        throw column.unsupported(table);
+                    }
+                    yield (block, at, into) -> BIGINT.writeLong(into, file.getLong(block, at));
+                }
+            };
+        }
+        return switch (file) {
+            case RealType real when table == DOUBLE -> (block, at, into) -> DOUBLE.writeDouble(into, real.getFloat(block, at));
+            case DoubleType wide when table instanceof DecimalType decimal -> (block, at, into) -> {
+                double value = wide.getDouble(block, at);
+                if (!Double.isFinite(value)) {
+                    throw outOfRange(column, Double.toString(value), decimal);
+                }
+                write(column, BigDecimal.valueOf(value).setScale(decimal.getScale(), RoundingMode.HALF_UP), decimal, into);
+            };
+            case DecimalType narrow when table instanceof DecimalType decimal -> (block, at, into) -> write(column, Decimals.readBigDecimal(narrow, block, at), decimal, into);
+            case DecimalType narrow when table instanceof VarcharType text && text.isUnbounded() -> (block, at, into) ->
+                    text.writeSlice(into, Slices.utf8Slice(Decimals.readBigDecimal(narrow, block, at).toString()));
+            case DateType date when table instanceof VarcharType text && text.isUnbounded() -> (block, at, into) ->
+                    text.writeSlice(into, Slices.utf8Slice(LocalDate.ofEpochDay(date.getInt(block, at)).toString()));
+            default -> throw column.unsupported(table);
+        };
+    }
+
+    private static void write(FileColumn column, BigDecimal value, DecimalType type, BlockBuilder into)
+    {
+        BigDecimal scaled;
+        try {
+            scaled = value.setScale(type.getScale(), RoundingMode.UNNECESSARY);
+        }
+        catch (ArithmeticException e) {
+            throw outOfRange(column, value.toString(), type);
+        }
+        if (scaled.precision() > type.getPrecision()) {
+            throw outOfRange(column, value.toString(), type);
+        }
+        if (type.isShort()) {
+            type.writeLong(into, scaled.unscaledValue().longValueExact());
+        }
+        else {
+            type.writeObject(into, Int128.valueOf(scaled.unscaledValue()));
+        }
+    }
+
+    private static TrinoException outOfRange(FileColumn column, String value, DecimalType type)
+    {
+        return new TrinoException(
+                BridgeErrorCode.TYPE_MISMATCH,
+                "column '%s' of a file holds %s, which is no %s. Rewrite the table, or read it with Spark".formatted(column.name(), value, type.getDisplayName()));
+    }
+}
