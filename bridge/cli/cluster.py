@@ -10,7 +10,8 @@ import click
 from bridge.cli.cluster_advice import advise, auto_options, effect_lines
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
 from bridge.cli.cluster_publish import clean, leave, publish, run_publish, show_published
-from bridge.cli.lazy import INTERRUPTED, Verbs
+from bridge.cli.cluster_watch import interruptible, stay, told, watch_options
+from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 
@@ -51,11 +52,17 @@ def schedule(config: Config, table: str, output: str, **given: Any) -> None:
 
 
 def _schedule(
-    config: Config, table: str, given: dict[str, Any], auto: Any = None, *, dry: bool = False
+    config: Config,
+    table: str,
+    given: dict[str, Any],
+    auto: Any = None,
+    *,
+    dry: bool = False,
+    begin: bool = False,
 ) -> dict[str, Any]:
     from bridge.jobs.cluster import schedule as plan
 
-    made = plan(config, table, chosen_strategy(given), say, auto=auto, dry=dry)
+    made = plan(config, table, chosen_strategy(given), say, auto=auto, dry=dry, begin=begin)
     if made["instant"] is not None:
         say(_line(made))
     elif "best" in made:
@@ -98,6 +105,8 @@ def _begun(config: Config, table: str, made: str | None) -> str | None:
     from bridge.jobs.cluster import begun
 
     found = begun(config, table)
+    if found == made:
+        return made
     if found is not None and made is None:
         say(f"{table}: plan {found}, which was begun before, is continued")
     elif found is not None:
@@ -116,11 +125,13 @@ def _begun(config: Config, table: str, made: str | None) -> str | None:
 )
 @click.option("--dry-run", is_flag=True, help="Tell what a run would bring, and write nothing.")
 @auto_options
+@watch_options
 @click.option("--local", is_flag=True, help="Use threads of this process instead of Spark.")
 @click.option("--publish", "then_publish", is_flag=True, help="Publish what was clustered, too.")
 @strategy_options
 @_OUTPUT
 @settings(*_RUN_SETTINGS)
+@interruptible()
 def run(
     config: Config,
     table: str,
@@ -132,6 +143,10 @@ def run(
     log: Path | None,
     sample_files: int,
     sample_rows: int,
+    watch: str | None,
+    after_commits: int | None,
+    after_small_files: int | None,
+    after_time: str | None,
     local: bool,
     then_publish: bool,
     output: str,
@@ -146,13 +161,15 @@ def run(
     \b
     skipbridge cluster run demo.flights --now --by carrier
     skipbridge cluster run demo.flights --auto --dry-run
+    skipbridge cluster run demo.flights --watch 1m --after-commits 10 --by carrier
     skipbridge cluster run demo.flights 20260102030405678
     """
     from bridge.clustering.advice import Sampling
+    from bridge.clustering.triggers import Triggers
+    from bridge.config import parse_seconds
     from bridge.errors import InvalidRequest
     from bridge.jobs.cluster import run as execute
     from bridge.jobs.cluster_advice import Auto
-    from bridge.report.text import human_bytes
 
     if (auto or now) and instant is not None:
         raise InvalidRequest(
@@ -164,8 +181,31 @@ def run(
             "--auto chooses the layout and the columns", "leave out --layout and --by"
         )
     chosen = Auto(given["group"], least_gain / 100, log, Sampling(sample_files, sample_rows))
+    if watch is not None:
+        if instant is not None or dry_run or given["again"]:
+            raise InvalidRequest(
+                "--watch plans anew in each round", "leave out the instant, --dry-run and --again"
+            )
+        usual = None if after_small_files or after_time else 1
+        seconds = None if after_time is None else parse_seconds(after_time)
+        triggers = Triggers(after_commits or usual, after_small_files, seconds)
+        strategy = chosen_strategy(given)
+        by = chosen if auto else None
+        stay(
+            config,
+            table,
+            parse_seconds(watch),
+            strategy,
+            triggers,
+            auto=by,
+            local=local,
+            output=output,
+            publish=then_publish,
+        )
+        return
     if auto or now:
-        made = _schedule(config, table, given, chosen if auto else None, dry=dry_run)
+        by = chosen if auto else None
+        made = _schedule(config, table, given, by, dry=dry_run, begin=True)
         instant = made["instant"]
         if dry_run:
             _foretell(made, output)
@@ -180,32 +220,12 @@ def run(
 
         _foretell(foretold(config, table, instant, log), output)
         return
-    try:
-        with progress(f"clustering {table}") as tick:
-            report = execute(config, table, instant, local=local, progress=tick)
-    except KeyboardInterrupt:
-        say("stopped; the old files are read as before, and the same command continues")
-        raise SystemExit(INTERRUPTED) from None
-    if output == "json":
-        if then_publish:
-            report["publish"] = run_publish(config, table, local)
-        emit_json(report)
-        return
-    for each in report["rejected"]:
-        say(f"group {each['group']} stays as it was: {each['reason']}")
-    emit(
-        f"{report['table']} {report['instant']} {report['state']}: {report['old_files']} files -> "
-        f"{report['new_files']} files, {report['rows']:,} rows"
-        + (f" @ generation {report['generation']}" if report["generation"] >= 0 else "")
-    )
-    if report["rows"]:
-        emit(
-            f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
-            f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
-        )
-    for line in effect_lines(report.get("effect")):
-        emit(line)
-    if then_publish:
+    with progress(f"clustering {table}") as tick:
+        report = execute(config, table, instant, local=local, progress=tick)
+    if then_publish and output == "json":
+        report["publish"] = run_publish(config, table, local)
+    told(report, output)
+    if then_publish and output == "text":
         made = run_publish(config, table, local)
         show_published(made, output)
         leave(made)

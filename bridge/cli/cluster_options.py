@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -77,6 +78,11 @@ def strategy_options(command: Any) -> Any:
     return command
 
 
+def usual_layout(columns: Sequence[str]) -> str:
+    """The layout if none is named."""
+    return "binpack" if not columns else "linear" if len(columns) == 1 else "hilbert"
+
+
 def chosen_strategy(given: dict[str, Any]) -> Any:
     """The `Strategy` that the options ask for."""
     from bridge.clustering.eligibility import Limits, PartitionFilter
@@ -84,9 +90,8 @@ def chosen_strategy(given: dict[str, Any]) -> Any:
     from bridge.config import parse_size
 
     columns = tuple(given["columns"])
-    usual = "binpack" if not columns else "linear" if len(columns) == 1 else "hilbert"
     return Strategy(
-        given["layout"] or usual,
+        given["layout"] or usual_layout(columns),
         columns,
         given["group"] or ("overlap" if columns else "size"),
         Limits(

@@ -13,10 +13,12 @@ import click
 
 from bridge.api.index import TableIndex
 from bridge.api.session import Session
+from bridge.cli.cluster_watch import Inline
 from bridge.cli.kinds import kind_options
 from bridge.cli.lazy import INTERRUPTED, Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
+from bridge.errors import InvalidRequest
 from bridge.index.collect import Nan
 from bridge.index.kinds.request import RequestedIndexes
 from bridge.jobs.index_table import (
@@ -48,6 +50,7 @@ class _Work:
     full: bool = False
     asked: RequestedIndexes = NOTHING_NEW
     output: str = "text"
+    inline: Inline | None = None
 
     def once(self, config: Config, table: str, *, check: bool = True) -> dict[str, Any]:
         try:
@@ -61,13 +64,15 @@ class _Work:
                     say=say,
                     check=check,
                 )
-                return made.to_dict()
         except KeyboardInterrupt:
             say(
                 "stopped; the earlier index stays in use, and the same command continues after the "
                 f"last commit (every {config.integer('index.files_per_commit'):,} files)"
             )
             raise SystemExit(INTERRUPTED) from None
+        if self.inline is not None:
+            self.inline.run(config, table)
+        return made.to_dict()
 
     def told(self, report: dict[str, Any]) -> None:
         if self.output == "json":
@@ -158,15 +163,53 @@ index.add_command(build, "create")
     metavar="SECONDS",
     help="Keep running and refresh at this interval until stopped (Ctrl-C).",
 )
+@click.option(
+    "--cluster-after",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Then cluster the table in this process if it has had N commits since it was last "
+    "clustered.",
+)
+@click.option(
+    "--cluster-small-files",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Then cluster it if N small files are not clustered.",
+)
+@click.option(
+    "--cluster-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Sort column; repeat it.  [default: the layout of the last clustering, else binpack]",
+)
+@click.option("--cluster-target", metavar="SIZE", help="Size of new files. [default: 1GiB]")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @settings(*_BUILD_SETTINGS)
-def refresh(config: Config, table: str, nan: Nan, seconds: float | None, output: str) -> None:
+def refresh(
+    config: Config,
+    table: str,
+    nan: Nan,
+    seconds: float | None,
+    cluster_after: int | None,
+    cluster_small_files: int | None,
+    cluster_by: tuple[str, ...],
+    cluster_target: str | None,
+    output: str,
+) -> None:
     """Index new and changed files and remove deleted ones, in this process, since they are few.
 
     Run it after writes, or repeat it with --watch. Until then every query reads new files: slower,
     never wrong. Several may run at once: one commits first, the others add what it lacks.
     """
-    work = _Work(nan, output=output)
+    inline = None
+    if cluster_after is not None or cluster_small_files is not None:
+        inline = Inline(cluster_after, cluster_small_files, cluster_by, cluster_target, output)
+    elif cluster_by or cluster_target:
+        raise InvalidRequest(
+            "--cluster-by and --cluster-target say how, and nothing says when",
+            "give --cluster-after or --cluster-small-files",
+        )
+    work = _Work(nan, output=output, inline=inline)
     if seconds is None:
         work.told(work.once(config, table))
     else:

@@ -48,6 +48,7 @@ class Plan:
         layout, columns: the order of the new files' rows.
         compression: of the new files; None: that of the old ones.
         row_group_bytes: size of their row groups, as far as can be told from the old files.
+        generation: of the index from which it was made.
     """
 
     instant: str
@@ -59,6 +60,7 @@ class Plan:
     groups: tuple[PlannedGroup, ...]
     compression: str | None = None
     row_group_bytes: int = 128 * 1024**2
+    generation: int = 0
 
     def to_bytes(self) -> bytes:
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
@@ -89,6 +91,7 @@ def parse_plan(raw: bytes, name: str) -> Plan:
             tuple(_group(each) for each in body["groups"]),
             body["compression"],
             body["row_group_bytes"],
+            body.get("generation", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileCorrupt(f"{name} is not a clustering plan: {error}", remedy) from error

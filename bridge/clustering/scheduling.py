@@ -201,6 +201,7 @@ def make_plan(
         tuple(planned),
         strategy.compression,
         strategy.row_group_bytes,
+        index.generation,
     )
 
 

@@ -44,10 +44,14 @@ def schedule(
     *,
     auto: Auto | None = None,
     dry: bool = False,
+    refresh: bool = True,
+    begin: bool = False,
 ) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
     Args:
+        refresh: False takes the index as it is.
+        begin: the caller executes the plan at once. If it dies before, the plan counts as begun.
         auto: takes the layout and the columns that gain most, in place of the strategy's.
         dry: only tells what the plan would bring; nothing is written, the index neither.
 
@@ -61,7 +65,7 @@ def schedule(
     """
     with opened(config, table) as (_, _, found, _):
         check_table(found)
-    if not dry:
+    if refresh and not dry:
         index_table(config, table, local=True, progress=lambda *_: None, say=say)
     with opened(config, table) as (storage, catalog, found, store):
         wanted = auto or Auto()
@@ -90,6 +94,8 @@ def schedule(
             if dry and plan.groups and advisor.scans:
                 _, before, after = advisor.forecast(plan)
                 chosen["forecast"] = effect(before, after)
+            if begin and plan.groups and not dry:
+                timeline.begin(plan.instant)
             if dry or not plan.groups or timeline.request(plan):
                 return {**_planned(plan), **chosen}
 

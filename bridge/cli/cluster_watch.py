@@ -1,0 +1,189 @@
+"""``cluster run --watch`` and ``index refresh --cluster-after``: clustering by itself."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from bridge.cli.cluster_advice import effect_lines
+from bridge.cli.cluster_publish import run_publish, show_published
+from bridge.cli.lazy import INTERRUPTED
+from bridge.cli.output import emit, emit_json, progress, say
+from bridge.config import Config
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Tells what a Ctrl-C means, and exits."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped; the old files are read as before, and the same command continues")
+        raise SystemExit(INTERRUPTED) from None
+
+
+def watch_options(command: Any) -> Any:
+    """Adds the options of `cluster run --watch`."""
+    options = [
+        click.option(
+            "--watch",
+            metavar="TIME",
+            help="Keep running: refresh the index at this interval, and cluster whenever a "
+            "trigger says so, until stopped (Ctrl-C).",
+        ),
+        click.option(
+            "--after-commits",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="With --watch: after N generations of the index since the last clustering.  "
+            "[default: 1 without other triggers]",
+        ),
+        click.option(
+            "--after-small-files",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="With --watch: when N small files are not clustered.",
+        ),
+        click.option(
+            "--after-time",
+            metavar="TIME",
+            help="With --watch: so long after the last clustering, if there was a commit since.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def told(report: dict[str, Any], output: str) -> None:
+    """Prints what a run did."""
+    from bridge.report.text import human_bytes
+
+    if output == "json":
+        emit_json(report)
+        return
+    for each in report["rejected"]:
+        say(f"group {each['group']} stays as it was: {each['reason']}")
+    emit(
+        f"{report['table']} {report['instant']} {report['state']}: {report['old_files']} files -> "
+        f"{report['new_files']} files, {report['rows']:,} rows"
+        + (f" @ generation {report['generation']}" if report["generation"] >= 0 else "")
+    )
+    if report["rows"]:
+        emit(
+            f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
+            f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
+        )
+    for line in effect_lines(report.get("effect")):
+        emit(line)
+
+
+def stay(
+    config: Config,
+    table: str,
+    seconds: float,
+    strategy: Any,
+    triggers: Any,
+    *,
+    auto: Any,
+    local: bool,
+    output: str,
+    publish: bool,
+) -> None:
+    """Clusters whenever it is due, until the process is asked to end.
+
+    The first Ctrl-C lets a clustering in progress end; a second one stops it: it is continued by
+    the next run.
+    """
+    from bridge.jobs.cluster_watch import watched_round
+    from bridge.jobs.index_watch import watch
+
+    stop = threading.Event()
+
+    def asked(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        say("stops after this round; Ctrl-C again stops now")
+
+    held = {n: signal.signal(n, asked) for n in (signal.SIGINT, signal.SIGTERM)}
+    rounds = itertools.count()
+
+    def once() -> dict[str, Any]:
+        with progress(f"clustering {table}") as tick:
+            return watched_round(
+                config,
+                table,
+                strategy,
+                triggers,
+                auto=auto,
+                local=local,
+                progress=tick,
+                say=say,
+                check=next(rounds) == 0,
+            )
+
+    def clustered(report: dict[str, Any]) -> None:
+        if publish and output == "json":
+            report["publish"] = run_publish(config, table, local)
+        told(report, output)
+        if publish and output == "text":
+            show_published(run_publish(config, table, local), output)
+
+    try:
+        done = watch(once, seconds, stop, told=clustered, say=say)
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+    say(f"{done.rounds} rounds, {done.committed} clusterings, {done.failed} failures")
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Clustering after a refresh of the index; see `index refresh --cluster-after`.
+
+    Attributes:
+        commits, small_files: triggers.
+        columns: sort columns; empty: the layout of the last clustering.
+        target: size of new files as text; None: the usual one.
+    """
+
+    commits: int | None
+    small_files: int | None
+    columns: tuple[str, ...]
+    target: str | None
+    output: str
+
+    def run(self, config: Config, table: str) -> None:
+        """Clusters the table in this process if it is due. The index is taken as it is."""
+        from bridge.cli.cluster_options import usual_layout
+        from bridge.clustering.scheduling import Strategy
+        from bridge.clustering.triggers import Triggers
+        from bridge.config import parse_size
+        from bridge.jobs.cluster_advice import usual_grouping
+        from bridge.jobs.cluster_watch import cluster_if_due
+
+        columns = self.columns
+        strategy = Strategy(usual_layout(columns), columns, usual_grouping(columns))
+        if self.target is not None:
+            limits = replace(strategy.limits, target=parse_size(self.target))
+            strategy = replace(strategy, limits=limits)
+        with interruptible(), progress(f"clustering {table}") as tick:
+            report = cluster_if_due(
+                config,
+                table,
+                strategy,
+                Triggers(self.commits, self.small_files),
+                as_before=not columns,
+                progress=tick,
+                say=say,
+            )
+        if report is not None:
+            told(report, self.output)

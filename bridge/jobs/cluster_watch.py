@@ -1,0 +1,132 @@
+"""Clusters a table by itself, when a trigger says so: after a refresh, or at an interval."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bridge.clustering.scheduling import Strategy, check_table
+from bridge.clustering.timeline import Timeline
+from bridge.clustering.triggers import Triggers, completed_plans, due, since, small_files
+from bridge.config import Config
+from bridge.index.snapshot import IndexSnapshot
+from bridge.jobs.cluster import begun, run, schedule
+from bridge.jobs.cluster_advice import Auto
+from bridge.jobs.compose import index_limits, local_index_cache
+from bridge.jobs.index_table import Progress, Say, index_table, newest, opened
+from bridge.jobs.table_snapshot import table_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Clock = Callable[[], dt.datetime]
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def cluster_if_due(
+    config: Config,
+    table: str,
+    strategy: Strategy,
+    triggers: Triggers,
+    *,
+    auto: Auto | None = None,
+    as_before: bool = False,
+    local: bool = True,
+    spark: SparkSession | None = None,
+    progress: Progress,
+    say: Say,
+    clock: Clock = _now,
+) -> dict[str, Any] | None:
+    """Schedules and executes a plan if a trigger says so, or ends one that was begun.
+
+    The index is taken as it is.
+
+    Args:
+        auto: takes the layout that gains most, in place of the strategy's.
+        as_before: takes the layout, the columns and the grouping of the last plan that was
+            completed, if there is one.
+        clock: the time, in UTC.
+
+    Returns:
+        The report of the run; None if nothing was due, or nothing is worth a rewrite.
+
+    Errors:
+        UnsupportedTable, ColumnNotFound, InvalidRequest, IndexConflict, StorageFailure and others.
+    """
+    instant = begun(config, table)
+    if instant is None:
+        chosen, why = _due(config, table, strategy, triggers, clock, as_before)
+        if not why:
+            return None
+        made = schedule(config, table, chosen, say, auto=auto, refresh=False, begin=True)
+        instant = made["instant"]
+        if instant is None:
+            return None
+        say(f"{table}: clustered after {why}, by plan {instant}")
+    else:
+        say(f"{table}: plan {instant}, which was begun before, is continued")
+    return run(config, table, instant, local=local, spark=spark, progress=progress)
+
+
+def _due(
+    config: Config,
+    table: str,
+    strategy: Strategy,
+    triggers: Triggers,
+    clock: Clock,
+    as_before: bool,
+) -> tuple[Strategy, str]:
+    """The strategy, and why a clustering is due; empty if it is not."""
+    with opened(config, table) as (storage, catalog, found, store):
+        check_table(found)
+        manifest = newest(store, found, table)
+        plans = completed_plans(Timeline(storage, store.root), manifest)
+        chosen = strategy
+        if as_before and plans:
+            last = plans[-1]
+            chosen = replace(
+                strategy, layout=last.layout, columns=last.columns, grouping=last.grouping
+            )
+        small = 0
+        if triggers.small_files is not None:
+            cache, limits = local_index_cache(config), index_limits(config)
+            index = IndexSnapshot.open(manifest, store, cache, limits)
+            with table_files(config, storage, catalog, found) as list_files:
+                small = small_files(list_files(), index, chosen.limits)
+        return chosen, due(triggers, since(plans, manifest.generation, small, clock()))
+
+
+def watched_round(
+    config: Config,
+    table: str,
+    strategy: Strategy,
+    triggers: Triggers,
+    *,
+    auto: Auto | None = None,
+    local: bool = False,
+    progress: Progress,
+    say: Say,
+    check: bool = True,
+) -> dict[str, Any]:
+    """One round of a watch: the index is brought up to date, then `cluster_if_due`.
+
+    Args:
+        check: verifies the whole index first.
+
+    Returns:
+        The report of the run; ``committed`` tells whether there was one.
+    """
+    index_table(config, table, local=True, progress=_nobody, say=say, check=check)
+    report = cluster_if_due(
+        config, table, strategy, triggers, auto=auto, local=local, progress=progress, say=say
+    )
+    return {"committed": report is not None, **(report or {})}
+
+
+def _nobody(*_: object) -> None:
+    return None
