@@ -1,0 +1,144 @@
+"""Switched locations in the metastore's records, and what a sync makes of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.clustering.publications import states_of
+from bridge.clustering.publishing import Publisher, PublishReport
+from bridge.errors import InvalidRequest, UnsupportedTable
+from bridge.index.replacements import Replacement
+from bridge.jobs.places import MetastorePlaces, check_published
+from bridge.metastore._gen import ttypes
+from bridge.metastore.catalog import HiveCatalog
+from bridge.metastore.client import FoundPartitions
+from bridge.storage.local import LocalStorage
+from bridge.table.model import Table
+from tests.support.sync_lake import NAME, SCHEMAS, ModelMetastore, SyncLake
+
+PARTS = "p=1/q=x"
+
+
+class Metastore(ModelMetastore):
+    """With the call by which a catalogue looks locations up."""
+
+    def get_partition_locations(
+        self, database: str, table: str, names: list[str], cancellation: object = None
+    ) -> FoundPartitions:
+        return self.get_partitions_by_names(database, table, names)
+
+
+def lake_of(base: Path, *directories: str, **options: Any) -> SyncLake:
+    lake = SyncLake(base, Metastore())
+    for directory in directories:
+        for i in range(2):
+            put(lake.root / directory / f"f{i}.parquet")
+    lake.sync(**options)
+    return lake
+
+
+def put(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(next(iter(SCHEMAS.values()))[0])
+
+
+def table_of(lake: SyncLake) -> Table:
+    return HiveCatalog(lake.metastore).table(NAME)
+
+
+def places_of(lake: SyncLake) -> MetastorePlaces:
+    return MetastorePlaces(HiveCatalog(lake.metastore), table_of(lake), "file:///index")
+
+
+def publish(lake: SyncLake, *partitions: str) -> PublishReport:
+    """As if two files of each partition had been clustered."""
+    storage, groups = LocalStorage(), []
+    places = places_of(lake)
+    for name in partitions:
+        old = states_of(storage.list_all(places.all()[name], recursive=False))
+        new = lake.root / ".skipbridge_clustered/20200101000000000" / name / "c.parquet"
+        put(new)
+        made = states_of(storage.list_all(f"file://{new.parent}", recursive=False))
+        groups.append(Replacement(name, tuple(old), tuple(made)))
+    return Publisher(table_of(lake), storage, places).run(groups)
+
+
+def test_a_partition_is_switched_in_its_own_spelling(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
+    record = next(iter(lake.metastore.partitions.values()))
+    record.sd.location = f"file:{lake.root}/{PARTS}"  # as Hadoop prints it
+    record.parameters["COLUMN_STATS_ACCURATE"] = '{"BASIC_STATS":"true"}'
+    assert publish(lake, PARTS).published == [PARTS]
+    (first, second) = lake.metastore.partitions.values()
+    assert first.sd.location.startswith(f"file:{lake.root}/.skipbridge_clustered/published-")
+    assert first.sd.location.endswith(f"/{PARTS}")
+    assert "COLUMN_STATS_ACCURATE" not in first.parameters and first.parameters["numFiles"]
+    assert second.sd.location == f"file://{lake.root}/p=2/q=y"
+
+
+def test_sync_leaves_published_partitions_and_replaced_directories(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
+    publish(lake, PARTS)
+    before = lake.metastore.contents()
+    for options in ({}, {"full": True}, {"relocate": True}):
+        report = lake.sync(**options)
+        assert lake.metastore.contents() == before
+        assert not (report.added or report.updated or report.dropped)
+    # The old directory goes; then the new one is emptied.
+    shutil.rmtree(lake.root / "p=1")
+    lake.sync(full=True)
+    assert lake.metastore.contents() == before
+    for path in (lake.root / ".skipbridge_clustered").rglob("*.parquet"):
+        path.unlink()
+    lake.sync(full=True, relocate=True)
+    assert lake.metastore.contents() == before
+
+
+def test_sync_does_not_register_what_was_replaced(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
+    publish(lake, PARTS)
+    del lake.metastore.partitions["1", "x"]
+    report = lake.sync()
+    assert not report.added
+    ((name, _, reason),) = report.kept
+    assert name == PARTS and "replaced when it was published to file://" in reason
+    for path in (lake.root / PARTS).glob("*.parquet"):
+        path.unlink()
+    put(lake.root / PARTS / "fresh.parquet")  # the partition's second life
+    assert lake.sync().added == [PARTS]
+
+
+def test_an_unpartitioned_table_is_switched_with_its_index_and_sparks_path(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "", keys=())
+    lake.metastore.record.sd.serdeInfo.parameters["path"] = f"file:{lake.root}"
+    assert publish(lake, "").published == [""]
+    record = lake.metastore.record
+    new = record.sd.location
+    assert new.startswith(f"file://{lake.root}/.skipbridge_clustered/published-")
+    assert record.sd.serdeInfo.parameters["path"] == new.replace("file://", "file:")
+    assert record.parameters["skipbridge.index_root"] == "file:///index"
+    for options in ({}, {"full": True}, {"move": True}):
+        lake.sync(keys=(), **options)
+        assert lake.metastore.record.sd.location == new
+    lake.metastore.record = None  # the table is dropped: its old files are not the table
+    with pytest.raises(InvalidRequest, match="replaced when it was published to"):
+        lake.sync(keys=())
+
+
+def test_a_location_that_somebody_else_switched_is_left(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "p=1/q=x")
+    places = places_of(lake)
+    assert not places.move(PARTS, "file:///elsewhere", "file:///new")
+    assert not places.move("p=9/q=x", "file:///elsewhere", "file:///new")
+    assert places.of(PARTS) == f"file://{lake.root}/{PARTS}"
+
+
+def test_bucketed_tables_are_refused_by_name() -> None:
+    descriptor = ttypes.StorageDescriptor(bucketCols=["id"], numBuckets=4)
+    record = ttypes.Table(dbName="d", tableName="t", sd=descriptor, parameters={})
+    with pytest.raises(UnsupportedTable, match=r"d\.t is bucketed by id"):
+        check_published(record)
