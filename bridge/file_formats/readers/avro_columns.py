@@ -7,14 +7,16 @@ because engines convert them between time zones differently.
 
 from __future__ import annotations
 
-import datetime
+import io
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.file_formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.file_formats.physical_column import PhysicalColumn
@@ -36,7 +38,21 @@ _PRIMITIVE = {
     Kind.STRING: ("string", pa.string()),
 }
 _OF_SHAPE = re.compile(r"[a-z_][a-z0-9_]*")
-_FROM = datetime.date(1900, 1, 1)
+_FROM = -25_567
+"""1900-01-01, as days after 1970."""
+_DATE = ("int", "date")
+_READ_AHEAD = 4 << 20
+_HEADER = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "Header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 4}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
+        ],
+    }
+)
 
 
 def avro_columns(storage: Storage, uri: str, size: int, recipe: Recipe) -> ColumnChunks:
@@ -56,8 +72,10 @@ class _Avro:
         fields: dict[str, Any] = {}
         if size:
             try:
-                self._rows = fastavro.reader(open_source(storage, uri, size))
-                schema = self._rows.writer_schema
+                # fastavro reads single bytes
+                source = pa.input_stream(open_source(storage, uri, size), buffer_size=_READ_AHEAD)
+                source, schema = _with_plain_dates(source)
+                self._rows = fastavro.reader(source)
             except Exception as error:
                 raise self._told(error) from error
             fields = self._fields(schema, recipe)
@@ -99,24 +117,21 @@ class _Avro:
             if not rows:
                 return
             found: dict[int, pa.ChunkedArray] = {}
+            # Several times faster than one loop for each column.
+            columns = dict(zip(rows[0], zip(*map(dict.values, rows), strict=True), strict=True))
             for leaf, (name, kind) in list(self._types.items()):
-                values = _array([row[name] for row in rows], kind)
+                values = _array(columns[name], kind)
                 if values is None:
                     del self._types[leaf]
                 else:
                     found[leaf] = pa.chunked_array([values])
             yield len(rows), found
 
-    def _some(self) -> list[Any]:
-        rows = []
+    def _some(self) -> list[dict[str, Any]]:
         try:
-            for row in self._rows:
-                rows.append(row)
-                if len(rows) == _ROWS:
-                    break
+            return list(itertools.islice(self._rows, _ROWS))
         except Exception as error:
             raise self._told(error) from error
-        return rows
 
     def _told(self, error: Exception) -> Exception:
         """A damaged file, and what fastavro cannot read, is ambiguous; other errors stay."""
@@ -124,6 +139,36 @@ class _Avro:
             return error
         what = f"{type(error).__name__}: {error}".partition("\n")[0]
         return ambiguous(self._uri, f"it cannot be read as Avro: {what}")
+
+
+class _Behind:
+    """Bytes, and behind them what is left of a file."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self._first, self._rest = io.BytesIO(first), rest
+
+    def read(self, count: int) -> bytes:
+        part = self._first.read(count)
+        return part if len(part) == count else part + self._rest.read(count - len(part))
+
+
+def _with_plain_dates(source: IO[bytes]) -> tuple[_Behind, Any]:
+    """The file with its dates declared as numbers, which saves an object each; its own schema."""
+    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
+    schema = json.loads(header["meta"]["avro.schema"])
+    if isinstance(schema, dict) and schema.get("type") == "record":
+        fields = [{**field, "type": _plain_date(field["type"])} for field in schema["fields"]]
+        header["meta"]["avro.schema"] = json.dumps({**schema, "fields": fields}).encode()
+    rewritten = io.BytesIO()
+    fastavro.schemaless_writer(rewritten, _HEADER, header)
+    return _Behind(rewritten.getvalue(), source), schema
+
+
+def _plain_date(type: Any) -> Any:
+    if isinstance(type, list):
+        return [_plain_date(each) for each in type]
+    is_date = isinstance(type, dict) and (type.get("type"), type.get("logicalType")) == _DATE
+    return "int" if is_date else type
 
 
 def _same_schema(literal: str, schema: Any) -> bool:
@@ -161,10 +206,12 @@ def _read_as(type: Any, declared: Type) -> pa.DataType | None:
     return read if type == name else None
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array | None:
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
     try:
-        if pa.types.is_date32(kind) and any(v is not None and v < _FROM for v in values):
-            return None
-        return pa.array(values, kind)
+        if not pa.types.is_date32(kind):
+            return pa.array(values, kind)
+        days = pa.array(values, pa.int32())
+        first = pc.min(days).as_py()
+        return None if first is not None and first < _FROM else days.cast(kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
