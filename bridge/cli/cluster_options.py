@@ -24,6 +24,13 @@ def strategy_options(command: Any) -> Any:
             help="Which files are rewritten together: overlap, range, time, size, random or an "
             "installed one.  [default: overlap with sort columns, else size]",
         ),
+        click.option(
+            "--keep",
+            multiple=True,
+            metavar="FILTER",
+            help="Plan only groups that pass: fewer (fewer files remain), overlapping (files share "
+            "values of the sort columns) or an installed one; repeat it.",
+        ),
         click.option("--target", default="1GiB", show_default=True, help="Size of new files."),
         click.option(
             "--small", default="600MiB", show_default=True, help="Only smaller files are rewritten."
@@ -108,4 +115,5 @@ def chosen_strategy(given: dict[str, Any]) -> Any:
         parse_size(given["row_group"]),
         given["again"],
         given["overlap_depth"],
+        tuple(given["keep"]),
     )

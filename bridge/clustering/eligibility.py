@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridge.clustering.group_filters.group_filter import GroupFilter
 from bridge.clustering.groupings.grouping import Candidates, Grouping
 
 GIB = 1024**3
@@ -94,12 +95,14 @@ def plan_groups(
     chosen: PartitionFilter | None = None,
     *,
     eligible: Eligible | None = None,
+    filters: Sequence[GroupFilter] = (),
 ) -> list[tuple[str, list[int]]]:
     """The groups of a plan: a partition, and positions among its candidates.
 
     Args:
         partitions: the files of each partition. Those not eligible are left out here.
         eligible: marks files; None: those that are small enough.
+        filters: a group is planned only if all of them keep it.
     """
     found: list[tuple[str, list[int]]] = []
     for name in (chosen or PartitionFilter()).of(list(partitions)):
@@ -108,16 +111,14 @@ def plan_groups(
         small = np.flatnonzero(held)
         if len(small) < limits.fewest_files:
             continue
-        kept = Candidates(
-            tuple(files.paths[i] for i in small.tolist()),
-            files.sizes[small],
-            files.modified[small],
-            files.low[:, small],
-            files.high[:, small],
-        )
+        kept = files.some(small)
         for group in grouping.groups(kept, limits.most_per_group):
             if len(group) < limits.fewest_files:
                 continue
+            if filters:
+                members = kept.some(np.array(group, np.int64))
+                if not all(each.keeps(members, limits.target) for each in filters):
+                    continue
             if len(found) == limits.most_groups:
                 return found
             found.append((name, sorted(int(small[i]) for i in group)))

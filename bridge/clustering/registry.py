@@ -1,16 +1,20 @@
-"""The registries of layouts and groupings. Adding one edits nothing here.
+"""The registries of layouts, groupings and group filters. Adding one edits nothing here.
 
 Each module of `bridge.clustering.layouts` that defines ``LAYOUT`` adds a layout, each module of
-`bridge.clustering.groupings` that defines ``GROUPING`` a grouping. Other distributions add them
-through the entry point groups ``skipbridge.layouts`` and ``skipbridge.groupings``.
+`bridge.clustering.groupings` that defines ``GROUPING`` a grouping, each of
+`bridge.clustering.group_filters` that defines ``FILTER`` a group filter. Other distributions add
+them through the entry point groups ``skipbridge.layouts``, ``skipbridge.groupings`` and
+``skipbridge.group_filters``.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
+from bridge.clustering import group_filters as filters_package
 from bridge.clustering import groupings as groupings_package
 from bridge.clustering import layouts as layouts_package
+from bridge.clustering.group_filters.group_filter import GroupFilter
 from bridge.clustering.groupings.grouping import Grouping
 from bridge.clustering.layouts.layout import Layout
 from bridge.errors import InvalidConfiguration
@@ -18,6 +22,7 @@ from bridge.plugins import installed
 
 LAYOUTS = "skipbridge.layouts"
 GROUPINGS = "skipbridge.groupings"
+GROUP_FILTERS = "skipbridge.group_filters"
 
 
 @cache
@@ -30,6 +35,12 @@ def layouts() -> dict[str, Layout]:
 def groupings() -> dict[str, Grouping]:
     """All installed groupings, by name."""
     return installed(groupings_package, "GROUPING", GROUPINGS, "grouping")
+
+
+@cache
+def group_filters() -> dict[str, GroupFilter]:
+    """All installed group filters, by name."""
+    return installed(filters_package, "FILTER", GROUP_FILTERS, "group filter")
 
 
 def layout(name: str, columns: int) -> Layout:
@@ -61,5 +72,16 @@ def grouping(name: str) -> Grouping:
     if found is None:
         raise InvalidConfiguration(
             f"there is no grouping {name!r}", f"installed: {', '.join(sorted(groupings()))}"
+        )
+    return found
+
+
+def group_filter(name: str) -> GroupFilter:
+    """A group filter by name. Errors: InvalidConfiguration: it is not installed."""
+    found = group_filters().get(name)
+    if found is None:
+        raise InvalidConfiguration(
+            f"there is no group filter {name!r}",
+            f"installed: {', '.join(sorted(group_filters()))}",
         )
     return found

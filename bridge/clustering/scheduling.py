@@ -20,7 +20,7 @@ from bridge.clustering.depth import deeper_than, of_one_rewrite
 from bridge.clustering.eligibility import Limits, PartitionFilter, plan_groups
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.plannable import Plannable, bounds_in
-from bridge.clustering.registry import grouping, layout
+from bridge.clustering.registry import group_filter, grouping, layout
 from bridge.clustering.timeline import Timeline
 from bridge.errors import ColumnNotFound, FileCorrupt, InvalidRequest, UnsupportedTable
 from bridge.index.listed import Listed
@@ -45,6 +45,7 @@ class Strategy:
         again: files that were clustered are rewritten too, from their old files.
         depth: only files of a greater overlap depth are rewritten, whatever their size, and
             clustered ones as they are today; None: files that are small and not clustered.
+        filters: group filters; a group is planned only if all of them keep it.
     """
 
     layout: str = "binpack"
@@ -56,6 +57,7 @@ class Strategy:
     row_group_bytes: int = 128 * 1024**2
     again: bool = False
     depth: int | None = None
+    filters: tuple[str, ...] = ()
 
 
 def check_table(table: Table) -> None:
@@ -171,6 +173,7 @@ def make_plan(
         strategy.limits,
         strategy.partitions,
         eligible=eligible,
+        filters=[group_filter(name) for name in strategy.filters],
     )
     planned: list[PlannedGroup] = []
     for name, members in groups:

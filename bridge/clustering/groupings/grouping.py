@@ -33,6 +33,16 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.paths)
 
+    def some(self, places: Int64) -> Candidates:
+        """The files at some positions."""
+        return Candidates(
+            tuple(self.paths[i] for i in places.tolist()),
+            self.sizes[places],
+            self.modified[places],
+            self.low[:, places],
+            self.high[:, places],
+        )
+
 
 class Grouping(Protocol):
     """Chooses which files are rewritten together.

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.clustering.eligibility import GIB, MIB, Limits, PartitionFilter, plan_groups
 from bridge.clustering.groupings.grouping import Candidates
-from bridge.clustering.registry import grouping, groupings
+from bridge.clustering.registry import group_filter, group_filters, grouping, groupings
 from bridge.errors import InvalidConfiguration
 
 TARGET = Limits(target=GIB, small=600 * MIB, most_per_group=100 * GIB)
@@ -112,3 +112,20 @@ def test_partitions_are_filtered_and_ordered() -> None:
 def test_an_unknown_grouping() -> None:
     with pytest.raises(InvalidConfiguration, match="no grouping 'nearest'"):
         grouping("nearest")
+
+
+def test_group_filters() -> None:
+    found = files([MIB] * 4, [(0, 9), (5, 12), (20, 30), (40, 50)])
+    limits = Limits(target=GIB, small=GIB, most_per_group=2 * MIB)
+    pairs = plan_groups({"": found}, grouping("range"), limits)
+    assert [g for _, g in pairs] == [[0, 1], [2, 3]]
+    assert set(group_filters()) >= {"fewer", "overlapping"}
+    kept = plan_groups(
+        {"": found}, grouping("range"), limits, filters=[group_filter("overlapping")]
+    )
+    assert kept == [("", [0, 1])]
+    fewer = group_filter("fewer")
+    assert fewer.keeps(found, 3 * MIB) and not fewer.keeps(found, MIB)
+    assert plan_groups({"": found}, grouping("range"), limits, filters=[fewer]) == pairs
+    with pytest.raises(InvalidConfiguration, match="no group filter 'best'"):
+        group_filter("best")

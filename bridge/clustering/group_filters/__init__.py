@@ -1,0 +1,1 @@
+"""Tests that a group must pass to be planned, one module each."""
