@@ -52,19 +52,16 @@ def quick() -> list[Figure]:
 
 
 class _Counting(LocalStorage):
-    """Counts the reads of each file."""
+    """Counts the bytes that are read of each file."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.reads: Counter[str] = Counter()
-
-    def read(self, uri: str) -> bytes:
-        self.reads[uri] += 1
-        return super().read(uri)
+        self.bytes: Counter[str] = Counter()
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        self.reads[uri] += sum(end - start > 1 << 20 for start, end in ranges)
-        return super().read_ranges(uri, ranges)
+        found = super().read_ranges(uri, ranges)
+        self.bytes[uri] += sum(map(len, found))
+        return found
 
 
 def _figures(files: int, rows: int, runs: int, lines: tuple[int, int]) -> list[Figure]:
@@ -111,13 +108,15 @@ def _load(config: Config, directory: Path, files: int) -> list[Figure]:
         seconds = timed(lambda: add.add_segment(config, table, paths=[str(directory)], local=True))
     finally:
         opened.storage_of = before
-    read = [n for uri, n in storage.reads.items() if uri.startswith(f"file://{directory}/")]
+    read = max(
+        storage.bytes[f"file://{path}"] / path.stat().st_size for path in directory.glob("*.csv")
+    )
     bytes = size(directory)
     work = f"ADD SEGMENT of {files} CSV files, 2 indexes, a view"
     return [
         Figure(work, seconds, note=f"{bytes / 1e9:.2f} GB, {bytes / 1e6 / seconds:.0f} MB/s"),
-        Figure(f"{work}: most reads of one file", max(read, default=1), "reads", "1",
-               "without the header's"),
+        Figure(f"{work}: bytes read / bytes of the facts", read, "x", "≤ 1.1",
+               "with the first MB, for the header"),
     ]  # fmt: skip
 
 

@@ -225,10 +225,8 @@ def well_quoted(block: bytes, quote: str, separator: str) -> bool:
     opening = np.arange(len(at)) % 2 == 0
     if not _in_place(raw, at, opening, separator).all():
         return False
-    lines = np.flatnonzero(raw == ord("\n"))
-    # A pair lies in one line if equally many lines end before both.
-    inside = np.searchsorted(lines, at[::2]) == np.searchsorted(lines, at[1::2])
-    return bool(inside.all())
+    ends = np.flatnonzero(raw == ord("\n"))
+    return not (np.searchsorted(at, ends) % 2).any()  # no line ends between a pair of quotes
 
 
 def _in_place(raw: npt.NDArray[np.uint8], quotes: Places, opening: Mask, separator: str) -> Mask:
