@@ -40,6 +40,8 @@ from bridge.storage.uri import is_unusual, join, relative
 from bridge.table.model import Catalog, Table
 
 Progress = Callable[[int, int], None]
+_LASTING = ("UNSUPPORTED", "VERIFICATION", "FileCorrupt", "FILE_CORRUPT", "Arrow")
+"""How reasons begin that stay as long as the files do."""
 
 
 class Rewriter(Protocol):
@@ -68,11 +70,11 @@ class ThreadRewriter:
 
 
 def finished(running: Sequence[Future[GroupResult]]) -> Iterator[GroupResult]:
-    """Results as they come.
+    """Results as they come. Groups that wait are not begun once the caller stops.
 
     Errors:
-        Of groups that failed, after the results of all others; what waits is then not begun. An
-        error that is no fault of storage is raised at once.
+        StorageFailure: groups failed; raised after the results of all others.
+        Any other error of a group, at once.
     """
     failed: StorageFailure | None = None
     try:
@@ -192,6 +194,14 @@ def execute(
             results[group.id] = GroupResult(group.id, rejected=problem)
         else:
             good.append((group, result))
+    refused = [
+        file
+        for group in plan.groups
+        if results[group.id].rejected.startswith(_LASTING)
+        for file in group.files
+    ]
+    if refused:
+        timeline.refuse(plan.instant, refused)
     if not good:
         timeline.reject(plan.instant)
         return _report(plan, "rejected", -1, resumed, results)

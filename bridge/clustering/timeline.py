@@ -7,6 +7,7 @@
     <root>/clustering/<instant>.group-00001.json      what became of one group
     <root>/clustering/<instant>.cancelled-00001.json  a writer is about to replace files of a group
     <root>/clustering/<instant>.failed-00001.json     storage failed while a group was rewritten
+    <root>/clustering/<instant>.refused.json          files that cannot be kept exactly
     <root>/clustering/<instant>.ended.json            committing or cancelled
     <root>/clustering/<instant>.rejected.json         no group of it can be committed any more
 
@@ -32,6 +33,8 @@ from bridge.storage.port import Storage
 from bridge.storage.uri import join
 
 _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
+
+_REFUSED = re.compile(r"/(\d{17}\.refused)\.json$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,24 @@ class Timeline:
     def failed(self, instant: str, group: int) -> bool:
         """Records that a group could not be rewritten; False if that was recorded before."""
         return self._create(f"{instant}.failed-{group:05}", b"{}\n")
+
+    def refuse(self, instant: str, files: Sequence[FileState]) -> None:
+        """Records files that would be rejected again, as long as they stay as they are."""
+        body = {"files": [asdict(file) for file in files]}
+        self._create(f"{instant}.refused", json.dumps(body).encode())
+
+    def refused(self) -> list[FileState]:
+        """All files that `refuse` was told of. Errors: FileCorrupt."""
+        listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
+        names = [found[1] for path in listed if (found := _REFUSED.search(path))]
+        bodies = ask_all(self._storage, self._read, names, self._directory)
+        try:
+            return [FileState(**file) for body in bodies if body for file in body["files"]]
+        except (TypeError, KeyError) as error:
+            raise FileCorrupt(
+                f"a record of refused files in {self._directory} is none: {error}",
+                "delete *.refused.json there",
+            ) from error
 
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""

@@ -74,6 +74,12 @@ def schedule(
         )
         timeline = Timeline(storage, store.root)
         pending = pending_files(timeline, advisor.index.manifest)
+        if not strategy.again and (refused := timeline.refused()):
+            pending += refused
+            say(
+                f"{table}: {len(refused)} files are left out, since an earlier plan could not keep "
+                "them exactly; --again tries once more"
+            )
         chosen: dict[str, Any] = {}
         if auto is not None:
             best = advisor.advice(strategy, auto.grouping, pending).best

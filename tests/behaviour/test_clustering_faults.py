@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from bridge.clustering.eligibility import Limits
 from bridge.clustering.execution import DIRECTORY, RunReport, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
 from bridge.clustering.rewrite import GroupResult, GroupTask
+from bridge.clustering.scheduling import Strategy
+from bridge.config import Config
 from bridge.errors import FileCorrupt, FileUnreadable, StorageFailure
 from bridge.index.collect import ThreadCollector
+from bridge.jobs import cluster
 from bridge.storage.port import FileStat, Range, Storage
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, read, scheduled, timeline_of
-from tests.support.lake import Lake
+from tests.support.lake import Lake, age
 
 BY_X: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "overlap"}
 DAYS = ("1", "2", "3")
@@ -133,6 +140,46 @@ def test_groups_that_wait_are_not_begun_after_a_run_is_stopped(days: Lake) -> No
     results.close()  # type: ignore[attr-defined]
     begun = storage.reads
     assert begun < 40 * 3
+
+
+def test_files_that_cannot_be_kept_do_not_take_the_place_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    table = tmp_path / "t"
+    for day in (1, 2):
+        for i in range(2):
+            path = table / f"day={day}" / f"{i}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            far = dt.datetime(3000 if day == 2 else 2026, 1, 1)
+            data = pa.table({"x": [i, 9], "t": pa.array([far, None], pa.timestamp("us"))})
+            pq.write_table(data, path, use_deprecated_int96_timestamps=True)
+            age(path, 60)
+    said: list[str] = []
+
+    def clustered(again: bool = False) -> dict[str, Any]:
+        limits = Limits(most_groups=1)  # the newest partition first, which is refused
+        strategy = Strategy("linear", ("x",), "overlap", limits, again=again)
+        made = cluster.schedule(Config(), str(table), strategy, said.append)
+        if made["instant"] is None:
+            return {}
+        return cluster.run(
+            Config(), str(table), made["instant"], local=True, progress=lambda *_: None
+        )
+
+    first = clustered()
+    assert first["state"] == "rejected" and "INT96" in first["rejected"][0]["reason"]
+    second = clustered()
+    assert (second["state"], second["old_files"]) == ("completed", 2)
+    assert "2 files are left out" in said[-1]
+    assert clustered() == {}
+    assert clustered(again=True)["state"] == "rejected"
+    pq.write_table(pa.table({"x": [1]}), table / "day=2/0.parquet")
+    age(table / "day=2/0.parquet", 30)
+    pq.write_table(pa.table({"x": [1]}), table / "day=2/2.parquet")
+    age(table / "day=2/2.parquet", 30)
+    third = clustered()
+    assert (third["state"], third["old_files"]) == ("completed", 2)
 
 
 def test_a_plan_under_another_name_is_refused(days: Lake) -> None:
