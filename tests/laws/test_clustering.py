@@ -1,8 +1,9 @@
 """The law of clustering: at every moment each reader sees exactly the rows that were committed.
 
-Histories of writers (write, overwrite, delete, drop and add partitions), of clustering (schedule,
-execute, die at any mutation, cancel) and of the index (refresh, rebuild, clean, loss) over random
-tables. After every step the rows that readers find are compared with those of the listed files.
+Histories of writers (write, overwrite, delete, drop and add partitions; some ask before), of
+clustering (schedule, also as advised, execute, die at any mutation, cancel) and of the index
+(refresh, rebuild, clean, loss) over random tables. After every step the rows that readers find are
+compared with those of the listed files.
 """
 
 from __future__ import annotations
@@ -20,24 +21,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.clustering.plan import Plan
+from bridge.clustering.writers import check_write
 from bridge.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
 from bridge.expression.builders import eq, ge
 from bridge.expression.nodes import AlwaysTrue
 from bridge.index.registry import kind
 from bridge.planner.aggregate_pushdown import aggregate
 from bridge.planner.aggregates import Aggregate, AggregateRequest
+from bridge.planner.predicate_log import Logged
 from bridge.planner.request import ScanRequest
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
-from tests.support.clustered import SMALL, executed, read, rows_in, scheduled, timeline_of
+from tests.support.clustered import SMALL, advised, executed, read, rows_in, scheduled, timeline_of
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
 
 EXAMPLES = 300 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 5
 STEPS = st.sampled_from(
     ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
-     "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom"]
+     "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom",
+     "auto"]
 )  # fmt: skip
+SCANS = [
+    Logged("t", 0.0, 1, 1, (("x", "="),), (), "", ["x", "=", [4]]),
+    Logged("t", 0.0, 1, 1, (("s", ">="), ("x", "<")), ()),
+    Logged("t", 0.0, 1, 1, (("s", "="),), (), "", ["s", "=", 1]),
+]
 STRATEGIES: list[dict[str, Any]] = [
     {"layout": "binpack"},
     {"layout": "linear", "columns": ("x",), "grouping": "overlap"},
@@ -96,10 +105,16 @@ class Story:
             values = draw(st.sampled_from(lake.partition_values)) if lake.partition_values else None
             if values is not None:
                 self._put(lake.directory(values) / f"f{self.written}.{lake.format}")
-        elif name == "overwrite" and files:
-            self._put(draw(st.sampled_from(files)))
-        elif name == "delete" and files:
-            draw(st.sampled_from(files)).unlink()
+        elif name in ("overwrite", "delete") and files:
+            path = draw(st.sampled_from(files))
+            if draw(st.booleans()):  # a writer that cooperates
+                uri = f"file://{path}"
+                check_write(timeline_of(lake), lake.store(), {uri}, "allow")
+                assert check_write(timeline_of(lake), lake.store(), {uri}, "allow") == []
+            if name == "delete":
+                path.unlink()
+            else:
+                self._put(path)
         elif name == "drop" and lake.keys:
             gone = len(lake.partition_values) == 1
             lake.partition_values = [("1",), ("2",)] if gone else [("1",)]
@@ -114,6 +129,14 @@ class Story:
             chosen = draw(st.sampled_from(STRATEGIES))
             plan = scheduled(lake, limits=SMALL, **chosen)
             self.plans += [plan] if plan.groups else []
+        elif name == "auto" and lake.store().generations():
+            asked = draw(st.lists(st.sampled_from(SCANS), min_size=1, max_size=5))
+            depth = draw(st.sampled_from([None, 1]))
+            best = advised(lake, asked).best
+            if best is not None:
+                deep = depth if best.columns else None
+                plan = scheduled(lake, layout=best.layout, columns=best.columns, depth=deep)
+                self.plans += [plan] if plan.groups else []
         elif name in ("execute", "die") and self.plans:
             plan = draw(st.sampled_from(self.plans))
             storage = None

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
+from bridge.clustering.advice import ClusteringAdvice, advise, chosen_files
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.execution import RunReport, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
-from bridge.clustering.scheduling import Strategy, make_plan
+from bridge.clustering.row_sample import RowSample, read_sample
+from bridge.clustering.scheduling import Strategy, make_plan, pending_files
+from bridge.clustering.simulation import CurrentFiles
 from bridge.clustering.timeline import Timeline, new_instant
 from bridge.expression.nodes import AlwaysTrue, Expression
 from bridge.index.collect import ThreadCollector
+from bridge.planner.predicate_log import Logged
 from bridge.planner.request import ScanRequest
 from bridge.storage.port import Storage
+from bridge.types import Field
 from tests.support.directories import in_directories
 from tests.support.lake import NAME, Lake, owned
 
@@ -32,19 +38,33 @@ def scheduled(lake: Lake, storage: Storage | None = None, **strategy: Any) -> Pl
     """A saved plan over the newest generation; one without groups is not saved."""
     used = storage or lake.storage
     index, timeline = lake.snapshot(), timeline_of(lake, used)
-    pending = [
-        file
-        for each in timeline.states(index.manifest)
-        if each.pending
-        for group in timeline.plan(each.instant).groups
-        for file in group.files
-    ]
+    pending = pending_files(timeline, index.manifest)
     listed = in_directories(lake.all_partitions(), used, recursive=lake.recursive)()
     chosen = Strategy(**{"limits": SMALL, **strategy})
     while True:
         plan = make_plan(new_instant(), lake.table(), listed, index, chosen, pending)
         if not plan.groups or timeline.request(plan):
             return plan
+
+
+def advised(lake: Lake, scans: Sequence[Logged], **strategy: Any) -> ClusteringAdvice:
+    """What `cluster advise` says of the newest generation and some logged scans."""
+    index, fields = lake.snapshot(), [Field(c.name, c.type) for c in lake.table().columns]
+    listed = in_directories(lake.all_partitions(), lake.storage, recursive=lake.recursive)()
+    pending = pending_files(timeline_of(lake), index.manifest)
+
+    def plan_of(layout: str, columns: tuple[str, ...]) -> Plan:
+        grouping = "overlap" if columns else "size"
+        asked = {"limits": SMALL, **strategy, "layout": layout, "columns": columns}
+        chosen = Strategy(**{**asked, "grouping": grouping})
+        return make_plan("0" * 17, lake.table(), listed, index, chosen, pending)
+
+    def sample_of(plans: Sequence[Plan]) -> RowSample:
+        files = chosen_files(plans, index, 20, lake.format)
+        return read_sample(lake.storage, files, fields, 10_000)
+
+    current = CurrentFiles(listed, index, fields)
+    return advise(scans, fields, current, plan_of, sample_of, 4096)
 
 
 def executed(lake: Lake, plan: Plan, storage: Storage | None = None) -> RunReport:
