@@ -228,8 +228,12 @@ class Publisher:
         """The files of the new directory, each with the file that it is a copy of."""
         replaced: set[str] = set()
         found: dict[str, FileState] = {}
-        for group in _holding(listed, groups):
-            if all(self._is_there(state) for state in group.new):
+        holding = _holding(listed, groups)
+        new = [state for group in holding for state in group.new]
+        with ThreadPoolExecutor(_COPIES_AT_ONCE, "skipbridge-look") as pool:
+            there = dict(zip((s.path for s in new), pool.map(self._is_there, new), strict=True))
+        for group in holding:
+            if all(there[state.path] for state in group.new):
                 replaced |= {state.path for state in group.old}
                 for state in group.new:
                     found[_free(join(attempt.new, state.path.rpartition("/")[2]), state, found)] = (
