@@ -28,6 +28,7 @@ from bridge.jobs.sync.published import (
     lies_published,
     published_below,
     replaced_directories,
+    was_published,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Place, SyncStorage, place_of
@@ -217,6 +218,8 @@ class Comparison:
     ) -> None:
         if self._request.drop_all and table is not None:
             return
+        if names and was_published(self._storage.storage, place.root):
+            return  # all that is left may lie in published directories
         if stored.collisions:
             raise InvalidRequest(
                 f"below {place.root}, {' and '.join(stored.collisions[0][1])} claim the same "

@@ -26,6 +26,12 @@ def published_below(root: str) -> str:
     return join(home(root), f"{DIRECTORY}/{PUBLISHED}")
 
 
+def was_published(storage: Storage, root: str) -> bool:
+    """Whether partitions of a table have been published, as far as its directory tells."""
+    below = storage.list_directories(join(home(root), DIRECTORY))
+    return any(uri.rstrip("/").rpartition("/")[2].startswith(PUBLISHED) for uri in below)
+
+
 def replaced_directories(
     storage: Storage, root: str, directories: Mapping[str, str]
 ) -> dict[str, str]:

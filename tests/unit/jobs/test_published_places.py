@@ -112,6 +112,19 @@ def test_sync_does_not_register_what_was_replaced(tmp_path: Path) -> None:
     assert lake.sync().added == [PARTS]
 
 
+def test_sync_goes_on_when_every_partition_is_published_and_cleaned(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "p=1/q=x", "p=2/q=y")
+    publish(lake, PARTS, "p=2/q=y")
+    before = lake.metastore.contents()
+    shutil.rmtree(lake.root / "p=1")
+    shutil.rmtree(lake.root / "p=2")
+    report = lake.sync(full=True, drop_all=False)
+    assert (report.added, report.dropped, report.updated) == ([], [], [])
+    assert lake.metastore.contents() == before
+    put(lake.root / "p=3/q=z/f.parquet")
+    assert lake.sync(drop_all=False).added == ["p=3/q=z"]
+
+
 def test_an_unpartitioned_table_is_switched_with_its_index_and_sparks_path(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "", keys=())
     lake.metastore.record.sd.serdeInfo.parameters["path"] = f"file:{lake.root}"
