@@ -132,25 +132,36 @@ def row_decoder(schema: str, uri: str = "") -> RowDecoder:
     return RowDecoder(fastavro.schemaless_reader, plain, fields)
 
 
-def record_slices(content: memoryview) -> list[memoryview]:
-    """The records in the content of a block of Avro data. Errors: ValueError, struct.error."""
+def record_bounds(content: memoryview) -> tuple[list[int], list[int]]:
+    """Where the records in the content of a block of Avro data begin and end.
+
+    Errors:
+        ValueError, struct.error.
+    """
     version, count = _INTS.unpack_from(content)
     if not 1 <= version <= 3:
         raise ValueError(f"its content has version {version}")
     if not 0 <= count <= len(content) // _INT.size:
         raise ValueError(f"it has {count} records")
     at = _INTS.size
-    records: list[memoryview] = []
+    starts: list[int] = []
+    ends: list[int] = []
     for _ in range(count):
         (length,) = _INT.unpack_from(content, at)
         at += _INT.size
         if not 0 <= length <= len(content) - at:
             raise ValueError(f"a record has the length {length}")
-        records.append(content[at : at + length])
+        starts.append(at)
         at += length
+        ends.append(at)
     if at != len(content):
         raise ValueError("it is longer than its records")
-    return records
+    return starts, ends
+
+
+def record_slices(content: memoryview) -> list[memoryview]:
+    """The records in the content of a block of Avro data. Errors: as `record_bounds`."""
+    return [content[begin:end] for begin, end in zip(*record_bounds(content), strict=True)]
 
 
 def _without_logical(schema: Any) -> Any:

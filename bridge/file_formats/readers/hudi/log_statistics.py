@@ -20,7 +20,13 @@ import pyarrow.parquet as pq
 from bridge.errors import FileCorrupt
 from bridge.file_formats.leaf_scan import LeafScan, unscaled
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
-from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.file_formats.readers.hudi.avro_columns import columns_of
+from bridge.file_formats.readers.hudi.avro_rows import (
+    DAMAGE,
+    record_bounds,
+    record_slices,
+    row_decoder,
+)
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, parse_blocks
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.port import Storage
@@ -75,7 +81,12 @@ def _columns(block: LogBlock) -> Mapping[str, pa.Array]:
         if block.type is BlockType.PARQUET_DATA:
             table = pq.read_table(pa.BufferReader(block.content))
             return {name: table[name].combine_chunks() for name in table.column_names}
-        decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
+        schema = block.text(Header.SCHEMA)
+        decoder = row_decoder(schema, block.uri)
+        starts, ends = (np.array(b, np.int64) for b in record_bounds(block.content))
+        found = columns_of(schema, decoder, block.content, starts, ends)
+        if found is not None:
+            return found
         rows = [decoder.decode(record) for record in record_slices(block.content)]
         return decoder.columns(rows, [name for name, _, _ in decoder.fields])
     except (*DAMAGE, pa.ArrowException) as error:
