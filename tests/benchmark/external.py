@@ -32,7 +32,7 @@ from bridge.storage.local import LocalStorage
 from bridge.storage.port import Range
 from bridge.storage.routed import open_storage
 from tests.benchmark import formats_data
-from tests.benchmark.external_data import COLUMNS, HOT, facts, size
+from tests.benchmark.external_data import COLUMNS, HOT, LINEITEM, facts, size
 from tests.benchmark.figures import Figure, interleaved, timed
 from tests.benchmark.trino import asking
 
@@ -177,7 +177,7 @@ def _builds(lines: tuple[int, int], runs: int) -> list[Figure]:
             with _typed(format, count) as (config, table, paths):
 
                 def scan(format: str = format, paths: list[str] = paths) -> None:
-                    schema = ", ".join(f"{n} {t}" for n, t in formats_data.columns("json"))
+                    schema = ", ".join(f"{n} {t}" for n, t in LINEITEM)
                     read = session.read.schema(schema).format(format).load(paths)
                     read.selectExpr(*(f"max(hash({c}))" for c in read.columns)).collect()
 
@@ -201,8 +201,7 @@ def _typed(format: str, count: int) -> Iterator[tuple[Config, str, list[str]]]:
     paths = [str(p) for p in sorted(directory.glob("part-*"))[:count]]
     with tempfile.TemporaryDirectory() as scratch:
         config, table = Config(), f"{scratch}/t"
-        columns = formats_data.columns("json")
-        tables.create_table(config, table, format=format, columns=columns)
+        tables.create_table(config, table, format=format, columns=LINEITEM)
         add.add_segment(config, table, paths=paths, local=True)
         yield config, table, paths
 

@@ -16,6 +16,15 @@ from tests.benchmark.data import root
 HOT = [("day", "date"), ("shop", "int"), ("price", "double"), ("item", "bigint")]
 COLD = 56
 COLUMNS = [*HOT, *((f"c{i}", "string") for i in range(COLD))]
+LINEITEM = [
+    ("l_orderkey", "bigint"), ("l_partkey", "bigint"), ("l_suppkey", "bigint"),
+    ("l_linenumber", "int"), ("l_quantity", "double"), ("l_extendedprice", "double"),
+    ("l_discount", "double"), ("l_tax", "double"), ("l_returnflag", "string"),
+    ("l_linestatus", "string"), ("l_shipdate", "date"), ("l_commitdate", "date"),
+    ("l_receiptdate", "date"), ("l_shipinstruct", "string"), ("l_shipmode", "string"),
+    ("l_comment", "string"),
+]  # fmt: skip
+"""Columns of the files of `tests.benchmark.formats_data`, which reads all rows to tell them."""
 _DAYS = 180
 
 
