@@ -8,7 +8,12 @@ from typing import Any
 
 from bridge.engines.translation import Translation
 from bridge.file_formats.file_format import FileFormat
+from bridge.file_formats.recipe import Recipe
 from bridge.types import Semantics, Type
+
+
+def _untold(text: str) -> Recipe | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Engine:
         reader: the engine's reader for a file format; None if it has none.
         missing_is_empty: whether a partition with a missing directory is empty instead of an error.
         has_views: whether it can expand views stored in its own SQL.
+        declaration: how its query reads files that mean what their table says, from its own words;
+            None: not told. Errors: InvalidRequest.
         reads_hot_columns: whether it reads a materialised view's files where a plan names them.
     """
 
@@ -38,3 +45,4 @@ class Engine:
     missing_is_empty: bool = False
     has_views: bool = False
     reads_hot_columns: bool = False
+    declaration: Callable[[str], Recipe | None] = _untold

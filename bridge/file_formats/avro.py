@@ -21,6 +21,7 @@ FORMAT = FileFormat(
         input_formats=(f"{_HIVE}ql.io.avro.AvroContainerInputFormat",),
         output_format=f"{_HIVE}ql.io.avro.AvroContainerOutputFormat",
         serdes=(f"{_HIVE}serde2.avro.AvroSerDe",),
+        hook="io.skipbridge.hive.BridgeAvroInputFormat",
     ),
     recognise=lambda head, tail: head.startswith(b"Obj\x01"),
     splittable=True,

@@ -18,6 +18,8 @@ from bridge.table.registry import DIRECTORY, recognised
 
 _OUR_PACKAGE = "io.skipbridge."
 _OUR_HANDLER = "io.skipbridge.hive.BridgeStorageHandler"
+FILE_FORMAT = "skipbridge.file_format"
+"""A parameter of a SerDe of our own, which reads files of any format."""
 _PARQUET = frozenset({"parquet"})
 
 _VIEW_PREFIX, _VIEW_SUFFIX = "/* Presto View: ", " */"
@@ -79,7 +81,11 @@ def serde_format(descriptor: ttypes.StorageDescriptor) -> str:
 
     For a SerDe that is not known it is as `storage_format`.
     """
-    serde = descriptor.serdeInfo.serializationLib if descriptor.serdeInfo is not None else None
+    info = descriptor.serdeInfo
+    told = (info.parameters or {}).get(FILE_FORMAT) if info is not None else None
+    if told in file_formats():
+        return str(told)
+    serde = info.serializationLib if info is not None else None
     return _formats_by_serde().get(_short(serde or "")) or storage_format(descriptor)
 
 

@@ -11,59 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bridge.errors import MetastoreFailure
-from bridge.file_formats.registry import file_formats, hive_hooks
+from bridge.file_formats.registry import file_formats
 from bridge.metastore._gen import ttypes
+from bridge.table.hive_properties import (
+    INPUT_FORMAT,
+    OPEN_CSV,
+    SERDE,
+    relevant,
+    unhooked,
+)
 from bridge.table.model import Column, Table
 from bridge.table.reader_spec import COLUMN_TYPES, COLUMNS, ReaderSpec
 from bridge.types import Type, parse_hive_type
 
-SERDE = "serialization.lib"
-INPUT_FORMAT = "file.inputformat"
 PARTITION_PARAMETERS = "skipbridge.partition-parameters"
 """``name=value`` of each parameter of the partition that Hive heeds and Trino does not."""
-HEADER_LINES = "skip.header.line.count"
-FOOTER_LINES = "skip.footer.line.count"
 
-_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
-_TABLE_PARAMETERS = frozenset(
-    {
-        HEADER_LINES,
-        FOOTER_LINES,
-        "separatorChar",
-        "quoteChar",
-        "escapeChar",
-        "field.delim",
-        "collection.delim",
-        "colelction.delim",  # as Hive spells it
-        "mapkey.delim",
-        "line.delim",
-        "escape.delim",
-        "serialization.format",
-        "serialization.null.format",
-        "serialization.encoding",
-        "serialization.escape.crlf",
-        "serialization.last.column.takes.rest",
-        "serialization.extend.nesting.levels",
-        "serialization.extend.additional.nesting.levels",
-        "hive.serialization.extend.nesting.levels",
-        "hive.serialization.extend.additional.nesting.levels",
-        "timestamp.formats",
-        "case.insensitive",
-        "ignore.malformed.json",
-        "dots.in.keys",
-        "explicit.null",
-    }
-)
-_PREFIXES = (
-    "mapping.",
-    "input.regex",
-    "output.format.string",
-    "avro.",
-    "textinputformat.",
-    "textfile.",
-    "csv.",
-    "skipbridge.csv.",
-)
 _UNUSED = ("path", "serialization.class")
 """Parameters of SerDes that say nothing about how a file is read."""
 
@@ -76,7 +39,7 @@ def is_described(format: str) -> bool:
 
 def table_properties(table: ttypes.Table) -> tuple[tuple[str, str], ...]:
     """What readers of the table's own files are told, sorted."""
-    parameters = _relevant(table.parameters)
+    parameters = relevant(table.parameters)
     return _sorted(
         {
             **_merged(_serde_parameters(table.sd), parameters),
@@ -92,7 +55,7 @@ class PartitionReaders:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._of_table = dict(table.reader_properties)
-        self._parameters = _relevant(table.properties)
+        self._parameters = relevant(table.properties)
         self._columns = _shape(table.columns)
         self._known: dict[ReaderSpec, ReaderSpec] = {}
 
@@ -118,7 +81,7 @@ class PartitionReaders:
         properties |= _classes(descriptor)
         schema = {k: self._of_table[k] for k in (COLUMNS, COLUMN_TYPES) if k in self._of_table}
         properties |= schema or _described_columns(self._table.columns)
-        own = {k: v for k, v in _relevant(partition.parameters).items() if properties.get(k) != v}
+        own = {k: v for k, v in relevant(partition.parameters).items() if properties.get(k) != v}
         if own:
             properties[PARTITION_PARAMETERS] = "\n".join(f"{k}={v}" for k, v in sorted(own.items()))
         columns: tuple[Column, ...] | None = _model_columns(declared_columns(descriptor))
@@ -130,15 +93,10 @@ class PartitionReaders:
         return self._known.setdefault(spec, spec)
 
 
-def _unhooked(input_format: str) -> str:
-    """Hive's own class in place of the hook that extends it: files are read alike."""
-    return next((of for of, hook in hive_hooks().items() if hook == input_format), input_format)
-
-
 def declared_columns(descriptor: ttypes.StorageDescriptor) -> list[ttypes.FieldSchema]:
     """The columns as engines see them: all those of Hive's OpenCSVSerde are texts."""
     info = descriptor.serdeInfo
-    if info is None or info.serializationLib != _CSV:
+    if info is None or info.serializationLib != OPEN_CSV:
         return list(descriptor.cols)
     return [ttypes.FieldSchema(f.name, "string", f.comment) for f in descriptor.cols]
 
@@ -158,19 +116,11 @@ def _merged(serde: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str
     return {**serde, **table, **lost}
 
 
-def _relevant(parameters: Mapping[str, str] | None) -> dict[str, str]:
-    return {
-        k: v
-        for k, v in (parameters or {}).items()
-        if v is not None and (k in _TABLE_PARAMETERS or k.startswith(_PREFIXES))
-    }
-
-
 def _classes(descriptor: ttypes.StorageDescriptor) -> dict[str, str]:
     info = descriptor.serdeInfo
     return {
         SERDE: (info.serializationLib if info is not None else None) or "",
-        INPUT_FORMAT: _unhooked(descriptor.inputFormat or ""),
+        INPUT_FORMAT: unhooked(descriptor.inputFormat or ""),
     }
 
 

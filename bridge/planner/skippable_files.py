@@ -7,8 +7,9 @@ files that are not indexed, or indexed in another state, are read. Of a table fo
 record times the path and size suffice, and logs are named like base files: the reader leaves out a
 slice only if all of its files are named.
 
-Files whose meaning the table declares (CSV, JSON) are never named: the reader takes the declaration
-from its own query, which may be newer than the planner's.
+Files whose meaning the table declares (CSV, JSON) are named only if their entries were made under
+the very declaration that the query reads them with. The query tells it: it may be newer than the
+planner's, or older.
 
 Partition keys never prove anything here, since only the reader knows which directory belongs to
 which partition now. They only leave out files that the reader did not list anyway.
@@ -35,6 +36,7 @@ from bridge.expression.nodes import (
     BoundPredicate,
     BoundReference,
 )
+from bridge.file_formats.recipe import Recipe
 from bridge.index.snapshot import IndexSnapshot
 from bridge.planner.file_pruner import FilePruner
 from bridge.planner.index_view import IndexView
@@ -74,12 +76,17 @@ class SkippableFiles:
 
 
 def list_skippable_files(
-    table: Table, view: IndexView, request: ScanRequest, written: WrittenFiles | None = None
+    table: Table,
+    view: IndexView,
+    request: ScanRequest,
+    written: WrittenFiles | None = None,
+    recipe: Recipe | None = None,
 ) -> SkippableFiles:
     """Selects files in one vectorised pass over the index; calls neither storage nor metastore.
 
     Args:
         written: what entries say of a table of another format than directories; None: nothing.
+        recipe: how the query reads all files that do not describe themselves; None: not told.
 
     Errors:
         ColumnNotFound, AmbiguousColumn: the predicate names a column that the table does not have.
@@ -103,10 +110,11 @@ def list_skippable_files(
             wanted = set(kept.names)
             held = [not wanted.isdisjoint(owners) for owners in index.owners]
             listed = np.array(held, np.bool_)[index.partition]
-    declared = np.array([bool(digest) for digest in index.recipes], np.bool_)
-    if declared.any():
-        # The engine may read these files by a newer declaration than the planner knows.
-        listed &= ~declared[index.recipe]
+    columns_told = tuple((c.name.lower(), c.type) for c in table.columns)
+    told = recipe.digest if recipe is not None and recipe.columns == columns_told else ""
+    other = np.array([digest not in ("", told) for digest in index.recipes], np.bool_)
+    if other.any():
+        listed &= ~other[index.recipe]
     known = int(np.count_nonzero(listed))
     minmax = FilePruner(table, index, request.semantics).minmax
     read_as_stored = _any if written is None else partial(_as_stored, index)

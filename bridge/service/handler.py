@@ -68,6 +68,7 @@ _OPTIONS = frozenset(
         "freshness",
         "timestamp_zone",
         "table_columns",
+        "declaration",
     }
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -324,11 +325,13 @@ class PlannerHandler:
             if compiled != _column_names(table):
                 return encode_skippable_files(SkippableFiles(), scan.dropped)
         view = self._planner.views.view(table)
+        told = (request.options or {}).get("declaration", "")
+        recipe = engine(request.engine).declaration(told)
         written = None
         if table.table_format != DIRECTORY:
             written = self._planner.written_files(table)
         with self._turns.turn():
-            found = list_skippable_files(table, view, scan, written)
+            found = list_skippable_files(table, view, scan, written, recipe)
         selection_made(scan, found, time.perf_counter() - started)
         return encode_skippable_files(found, scan.dropped)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.engines.engine import Engine
+from bridge.engines.hive.declaration import parse_declaration
 from bridge.engines.hive.translate import translate
 from bridge.engines.translation import NotTranslatable
 from bridge.file_formats.file_format import FileFormat
@@ -16,7 +17,8 @@ def _encode(value: Any, type: Type) -> Any:
 
 
 def _reader(format: FileFormat) -> str | None:
-    return format.hive.hook if format.hive is not None else None
+    """Hive reads what its metastore has names for."""
+    return format.name if format.hive is not None else None
 
 
 ENGINE = Engine(
@@ -28,4 +30,5 @@ ENGINE = Engine(
     encode=_encode,
     reader=_reader,
     missing_is_empty=True,
+    declaration=parse_declaration,
 )

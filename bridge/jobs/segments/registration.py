@@ -18,12 +18,12 @@ from bridge.errors import (
     TableExists,
     TableNotFound,
 )
-from bridge.file_formats.registry import file_format
 from bridge.index.alter_index import drop_index
 from bridge.jobs.compose import index_store, is_location, metastore_of, resolve, storage_of
 from bridge.jobs.create_table import thrift_columns
 from bridge.jobs.segments.opened import require_segments
 from bridge.metastore import records
+from bridge.metastore.classify import FILE_FORMAT
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.uri import join
 from bridge.table.model import Table, TableName
@@ -32,6 +32,7 @@ from bridge.table.segments.format import INPUT_FORMAT, NAME
 from bridge.table.segments.log import DIRECTORY, VERSIONS, SegmentLog
 
 HANDLER = "io.skipbridge.hive.SegmentStorageHandler"
+SERDE = "io.skipbridge.hive.SegmentSerDe"
 OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
 
 
@@ -130,7 +131,6 @@ def dropped_log(log: SegmentLog) -> None:
 
 def _record(table: Table) -> records.Table:
     now = int(time.time())
-    classes = file_format(table.format).hive
     return records.Table(
         tableName=table.name.table,
         dbName=table.name.schema,
@@ -147,8 +147,8 @@ def _record(table: Table) -> records.Table:
             numBuckets=-1,
             serdeInfo=records.SerDeInfo(
                 name=None,
-                serializationLib=classes.serdes[0] if classes is not None else "",
-                parameters={"serialization.format": "1"},
+                serializationLib=SERDE,
+                parameters={"serialization.format": "1", FILE_FORMAT: table.format},
             ),
             bucketCols=[],
             sortCols=[],

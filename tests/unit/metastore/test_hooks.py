@@ -99,8 +99,8 @@ def test_a_format_set_by_hand_since_is_not_overwritten() -> None:
 
 
 def test_a_hook_of_a_later_version_is_not_guessed_at() -> None:
-    record = table(descriptor("io.skipbridge.hive.BridgeAvroInputFormat"))
-    with pytest.raises(UnsupportedTable, match="BridgeAvroInputFormat"):
+    record = table(descriptor("io.skipbridge.hive.BridgeRcFileInputFormat"))
+    with pytest.raises(UnsupportedTable, match="BridgeRcFileInputFormat"):
         unhook(record)
 
 

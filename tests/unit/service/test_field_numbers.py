@@ -28,10 +28,14 @@ CODECS = {
     TRINO / "SplitBatch.java": ("SplitBatch",),
     TRINO / "SystemPage.java": ("SystemPage",),
     TRINO / "TableDescription.java": ("Table",),
+    HIVE / "FileBatch.java": ("SplitBatch",),
+    HIVE / "FilePlan.java": ("Plan",),
     HIVE / "FileRequest.java": ("PlanRequest",),
     HIVE / "IndexedTables.java": ("IndexedTables",),
     HIVE / "PlannerFailure.java": ("BridgeFailure",),
+    HIVE / "ReaderSpec.java": ("ReaderSpec",),
     HIVE / "SkippableFiles.java": ("SkippableFiles",),
+    HIVE / "TableVersion.java": ("Table", "Column"),
 }
 # What a Java class calls otherwise than bridge.thrift does.
 ALIASES = {

@@ -31,7 +31,7 @@ def test_tables_with_an_index_are_told_where_they_lie(
     lake = service.lake
     known = {
         "t": lake.table(),
-        "objects": replace(lake.table(), format="avro"),
+        "objects": replace(lake.table(), format="rcfile"),
         "versions": replace(lake.table(), table_format="toy"),
     }
 

@@ -64,6 +64,11 @@ public class BridgeStorageHandler
     @Override
     public DecomposedPredicate decomposePredicate(JobConf job, Deserializer deserializer, ExprNodeDesc predicate)
     {
+        return wholePredicate(predicate);
+    }
+
+    static DecomposedPredicate wholePredicate(ExprNodeDesc predicate)
+    {
         DecomposedPredicate both = new DecomposedPredicate();
         both.pushedPredicate = (ExprNodeGenericFuncDesc) predicate;
         both.residualPredicate = (ExprNodeGenericFuncDesc) predicate;

@@ -18,7 +18,7 @@ public class BridgeTextInputFormat
     protected FileStatus[] listStatus(JobConf job)
             throws IOException
     {
-        return FileSkipper.list(job, null, () -> super.listStatus(job));
+        return FileSkipper.listDeclared(job, () -> super.listStatus(job));
     }
 
     @Override

@@ -32,10 +32,23 @@ final class FileSkipper
                 throws IOException;
     }
 
+    /** @param byPosition see {@link SkippableFilesCache#of} */
     static FileStatus[] list(JobConf job, String byPosition, Listing hadoops)
             throws IOException
     {
-        SkippableFiles skippable = SkippableFilesCache.SHARED.of(job, byPosition);
+        return list(job, SkippableFilesCache.SHARED.of(job, byPosition), hadoops);
+    }
+
+    /** For formats whose files mean what their table says. */
+    static FileStatus[] listDeclared(JobConf job, Listing hadoops)
+            throws IOException
+    {
+        return list(job, SkippableFilesCache.SHARED.ofDeclared(job), hadoops);
+    }
+
+    private static FileStatus[] list(JobConf job, SkippableFiles skippable, Listing hadoops)
+            throws IOException
+    {
         if (!skippable.skipsAny()) {
             FileStatus[] all = hadoops.list();
             count(job, skippable, all.length, all.length);
@@ -122,7 +135,7 @@ final class FileSkipper
     }
 
     /** With this setting Hive ends some aggregates outside of tasks, and returns no row instead of count 0 if no task ran. */
-    private static boolean needsATask(JobConf job)
+    static boolean needsATask(JobConf job)
     {
         return job.getBoolean("hive.fetch.task.aggr", false);
     }

@@ -1,27 +1,77 @@
 package io.skipbridge.hive;
 
-import org.apache.hadoop.hive.metastore.HiveMetaHook;
+import io.skipbridge.hive.segments.Columns;
 import org.apache.hadoop.hive.metastore.DefaultHiveMetaHook;
+import org.apache.hadoop.hive.metastore.HiveMetaHook;
 import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
 import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.api.Table;
+import org.apache.hadoop.hive.ql.metadata.HiveStoragePredicateHandler;
+import org.apache.hadoop.hive.ql.plan.ExprNodeDesc;
 import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.hive.serde2.AbstractSerDe;
+import org.apache.hadoop.hive.serde2.Deserializer;
 import org.apache.hadoop.mapred.InputFormat;
+import org.apache.hadoop.mapred.JobConf;
 
+import java.io.IOException;
 import java.util.Map;
 
 /**
- * The storage handler of tables of segments, which skipbridge makes. Hive shows and drops them; it neither reads nor writes them. Their directory
- * holds no rows, so a listing of it would be a wrong answer.
+ * The storage handler of tables of segments, which skipbridge makes. Hive shows, reads and drops them; it does not write them. Their directory holds
+ * no rows: the planner names the files.
  */
 public class SegmentStorageHandler
         extends AlterableStorageHandler
+        implements HiveStoragePredicateHandler
 {
+    private static final String TABLE = "skipbridge.segments.table";
+    private static final String COLUMNS = "skipbridge.segments.columns";
+    private static final String TYPES = "skipbridge.segments.types";
+
     @Override
     @SuppressWarnings("rawtypes")
     public Class<? extends InputFormat> getInputFormatClass()
     {
         return SegmentInputFormat.class;
+    }
+
+    @Override
+    public Class<? extends AbstractSerDe> getSerDeClass()
+    {
+        return SegmentSerDe.class;
+    }
+
+    /** The scan's job learns which table it reads, and its columns as the query was compiled. */
+    @Override
+    public void configureInputJobProperties(TableDesc table, Map<String, String> properties)
+    {
+        properties.put(TABLE, table.getTableName());
+        properties.put(COLUMNS, table.getProperties().getProperty("columns", ""));
+        properties.put(TYPES, table.getProperties().getProperty("columns.types", ""));
+    }
+
+    /** The table that a job reads, {@code schema.table}. */
+    static String table(JobConf job)
+            throws IOException
+    {
+        String table = job.get(TABLE, "");
+        if (table.indexOf('.') < 1) {
+            throw new IOException("a scan of a table of segments does not name its table: '" + table + "'");
+        }
+        return table;
+    }
+
+    static Columns columns(JobConf job)
+    {
+        return new Columns(job.get(COLUMNS, ""), job.get(TYPES, ""));
+    }
+
+    /** The planner gets the whole predicate, and Hive still evaluates all of it. */
+    @Override
+    public DecomposedPredicate decomposePredicate(JobConf job, Deserializer deserializer, ExprNodeDesc predicate)
+    {
+        return BridgeStorageHandler.wholePredicate(predicate);
     }
 
     @Override

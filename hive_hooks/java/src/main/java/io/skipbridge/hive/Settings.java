@@ -10,6 +10,7 @@ final class Settings
     static final String PLANNER = "skipbridge.planner";
     static final String TIMEOUT = "skipbridge.planner.timeout.ms";
     static final String PRUNING = "skipbridge.pruning_enabled";
+    static final String SEGMENTS = "skipbridge.segments";
     static final String REFRESH = "skipbridge.hook.refresh.ms";
 
     private static final String DEFAULT_PLANNER = "127.0.0.1:9527";
@@ -27,7 +28,12 @@ final class Settings
     /** Unresolved. */
     static InetSocketAddress planner(Configuration configuration)
     {
-        String text = configuration.getTrimmed(PLANNER, DEFAULT_PLANNER);
+        return address(configuration.getTrimmed(PLANNER, DEFAULT_PLANNER));
+    }
+
+    /** Unresolved. */
+    static InetSocketAddress address(String text)
+    {
         int colon = text.lastIndexOf(':');
         String host = colon < 0 ? "" : text.substring(0, colon).replaceAll("^\\[|]$", "");
         try {
@@ -40,6 +46,12 @@ final class Settings
             // reported below with the whole text
         }
         throw new IllegalArgumentException(PLANNER + " is '" + text + "', not host:port");
+    }
+
+    /** The segments that queries read of some tables; empty: all. */
+    static String segments(Configuration configuration)
+    {
+        return configuration.getTrimmed(SEGMENTS, "");
     }
 
     static int timeoutMillis(Configuration configuration)

@@ -11,6 +11,7 @@ import org.apache.hadoop.mapred.InputFormat;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -80,9 +81,24 @@ public final class SkipFilesHook
         ofTasks.forEach(PartitionDesc::setInputFileFormatClass);
         fetchesOfTasks.forEach(FetchWork::setTblDesc);
         ofFetch.forEach(PartitionDesc::setInputFileFormatClass);
+        if (!ofFetch.isEmpty()) {
+            tellFetch(ofFetch.keySet());
+        }
         boolean fetched = scans.fetchOfTable() != null && exchange(context, scans.fetchOfTable(), known);
         if (fetched || !ofTasks.isEmpty() || !fetchesOfTasks.isEmpty() || !ofFetch.isEmpty()) {
             Hooks.COUNTERS.plansChanged.increment();
+        }
+    }
+
+    /** Partitions of a fetch share one job, so that they have to be read in one way. Hive shares their descriptors of the table between queries. */
+    private static void tellFetch(Collection<PartitionDesc> partitions)
+    {
+        String declaration = Declaration.of(partitions);
+        Map<TableDesc, TableDesc> copies = new IdentityHashMap<>();
+        for (PartitionDesc partition : partitions) {
+            TableDesc copy = copies.computeIfAbsent(partition.getTableDesc(), table -> (TableDesc) table.clone());
+            Declaration.tell(copy, declaration);
+            partition.setTableDesc(copy);
         }
     }
 
@@ -108,6 +124,7 @@ public final class SkipFilesHook
         }
         TableDesc changed = (TableDesc) work.getTblDesc().clone();
         changed.setInputFileFormatClass(ours);
+        Declaration.tell(changed, Declaration.of(changed.getProperties(), null));
         return changed;
     }
 

@@ -23,6 +23,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 
 /**
  * Caches the files that each scan may skip. The planner is called once per query, table and predicate in this JVM.
@@ -55,6 +56,17 @@ final class SkippableFilesCache
      */
     SkippableFiles of(JobConf job, String byPosition)
     {
+        return of(job, byPosition, Declaration.NONE);
+    }
+
+    /** The same of files that mean what their table says: nothing is skipped unless the index read them as the query does. */
+    SkippableFiles ofDeclared(JobConf job)
+    {
+        return of(job, null, Declaration::of);
+    }
+
+    private SkippableFiles of(JobConf job, String byPosition, Function<JobConf, String> declared)
+    {
         String table = job.get("name", "");
         String planner = job.getTrimmed(Settings.PLANNER, "");
         try {
@@ -76,8 +88,9 @@ final class SkippableFilesCache
                 log.debug("a scan without a table's name reads all files: '{}'", table);
                 return SkippableFiles.nothing();
             }
-            List<String> key = Arrays.asList(queryId, table, filter, document, planner);
-            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document));
+            String declaration = declared.apply(job);
+            List<String> key = Arrays.asList(queryId, table, filter, document, planner, declaration);
+            return answer(key, () -> ask(job, table, queryId, document.isEmpty() ? ScanFilter.document(job) : document, declaration));
         }
         catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -142,7 +155,7 @@ final class SkippableFilesCache
         }
     }
 
-    private SkippableFiles ask(JobConf job, String table, String queryId, String document)
+    private SkippableFiles ask(JobConf job, String table, String queryId, String document, String declaration)
     {
         InetSocketAddress address = Settings.planner(job);
         String planner = address.getHostString() + ":" + address.getPort();
@@ -157,7 +170,8 @@ final class SkippableFilesCache
         int dot = table.indexOf('.');
         List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
         String tableColumns = job.get(TABLE_COLUMNS, "");
-        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, tableColumns);
+        FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, tableColumns)
+                .declaredAs(declaration);
         Hooks.COUNTERS.calls.increment();
         try {
             SkippableFiles found = new PlannerClient(address, Settings.timeoutMillis(job)).listSkippableFiles(request);
@@ -197,7 +211,7 @@ final class SkippableFilesCache
         }
     }
 
-    private static String version()
+    static String version()
     {
         try {
             return HiveVersionInfo.getShortVersion();

@@ -1,12 +1,12 @@
 package io.skipbridge.hive.predicate;
 
 /** Appends JSON to a text. The caller is responsible for its structure. */
-final class JsonText
+public final class JsonText
 {
     private final StringBuilder text = new StringBuilder();
     private boolean first = true;
 
-    JsonText open(char bracket)
+    public JsonText open(char bracket)
     {
         separate();
         text.append(bracket);
@@ -14,14 +14,14 @@ final class JsonText
         return this;
     }
 
-    JsonText close(char bracket)
+    public JsonText close(char bracket)
     {
         text.append(bracket);
         first = false;
         return this;
     }
 
-    JsonText name(String name)
+    public JsonText name(String name)
     {
         separate();
         quote(name);
@@ -30,7 +30,7 @@ final class JsonText
         return this;
     }
 
-    JsonText string(String value)
+    public JsonText string(String value)
     {
         separate();
         quote(value);
@@ -45,7 +45,7 @@ final class JsonText
         return this;
     }
 
-    JsonText field(String name, String value)
+    public JsonText field(String name, String value)
     {
         return name(name).string(value);
     }

@@ -1,8 +1,9 @@
 package io.skipbridge.hive.wire;
 
-import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 
 /** A scan's request to the planner. Equal requests have equal answers. */
 public final class FileRequest
@@ -14,6 +15,9 @@ public final class FileRequest
     private final String predicate;
     private final List<String> columns;
     private final String tableColumns;
+    private final String declaration;
+    private final String readVersion;
+    private final String snapshotId;
 
     /**
      * @param predicate JSON, see docs/reference/predicates.md
@@ -29,6 +33,21 @@ public final class FileRequest
             List<String> columns,
             String tableColumns)
     {
+        this(schema, table, queryId, engineVersion, predicate, columns, tableColumns, "", "", "");
+    }
+
+    private FileRequest(
+            String schema,
+            String table,
+            String queryId,
+            String engineVersion,
+            String predicate,
+            List<String> columns,
+            String tableColumns,
+            String declaration,
+            String readVersion,
+            String snapshotId)
+    {
         this.schema = schema;
         this.table = table;
         this.queryId = queryId;
@@ -36,6 +55,27 @@ public final class FileRequest
         this.predicate = predicate;
         this.columns = columns;
         this.tableColumns = tableColumns;
+        this.declaration = declaration;
+        this.readVersion = readVersion;
+        this.snapshotId = snapshotId;
+    }
+
+    /** The same of one version of the table, as an earlier answer named it. */
+    public FileRequest of(String readVersion, String snapshotId)
+    {
+        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId);
+    }
+
+    /** The same of files that are read as this JSON says, see docs/reference/wire.md; empty if that is not known, or if files say it themselves. */
+    public FileRequest declaredAs(String declaration)
+    {
+        return new FileRequest(schema, table, queryId, engineVersion, predicate, columns, tableColumns, declaration, readVersion, snapshotId);
+    }
+
+    /** The same without its predicate. */
+    public FileRequest whole()
+    {
+        return new FileRequest(schema, table, queryId, engineVersion, "", columns, tableColumns, declaration, readVersion, snapshotId);
     }
 
     public String tableName()
@@ -53,7 +93,8 @@ public final class FileRequest
         return predicate;
     }
 
-    void write(FrameWriter writer)
+    /** @param firstSplits how many splits the answer may bring at once; 0 where none are asked for */
+    void write(FrameWriter writer, int firstSplits)
     {
         writer.stringField(1, schema);
         writer.stringField(2, table);
@@ -62,11 +103,33 @@ public final class FileRequest
         writer.stringField(5, engineVersion);
         writer.stringField(6, predicate);
         writer.stringListField(7, columns);
-        writer.stringMapField(9, tableColumns.isEmpty() ? Collections.emptyMap() : Collections.singletonMap("table_columns", tableColumns));
-        writer.stringField(12, "");
-        writer.stringField(13, "");
+        Map<String, String> options = new TreeMap<>();
+        options.put("table_columns", tableColumns);
+        options.put("declaration", declaration);
+        options.values().removeIf(String::isEmpty);
+        writer.stringMapField(9, options);
+        writer.stringField(12, readVersion);
+        writer.stringField(13, snapshotId);
         writer.i32Field(14, PlannerClient.PROTOCOL);
+        if (firstSplits > 0) {
+            writer.i32Field(16, firstSplits);
+        }
         writer.stop();
+    }
+
+    String schema()
+    {
+        return schema;
+    }
+
+    String table()
+    {
+        return table;
+    }
+
+    public String readVersion()
+    {
+        return readVersion;
     }
 
     @Override

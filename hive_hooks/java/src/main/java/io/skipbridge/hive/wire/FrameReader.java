@@ -117,6 +117,17 @@ final class FrameReader
         return values;
     }
 
+    /** The number of structs of a list, which follow. */
+    int structs()
+    {
+        byte type = i8();
+        int size = size();
+        if (size > 0 && type != STRUCT) {
+            throw new ProtocolException("a list of type " + type + " where structs were expected");
+        }
+        return size;
+    }
+
     Map<String, String> stringMap()
     {
         byte key = i8();

@@ -43,6 +43,13 @@ final class FrameWriter
         i32(value);
     }
 
+    void i64Field(int id, long value)
+    {
+        field(FrameReader.I64, id);
+        i32((int) (value >> 32));
+        i32((int) value);
+    }
+
     void stringListField(int id, List<String> values)
     {
         field(FrameReader.LIST, id);

@@ -18,6 +18,8 @@ public final class PlannerClient
     static final int PROTOCOL = 2;
 
     private static final int MAX_FRAME = 64 << 20;
+    private static final int MOST_SPLITS = 5_000;
+    private static final int MOST_WAIT = 1_000;
     private static final int REPLY = 2;
     private static final int EXCEPTION = 3;
 
@@ -44,7 +46,7 @@ public final class PlannerClient
                 "list_skippable_files",
                 writer -> {
                     writer.structField(1);
-                    request.write(writer);
+                    request.write(writer, 0);
                 },
                 SkippableFiles::read);
     }
@@ -65,6 +67,81 @@ public final class PlannerClient
                     writer.i32Field(2, PROTOCOL);
                 },
                 IndexedTables::read);
+    }
+
+    /**
+     * The columns of a table's version, and its name for {@link FileRequest#of}.
+     *
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     * @throws ProtocolException the reply is not from a planner of this version
+     */
+    public TableVersion describe(FileRequest request)
+            throws IOException, PlannerFailure
+    {
+        return call(
+                "get_table",
+                writer -> {
+                    writer.stringField(1, request.schema());
+                    writer.stringField(2, request.table());
+                    writer.stringField(3, "hive");
+                    writer.stringField(4, request.queryId());
+                    writer.stringField(5, request.readVersion());
+                    writer.i32Field(6, PROTOCOL);
+                },
+                TableVersion::read);
+    }
+
+    /**
+     * Opens a plan: which files to read, and how.
+     *
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     * @throws ProtocolException the reply is not from a planner of this version
+     */
+    public FilePlan plan(FileRequest request)
+            throws IOException, PlannerFailure
+    {
+        return call(
+                "plan",
+                writer -> {
+                    writer.structField(1);
+                    request.write(writer, MOST_SPLITS);
+                },
+                FilePlan::read);
+    }
+
+    /**
+     * More splits of a plan, from the process that made it.
+     *
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     * @throws ProtocolException the reply is not from a planner of this version
+     */
+    public FileBatch nextSplits(String handle, long token)
+            throws IOException, PlannerFailure
+    {
+        return call(
+                "next_splits",
+                writer -> {
+                    writer.stringField(1, handle);
+                    writer.i64Field(2, token);
+                    writer.i32Field(3, MOST_SPLITS);
+                    writer.i32Field(4, Math.min(timeoutMillis / 2, MOST_WAIT));
+                },
+                FileBatch::read);
+    }
+
+    /**
+     * Ends a plan before its time.
+     *
+     * @throws IOException no reply in time
+     * @throws PlannerFailure an error reported by the planner
+     */
+    public void close(String handle)
+            throws IOException, PlannerFailure
+    {
+        call("close_plan", writer -> writer.stringField(1, handle), null);
     }
 
     private <T> T call(String method, Consumer<FrameWriter> arguments, Function<FrameReader, T> answer)
@@ -116,6 +193,7 @@ public final class PlannerClient
         return (int) millis;
     }
 
+    /** @param answer reads what the method returns; null if it returns nothing */
     private static <T> T read(String method, FrameReader reader, int number, Function<FrameReader, T> answer)
             throws PlannerFailure
     {
@@ -128,7 +206,7 @@ public final class PlannerClient
         }
         T found = null;
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
-            if (id == 0 && reader.is(FrameReader.STRUCT)) {
+            if (id == 0 && answer != null && reader.is(FrameReader.STRUCT)) {
                 found = answer.apply(reader);
             }
             else if (id == 1 && reader.is(FrameReader.STRUCT)) {
@@ -142,7 +220,7 @@ public final class PlannerClient
                 reader.skip();
             }
         }
-        if (found == null) {
+        if (found == null && answer != null) {
             throw new ProtocolException("an empty answer to " + method);
         }
         return found;

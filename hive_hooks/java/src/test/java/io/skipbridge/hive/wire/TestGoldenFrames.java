@@ -65,6 +65,40 @@ class TestGoldenFrames
     }
 
     @Test
+    void theVersionOfATable()
+            throws Exception
+    {
+        TableVersion found = exchange("hive_get_table.call.bin", "hive_get_table.reply.bin", planner -> planner.describe(requestOfSegments("hive_get_table.call.bin")));
+        assertEquals("s-7", found.snapshotId());
+        assertEquals("[x, s, p]", found.columns().keySet().toString());
+        assertEquals("decimal(10,2)", found.columns().get("x"));
+    }
+
+    @Test
+    void aPlanAndItsFiles()
+            throws Exception
+    {
+        FilePlan plan = exchange("hive_plan.call.bin", "hive_plan.reply.bin", planner -> planner.plan(requestOfSegments("hive_plan.call.bin").of(";segments=3,5", "s-7")));
+        assertEquals("", plan.handle());
+        assertTrue(plan.first().finished());
+        JsonNode said = frame("hive_plan.reply.bin").at("/splits/files");
+        List<PlannedFile> files = plan.first().splits().get(0);
+        assertEquals(1, plan.first().splits().size());
+        assertEquals(said.size(), files.size());
+        for (int i = 0; i < files.size(); i++) {
+            PlannedFile file = files.get(i);
+            assertEquals(said.get(i).get("path").asText(), file.path());
+            assertEquals(said.get(i).get("length").asLong(), file.length());
+            assertEquals(said.get(i).get("size").asLong(), file.size());
+            assertEquals(said.get(i).get("modified").asLong(), file.modified());
+        }
+        assertEquals(new ReaderSpec("csv", Collections.singletonMap("separatorChar", ";")), files.get(0).reader());
+        assertEquals("parquet", files.get(1).reader().format());
+        FileBatch last = exchange("hive_next_splits.call.bin", "hive_next_splits.reply.bin", planner -> planner.nextSplits("1-a/2b", 5_000_000_000L));
+        assertTrue(last.finished() && last.splits().isEmpty());
+    }
+
+    @Test
     void aPlannerOfProtocol1IsRefused()
     {
         ProtocolException refused = assertThrows(ProtocolException.class, () -> exchange("protocol1_list_skippable_files.reply.bin"));
@@ -95,6 +129,21 @@ class TestGoldenFrames
             }
         }
         throw new AssertionError("no frame " + file);
+    }
+
+    private static FileRequest requestOfSegments(String call)
+            throws IOException
+    {
+        JsonNode body = frame(call).get("body");
+        JsonNode said = body.has("request") ? body.get("request") : body;
+        return new FileRequest(
+                said.get("schema_name").asText(),
+                said.get("table_name").asText(),
+                said.get("query_id").asText(),
+                said.path("engine_version").asText(),
+                said.path("predicate").asText(),
+                Collections.singletonList("x"),
+                "").of(said.get("read_version").asText(), "");
     }
 
     private static SkippableFiles exchange(String reply)

@@ -1,0 +1,68 @@
+"""Properties of Hive's records by which readers of text, Avro and similar files read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bridge.file_formats.registry import hive_hooks
+
+SERDE = "serialization.lib"
+INPUT_FORMAT = "file.inputformat"
+HEADER_LINES = "skip.header.line.count"
+FOOTER_LINES = "skip.footer.line.count"
+OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+"""Its columns are texts, whatever types are declared."""
+
+_TABLE_PARAMETERS = frozenset(
+    {
+        HEADER_LINES,
+        FOOTER_LINES,
+        "separatorChar",
+        "quoteChar",
+        "escapeChar",
+        "field.delim",
+        "collection.delim",
+        "colelction.delim",  # as Hive spells it
+        "mapkey.delim",
+        "line.delim",
+        "escape.delim",
+        "serialization.format",
+        "serialization.null.format",
+        "serialization.encoding",
+        "serialization.escape.crlf",
+        "serialization.last.column.takes.rest",
+        "serialization.extend.nesting.levels",
+        "serialization.extend.additional.nesting.levels",
+        "hive.serialization.extend.nesting.levels",
+        "hive.serialization.extend.additional.nesting.levels",
+        "timestamp.formats",
+        "case.insensitive",
+        "ignore.malformed.json",
+        "dots.in.keys",
+        "explicit.null",
+    }
+)
+_PREFIXES = (
+    "mapping.",
+    "input.regex",
+    "output.format.string",
+    "avro.",
+    "textinputformat.",
+    "textfile.",
+    "csv.",
+    "skipbridge.csv.",
+)
+
+
+def relevant(parameters: Mapping[str, str] | None) -> dict[str, str]:
+    """The parameters of a table or a partition that readers heed."""
+    return {
+        k: v
+        for k, v in (parameters or {}).items()
+        if v is not None and (k in _TABLE_PARAMETERS or k.startswith(_PREFIXES))
+    }
+
+
+def unhooked(input_format: str) -> str:
+    """Hive's own class in place of the hook that extends it: files are read alike."""
+    return next((of for of, hook in hive_hooks().items() if hook == input_format), input_format)
