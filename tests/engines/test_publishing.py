@@ -1,0 +1,214 @@
+"""Stock engines read a table in a loop while it is clustered, published, written and cleaned."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bridge
+from bridge.clustering.eligibility import Limits
+from bridge.clustering.scheduling import Strategy
+from bridge.config import Config, Setting
+from bridge.jobs import cluster
+from bridge.jobs.create_table import register_table
+from bridge.jobs.index_table import drop_from_index, index_table
+from bridge.jobs.places import MetastorePlaces
+from bridge.jobs.publish import clean, publish
+from bridge.jobs.sync.request import SyncRequest, SyncSettings
+from bridge.jobs.sync.table import TableSync
+from bridge.metastore.catalog import HiveCatalog
+from bridge.storage.local import LocalStorage
+from bridge.table.model import Column, Partition, Table, TableName
+from bridge.types import BIGINT, STRING
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
+from tests.engines.hive_stack import FETCH
+from tests.engines.stack import ask
+
+pytestmark = pytest.mark.engine
+COLUMNS = (Column("x", BIGINT), Column("s", STRING))
+Answer = tuple[int, int]
+
+
+@dataclass
+class Loop:
+    """Readers that ask again and again; each answer with what was committed meanwhile.
+
+    Attributes:
+        committed: answers that are right now: one, or two while a writer is at work.
+    """
+
+    committed: list[Answer]
+    wrong: list[str] = field(default_factory=list)
+    rounds: dict[str, int] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, name: str, query: Callable[[], Answer]) -> None:
+        while not self.stop.is_set():
+            before = list(self.committed)
+            try:
+                answer = query()
+            except Exception as error:  # a reader's thread must not end silently
+                self.wrong.append(f"{name}: {error!r}")
+                return
+            if answer not in (*before, *self.committed):
+                self.wrong.append(f"{name}: {answer}, not {before} or {self.committed}")
+            self.rounds[name] = self.rounds.get(name, 0) + 1
+
+    def turn(self) -> None:
+        """Waits until each reader has asked and been answered since now."""
+        seen = {name: count + 2 for name, count in self.rounds.items()}
+        while not self.wrong and any(self.rounds[name] < count for name, count in seen.items()):
+            time.sleep(0.02)
+        assert not self.wrong, self.wrong[:5]
+
+    def becomes(self, answer: Answer) -> None:
+        """A write of which readers may see nothing or all, from now on."""
+        self.committed = [*self.committed, answer]
+
+    def is_now(self, answer: Answer) -> None:
+        self.committed = [answer]
+        self.turn()
+
+
+@contextmanager
+def reading(loop: Loop, readers: dict[str, Callable[[], Answer]]) -> Iterator[None]:
+    loop.rounds = dict.fromkeys(readers, 0)
+    threads = [threading.Thread(target=loop.ask, args=each) for each in readers.items()]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        loop.stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def put(path: Path, first: int, count: int) -> None:
+    x = list(range(first, first + count))
+    table = pa.table({"x": x, "s": [f"s{v % 7}" for v in x]})
+    aside = path.with_name(f".{path.name}.tmp")
+    pq.write_table(table, aside)
+    os.utime(aside, (time.time() - 60, time.time() - 60))
+    aside.rename(path)
+
+
+def rows(*spans: tuple[int, int]) -> Answer:
+    every = [x for first, count in spans for x in range(first, first + count)]
+    return len(every), sum(every)
+
+
+@pytest.mark.parametrize("partitioned", [False])
+def test_stock_readers_see_every_row_once(
+    metastore_401: RunningMetastore,
+    hiveserver2: RunningHiveServer2,
+    stock_trino: int,
+    tmp_path: Path,
+    partitioned: bool,
+) -> None:
+    name = TableName("published", "parts" if partitioned else "whole")
+    root = tmp_path / name.table
+    directories = [root / "day=1", root / "day=2"] if partitioned else [root]
+    for number, directory in enumerate(directories):
+        directory.mkdir(parents=True)
+        for i in range(4):
+            put(directory / f"f{i}.parquet", number * 400 + i * 100, 100)
+    spans = [(0, 400 * len(directories))]
+    keys = (Column("day", STRING),) if partitioned else ()
+    table = Table(name, COLUMNS, keys, f"file://{root}")
+    parts = [Partition(d.name, (d.name[4:],), f"file://{d}") for d in directories if partitioned]
+    with metastore_401.client() as client:
+        client.create_database(name.schema)
+        register_table(client, name, table, parts)
+    config = Config({"metastore.uri": Setting(metastore_401.uri, "test")})
+    index_table(config, str(name), local=True, progress=_quiet, say=print)
+    query = f"SELECT count(*), sum(x) FROM {name}"
+
+    def by_trino() -> Answer:
+        ((count, total),) = ask(stock_trino, query, "hive")
+        return count, total
+
+    def by_hive() -> Answer:
+        ((count, total),) = hiveserver2.query(query)
+        return count, total
+
+    def place() -> Path:
+        with metastore_401.client() as client, HiveCatalog(client) as catalog:
+            places = MetastorePlaces(catalog, table, "").all()
+        return Path(places["day=1" if partitioned else ""].removeprefix("file://"))
+
+    def clustered() -> None:
+        strategy = Strategy("linear", ("x",), "time", Limits())
+        made = cluster.schedule(config, str(name), strategy, print)
+        done = cluster.run(config, str(name), made["instant"], local=True, progress=_quiet)
+        assert done["state"] == "completed" and not done["rejected"]
+
+    def publish_all() -> dict[str, object]:
+        return publish(config, str(name), local=True, progress=_quiet, say=print)
+
+    def add(directory: Path, first: int) -> None:
+        loop.becomes(rows(*spans, (first, 10)))
+        put(directory / f"f{first}.parquet", first, 10)
+        spans.append((first, 10))
+
+    def sync() -> None:
+        request = SyncRequest(name, str(root), adopt=True, relocate=True, full=True)
+        with metastore_401.client() as client:
+            report = TableSync(client, LocalStorage(), request, SyncSettings()).run()
+        assert not report.added and not report.dropped and not report.updated
+
+    loop = Loop([rows(*spans)])
+    with bridge.connect(metastore_uri=metastore_401.uri) as session:
+
+        def by_python() -> Answer:
+            found = session.table(str(name)).scan(columns=["x"]).to_arrow()
+            return found.num_rows, sum(found["x"].to_pylist())
+
+        with reading(loop, {"trino": by_trino, "hive": by_hive, "python": by_python}):
+            clustered()
+            add(root / "day=1" if partitioned else root, 1000)  # is not clustered: copied
+            loop.is_now(rows(*spans))
+            made = publish_all()
+            assert sorted(made["published"]) == [d.name if partitioned else "" for d in directories]
+            first = place()
+            assert ".skipbridge_clustered" in str(first) and (first / "f1000.parquet").exists()
+            loop.turn()
+            sync()
+            assert place() == first
+            # A writer that still knows the old directory, and one that asks the metastore.
+            add(directories[0], 2000)
+            loop.turn()
+            assert publish_all()["late"] == 1
+            loop.is_now(rows(*spans))
+            add(first, 3000)
+            loop.is_now(rows(*spans))
+            loop.becomes(rows(*spans, (4000, 1)))
+            into = f"{name} PARTITION (day='1')" if partitioned else str(name)
+            hiveserver2.query(f"INSERT INTO {into} VALUES (4000, 'hive')", FETCH)
+            spans.append((4000, 1))
+            loop.is_now(rows(*spans))
+            clustered()
+            assert publish_all()["published"] == ["day=1" if partitioned else ""]
+            assert place() not in (first, directories[0])
+            loop.turn()
+            assert clean(config, str(name), 3600.0, dry_run=False)["replaced"] == 0
+            done = clean(config, str(name), 0.0, dry_run=False)
+            assert done["replaced"] >= 8 and not list(directories[0].glob("*.parquet"))
+            loop.turn()
+            sync()
+            drop_from_index(config, str(name), None)
+            loop.turn()
+    assert not loop.wrong
+
+
+def _quiet(done: int, total: int) -> None:
+    """No progress is shown."""
