@@ -213,6 +213,10 @@ OPTIONS: tuple[Option, ...] = (
         "cost of opening a file, as bytes that could be read in that time",
     ),
     Option("splits.max_files", "256", "int", "most files in one split"),
+    Option(
+        "clustering.memory", "1GiB", "size", "rows one rewrite holds; more go to temporary files"
+    ),
+    Option("clustering.verify", "true", "bool", "read new files back and compare checksums"),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
     Option("service.port", "9527", "int", "port the planner listens on"),
     Option(

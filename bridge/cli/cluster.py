@@ -16,7 +16,13 @@ from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
-_RUN_SETTINGS = (*_SETTINGS, "planner.predicate_log", "splits.open_cost")
+_RUN_SETTINGS = (
+    *_SETTINGS,
+    "clustering.memory",
+    "clustering.verify",
+    "planner.predicate_log",
+    "splits.open_cost",
+)
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
 

@@ -35,6 +35,11 @@ class DataFile(Protocol):
     @property
     def num_rows(self) -> int: ...
 
+    @property
+    def names(self) -> list[str]:
+        """Of the top-level columns."""
+        ...
+
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         """All rows.
 

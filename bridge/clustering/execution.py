@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,13 @@ import pyarrow as pa
 
 from bridge.clustering import registry
 from bridge.clustering.plan import Plan, PlannedGroup
-from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group, same_state
+from bridge.clustering.rewrite import (
+    Effort,
+    GroupResult,
+    GroupTask,
+    rewrite_group,
+    same_state,
+)
 from bridge.clustering.timeline import Timeline
 from bridge.errors import InvalidRequest, StorageFailure
 from bridge.index.build import write_entries
@@ -58,14 +64,20 @@ class Rewriter(Protocol):
 
 
 class ThreadRewriter:
-    """Rewrites in this process."""
+    """Rewrites in this process.
 
-    def __init__(self, storage: Storage, threads: int = 2) -> None:
-        self._storage, self._threads = storage, threads
+    Args:
+        effort: of all groups together; those that run at the same time share its threads.
+    """
+
+    def __init__(self, storage: Storage, effort: Effort | None = None) -> None:
+        self._storage, self._effort = storage, effort or Effort(threads=2)
 
     def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
-        with ThreadPoolExecutor(self._threads) as pool:
-            running = [pool.submit(run_task, task, self._storage) for task in tasks]
+        at_once = max(1, min(self._effort.threads, len(tasks)))
+        effort = replace(self._effort, threads=self._effort.threads // at_once)
+        with ThreadPoolExecutor(at_once) as pool:
+            running = [pool.submit(run_task, task, self._storage, effort) for task in tasks]
             yield from finished(running)
 
 
@@ -90,10 +102,10 @@ def finished(running: Sequence[Future[GroupResult]]) -> Iterator[GroupResult]:
             each.cancel()
 
 
-def run_task(task: GroupTask, storage: Storage) -> GroupResult:
+def run_task(task: GroupTask, storage: Storage, effort: Effort) -> GroupResult:
     """Rewrites one group in the layout that the task names."""
     layout = registry.layout(task.layout, len(task.columns))
-    return rewrite_group(task, storage, layout)
+    return rewrite_group(task, storage, layout, effort)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class OrcFile:
     def num_rows(self) -> int:
         return int(self._file.nrows)
 
+    @property
+    def names(self) -> list[str]:
+        return list(self._file.schema.names)
+
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         if places is None:
             return _checked(self._file.read())

@@ -6,11 +6,14 @@ the footer's properties that tell engines how to read them are copied.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.clustering.checksum import checksum
@@ -19,6 +22,11 @@ from bridge.clustering.data_files import Rejected
 _CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
 _OWN = (b"pandas", b"ARROW:schema")
 """Properties that describe one file's rows, or are made anew."""
+_CODED = 2.5
+"""Text that takes at most so many bytes a value is kept as codes into its dictionary."""
+_PAYS = 0.8
+"""A dictionary pays if a column takes at most this share of its plain size."""
+_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class ParquetFile:
@@ -37,12 +45,24 @@ class ParquetFile:
     def num_rows(self) -> int:
         return int(self.file.metadata.num_rows)
 
+    @property
+    def names(self) -> list[str]:
+        return list(self.file.schema_arrow.names)
+
     def read(self, places: Sequence[int] | None = None) -> pa.Table:
         if places is not None:
-            return self._some(list(places))
-        table = self.file.read()
+            return _without_views(self._some(list(places)))
+        table = self._coded.read()
         _check_int96(self.file, self.content, table)
-        return table
+        return _without_views(table)
+
+    @cached_property
+    def _coded(self) -> pq.ParquetFile:
+        """The file, read without decoding dictionaries of text that is repeated much."""
+        names = _repeated(self.file)
+        if not names:
+            return self.file
+        return pq.ParquetFile(pa.BufferReader(self.content), read_dictionary=names)
 
     def _some(self, places: list[int]) -> pa.Table:
         names = self.file.schema_arrow.names
@@ -54,7 +74,7 @@ class ParquetFile:
 
     def batches(self) -> Iterator[pa.Table]:
         for group in range(self.file.num_row_groups):
-            yield self.file.read_row_group(group)
+            yield _without_views(self._coded.read_row_group(group))
 
 
 class ParquetFiles:
@@ -88,6 +108,63 @@ def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:
     # Not Table.equals, to which NaN differs from itself.
     if checksum(table.cast(coarse.schema, safe=False)) != checksum(coarse):
         raise Rejected("UNSUPPORTED: an INT96 timestamp is too far from 1970 to be kept exactly")
+
+
+def _repeated(file: pq.ParquetFile) -> list[str]:
+    """Names of plain columns of text whose values are repeated much."""
+    found = []
+    names = file.schema_arrow.names
+    for i in range(len(file.schema)):
+        column = file.schema.column(i)
+        if column.physical_type != "BYTE_ARRAY" or column.max_repetition_level:
+            continue
+        if column.converted_type == "DECIMAL" or names.count(column.path) != 1:
+            continue
+        if not _is_text(file.schema_arrow.field(column.path).type):
+            continue
+        size = values = 0
+        for group in range(file.num_row_groups):
+            chunk = file.metadata.row_group(group).column(i)
+            if not chunk.has_dictionary_page:
+                break
+            size, values = size + chunk.total_uncompressed_size, values + chunk.num_values
+        else:
+            if values and size / values <= _CODED:
+                found.append(column.path)
+    return found
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return type in (pa.string(), pa.binary(), pa.string_view(), pa.binary_view())
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Text whose type is that of a view, as large text: Arrow does not reorder rows of views."""
+    types = [_without_view(field.type) for field in table.schema]
+    if types == table.schema.types:
+        return table
+    fields = [f.with_type(type) for f, type in zip(table.schema, types, strict=True)]
+    return table.cast(pa.schema(fields, table.schema.metadata))
+
+
+def _without_view(type: pa.DataType) -> pa.DataType:
+    if type == pa.string_view():
+        return pa.large_string()
+    if type == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_dictionary(type):
+        return pa.dictionary(type.index_type, _without_view(type.value_type), type.ordered)
+    if pa.types.is_struct(type):
+        return pa.struct([f.with_type(_without_view(f.type)) for f in type])
+    if pa.types.is_map(type):
+        key, item = type.key_field, type.item_field
+        return pa.map_(
+            key.with_type(_without_view(key.type)), item.with_type(_without_view(item.type))
+        )
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        make = pa.list_ if pa.types.is_list(type) else pa.large_list
+        return make(type.value_field.with_type(_without_view(type.value_type)))
+    return type
 
 
 def _properties(file: pq.ParquetFile) -> dict[bytes, bytes]:
@@ -145,6 +222,11 @@ def _encode(
         for i in range(len(like.schema))
         if like.schema.column(i).converted_type == "DECIMAL"
     }
+    properties = _properties(like)
+    if b"ARROW:schema" in (like.metadata.metadata or {}):
+        # As the old file has it: the table may hold codes instead of text.
+        schema = like.schema_arrow.remove_metadata().serialize().to_pybytes()
+        properties[b"ARROW:schema"] = base64.b64encode(schema)
     sink = BytesIO()
     writer = pq.ParquetWriter(
         sink,
@@ -152,14 +234,43 @@ def _encode(
         compression=compression or _codecs(like),
         use_deprecated_int96_timestamps="INT96" in physical,
         store_decimal_as_integer=bool(decimals & {"INT32", "INT64"}),
-        store_schema=b"ARROW:schema" in (like.metadata.metadata or {}),
+        store_schema=False,
+        use_dictionary=_dictionaries(like, table),
         version="2.6",
     )
     with writer:
         writer.write_table(table.replace_schema_metadata(None), row_group_size=group_rows)
-        if properties := _properties(like):
+        if properties:
             writer.add_key_value_metadata(properties)
     return sink.getvalue()
+
+
+def _dictionaries(like: pq.ParquetFile, table: pa.Table) -> bool | list[str]:
+    """Paths of the columns for which the old file's dictionaries pay."""
+    if not like.metadata.num_row_groups:
+        return True
+    group = like.metadata.row_group(0)
+    found = []
+    for i in range(group.num_columns):
+        chunk, column = group.column(i), like.schema.column(i)
+        if not chunk.has_dictionary_page:
+            continue
+        width = _WIDTHS.get(column.physical_type, column.length or 0)
+        if column.physical_type == "BYTE_ARRAY":
+            width = _text_width(table, column.path)
+        if not width or chunk.total_uncompressed_size <= _PAYS * width * chunk.num_values:
+            found.append(chunk.path_in_schema)
+    return found
+
+
+def _text_width(table: pa.Table, path: str) -> float:
+    """Bytes of a plain value of a top-level column; 0 if it is another one, or coded."""
+    if table.column_names.count(path) != 1 or not len(table):
+        return 0
+    column = table.column(path)
+    if not (_is_text(column.type) or column.type in (pa.large_string(), pa.large_binary())):
+        return 0
+    return 4 + (pc.mean(pc.binary_length(column.slice(0, 10_000))).as_py() or 0)
 
 
 def _codecs(like: pq.ParquetFile) -> str | dict[str, str]:

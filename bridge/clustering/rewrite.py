@@ -11,15 +11,19 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import DataFile, DataFiles, Rejected, data_files
+from bridge.clustering.data_files import DataFile, Rejected, data_files
 from bridge.clustering.layouts.layout import Layout
+from bridge.clustering.shuffle import Shuffle
 from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
 from bridge.index.replacements import FileState
 from bridge.storage.port import Storage
@@ -72,16 +76,41 @@ class GroupResult:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How a task works.
+
+    Attributes:
+        threads: that it may use.
+        memory: bytes of rows that it holds; more wait in temporary files.
+        verify: whether new files are read back, and their checksum compared with the old ones'.
+    """
+
+    threads: int = 1
+    memory: int = 1 << 30
+    verify: bool = True
+
+
 @dataclass(slots=True)
 class _Source:
-    """Old files of one schema, read into memory."""
+    """Old files of one schema.
 
-    file: DataFile
-    tables: list[pa.Table]
+    Attributes:
+        like: one of them.
+        numbers: their places in the task.
+        keys: their sort columns.
+    """
+
+    like: DataFile
+    numbers: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    keys: list[pa.Table] = field(default_factory=list)
     num_bytes: int = 0
 
 
-def rewrite_group(task: GroupTask, storage: Storage, layout: Layout) -> GroupResult:
+def rewrite_group(
+    task: GroupTask, storage: Storage, layout: Layout, effort: Effort | None = None
+) -> GroupResult:
     """Rewrites one group.
 
     Errors:
@@ -90,31 +119,22 @@ def rewrite_group(task: GroupTask, storage: Storage, layout: Layout) -> GroupRes
     started = time.monotonic()
     written: list[str] = []
     try:
-        files = data_files(task.format)
-        sources, rows, total = _read(task, storage, files)
-        new: list[FileState] = []
-        seen_rows = seen_sum = 0
-        for state, table in _write(task, storage, layout, files, sources, written):
-            new.append(state)
-            seen_rows += table.num_rows
-            seen_sum = (seen_sum + checksum(table)) % 2**64
-        if (seen_rows, seen_sum) != (rows, total):
-            raise Rejected(
-                f"VERIFICATION: the old files hold {rows} rows with checksum {total:016x}, and "
-                f"the new ones {seen_rows} with {seen_sum:016x}"
-            )
+        new, rows, total = _Rewrite(task, storage, layout, effort or Effort(), written).run()
     except (StorageFailure, StorageFull):
         _delete(storage, written)
         raise
-    except Rejected as reason:
+    except Exception as error:  # one group must not end the others
         _delete(storage, written)
-        return GroupResult(task.id, rejected=str(reason), seconds=time.monotonic() - started)
-    except (BridgeError, pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
-        _delete(storage, written)
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        what = str(error) if isinstance(error, Rejected) else _described(error)
         return GroupResult(task.id, rejected=what, seconds=time.monotonic() - started)
     seconds = time.monotonic() - started
-    return GroupResult(task.id, tuple(new), rows, f"{total:016x}", seconds=seconds)
+    return GroupResult(task.id, tuple(new), rows, total, seconds=seconds)
+
+
+def _described(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "OUT_OF_MEMORY: the group needs more memory; use a smaller --group-bytes"
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _delete(storage: Storage, uris: Sequence[str]) -> None:
@@ -123,20 +143,6 @@ def _delete(storage: Storage, uris: Sequence[str]) -> None:
             storage.delete(uri)
         except BridgeError:
             return  # nobody names it; a cleanup finds it
-
-
-def _read(task: GroupTask, storage: Storage, files: DataFiles) -> tuple[list[_Source], int, int]:
-    found: dict[Any, _Source] = {}
-    rows = total = 0
-    for state in task.files:
-        file: DataFile = files.open(_content(storage, state))
-        table = file.read()
-        rows += table.num_rows
-        total = (total + checksum(table)) % 2**64
-        source = found.setdefault(file.fingerprint, _Source(file, []))
-        source.tables.append(table)
-        source.num_bytes += state.size
-    return list(found.values()), rows, total
 
 
 def _content(storage: Storage, state: FileState) -> bytes:
@@ -164,58 +170,143 @@ def same_state(planned: FileState, now: FileState) -> bool:
     return same_time and planned.size == now.size
 
 
-def _write(
-    task: GroupTask,
-    storage: Storage,
-    layout: Layout,
-    files: DataFiles,
-    sources: Sequence[_Source],
-    written: list[str],
-) -> Iterator[tuple[FileState, pa.Table]]:
-    """Writes the new files; yields each with its rows as they were read back."""
-    whole = sum(source.num_bytes for source in sources)
-    for number, source in enumerate(sources):
-        table = pa.concat_tables(source.tables)
-        source.tables.clear()
-        count = max(1, round(task.outputs * source.num_bytes / whole))
-        order = _order(table, task, layout)
-        edges = np.linspace(0, table.num_rows, count + 1).astype(np.int64).tolist()
-        row_bytes = max(source.num_bytes / max(table.num_rows, 1), 1e-9)
-        for i in range(count):
-            begin, end = edges[i], edges[i + 1]
-            if begin == end and count > 1:
-                continue
-            if order is None:
-                piece = table.slice(begin, end - begin)
-            else:
-                piece = table.take(pa.array(order[begin:end]))
-            content = files.encode(
-                piece, source.file, task.compression, task.row_group_bytes, row_bytes
+class _Rewrite:
+    """One group on its way. The sort columns of all old files are read first, and give the order;
+    then each file is read once, and its rows wait for the new files to which they go."""
+
+    def __init__(
+        self,
+        task: GroupTask,
+        storage: Storage,
+        layout: Layout,
+        effort: Effort,
+        written: list[str],
+    ) -> None:
+        self._task, self._storage, self._layout = task, storage, layout
+        self._effort, self._written = effort, written
+        self._formats = data_files(task.format)
+        whole = sum(state.size for state in task.files)
+        self._keeps = whole <= effort.memory // 2
+        self._open: list[DataFile | None] = [None] * len(task.files)
+
+    def run(self) -> tuple[list[FileState], int, str]:
+        """The new files, the number of rows and the checksum (empty if nothing is verified)."""
+        new: list[FileState] = []
+        old_sum = new_sum = rows = new_rows = 0
+        with ThreadPoolExecutor(self._effort.threads) as pool:
+            try:
+                sources = self._sources(pool)
+                whole = sum(source.num_bytes for source in sources)
+                for number, source in enumerate(sources):
+                    outputs = max(1, round(self._task.outputs * source.num_bytes / whole))
+                    with self._shuffled(pool, source, outputs) as (shuffle, found, places):
+                        old_sum += found
+                        write = partial(self._write, source, shuffle, number)
+                        for state, seen, count in pool.map(write, places):
+                            new.append(state)
+                            new_sum += seen
+                            new_rows += count
+                    rows += sum(source.counts)
+            finally:
+                pool.shutdown(cancel_futures=True)
+        old_sum, new_sum = old_sum % 2**64, new_sum % 2**64
+        if (new_rows, new_sum) != (rows, old_sum):
+            raise Rejected(
+                f"VERIFICATION: the old files hold {rows} rows with checksum {old_sum:016x}, and "
+                f"the new ones {new_rows} with {new_sum:016x}"
             )
-            name = f"c{task.id:05}-{number}-{i:04}-{uuid.uuid4().hex[:12]}.{files.suffix}"
-            uri = join(task.directory, name)
-            written.append(uri)
-            storage.put(uri, content)
-            back, now = storage.read_state(uri, [(0, len(content))])
-            if now is None:
-                raise Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
-            file = files.open(back[0])
-            files.check(source.file, file)
-            listed = storage.stat(uri)
-            if listed is None:
-                raise Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
-            state = FileState(uri, listed.size, listed.modified, listed.etag)
-            yield state, file.read()
+        return new, rows, f"{old_sum:016x}" if self._effort.verify else ""
+
+    def _sources(self, pool: ThreadPoolExecutor) -> list[_Source]:
+        found: dict[Any, _Source] = {}
+        for number, (file, keys) in enumerate(pool.map(self._keys, range(len(self._task.files)))):
+            source = found.setdefault(file.fingerprint, _Source(file))
+            source.numbers.append(number)
+            source.counts.append(file.num_rows)
+            source.keys.append(keys)
+            source.num_bytes += self._task.files[number].size
+        return list(found.values())
+
+    def _file(self, number: int) -> DataFile:
+        held = self._open[number]
+        if held is not None:
+            return held
+        content = _content(self._storage, self._task.files[number])
+        file: DataFile = self._formats.open(content)
+        return file
+
+    def _keys(self, number: int) -> tuple[DataFile, pa.Table]:
+        file = self._file(number)
+        if self._keeps:
+            self._open[number] = file
+        places = _places(file.names, self._task)
+        held = [place for place in places if place is not None]
+        table = file.read(sorted(set(held))) if held else None
+        columns = [
+            # A file that is older than a column holds NULL in it.
+            pa.nulls(file.num_rows, pa.int64())
+            if place is None or table is None
+            else table.column(sorted(set(held)).index(place))
+            for place in places
+        ]
+        return file, pa.table(columns, [f"c{i}" for i in range(len(columns))])
+
+    @contextmanager
+    def _shuffled(
+        self, pool: ThreadPoolExecutor, source: _Source, outputs: int
+    ) -> Iterator[tuple[Shuffle, int, list[int]]]:
+        """The rows of a source, their checksum, and the numbers of the new files to write."""
+        rows = sum(source.counts)
+        keys = pa.concat_tables(source.keys)
+        if not self._task.columns:
+            keys = pa.table({"": pa.nulls(rows)}).select([])
+        order = self._layout.order(keys)
+        source.keys.clear()
+        edges = np.linspace(0, rows, outputs + 1).astype(np.int64).tolist()
+        with Shuffle(order, source.counts, edges, self._effort.memory) as shuffle:
+
+            def add(place: int) -> int:
+                number = source.numbers[place]
+                table = self._file(number).read()
+                self._open[number] = None
+                found = checksum(table) if self._effort.verify else 0
+                shuffle.add(place, table)
+                return found
+
+            total = sum(pool.map(add, range(len(source.numbers))))
+            yield (
+                shuffle,
+                total,
+                [i for i in range(outputs) if edges[i] < edges[i + 1] or outputs == 1],
+            )
+
+    def _write(
+        self, source: _Source, shuffle: Shuffle, number: int, place: int
+    ) -> tuple[FileState, int, int]:
+        """Writes one new file; returns its state, and checksum and rows as they were read back."""
+        task, formats, storage = self._task, self._formats, self._storage
+        row_bytes = max(source.num_bytes / max(sum(source.counts), 1), 1e-9)
+        content = formats.encode(
+            shuffle.gather(place), source.like, task.compression, task.row_group_bytes, row_bytes
+        )
+        name = f"c{task.id:05}-{number}-{place:04}-{uuid.uuid4().hex[:12]}.{formats.suffix}"
+        uri = join(task.directory, name)
+        self._written.append(uri)
+        storage.put(uri, content)
+        (back,), now = storage.read_state(uri, [(0, len(content))])
+        listed = None if now is None else storage.stat(uri)
+        if listed is None:
+            raise Rejected(f"FILE_UNREADABLE: {uri} was deleted while it was written")
+        file = formats.open(back)
+        formats.check(source.like, file)
+        found = sum(map(checksum, file.batches())) if self._effort.verify else 0
+        state = FileState(uri, listed.size, listed.modified, listed.etag)
+        return state, found, file.num_rows
 
 
-def _order(table: pa.Table, task: GroupTask, layout: Layout) -> Any:
-    names = {name.lower(): i for i, name in enumerate(table.column_names)}
-    if not task.columns:
-        return layout.order(table.select([]))
-    if task.places and all(_NAMELESS.fullmatch(name) for name in table.column_names):
-        found = [i if 0 <= i < table.num_columns else None for i in task.places]
-    else:
-        found = [names.get(c.lower()) for c in task.columns]
-    # A file that is older than a column holds NULL in it.
-    columns = [pa.nulls(len(table), pa.int64()) if i is None else table.column(i) for i in found]
-    return layout.order(pa.table(columns, [f"c{i}" for i in range(len(columns))]))
+def _places(names: Sequence[str], task: GroupTask) -> list[int | None]:
+    """Places of the sort columns in a file; None: it does not have them."""
+    if task.places and all(_NAMELESS.fullmatch(name) for name in names):
+        return [place if 0 <= place < len(names) else None for place in task.places]
+    held = {name.lower(): place for place, name in enumerate(names)}
+    return [held.get(column.lower()) for column in task.columns]

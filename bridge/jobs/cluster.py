@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Asked
+from bridge.clustering.rewrite import Effort
 from bridge.clustering.scheduling import (
     Strategy,
     alike_plans,
@@ -214,13 +215,17 @@ def _expected(
         return None  # the run itself tells what is wrong
 
 
+def _effort(config: Config) -> Effort:
+    return Effort(2, config.size("clustering.memory"), config.flag("clustering.verify"))
+
+
 @contextmanager
 def _workers(
     config: Config, storage: Storage, local: bool, spark: SparkSession | None
 ) -> Iterator[tuple[Rewriter, Collector]]:
     if spark is None and local:
         with collector_of(config, storage, True, None) as collector:
-            yield ThreadRewriter(storage), collector
+            yield ThreadRewriter(storage, _effort(config)), collector
         return
     # PySpark is an extra, needed only to work with Spark.
     from bridge.spark.rewrite_groups import SparkRewriter
@@ -232,7 +237,7 @@ def _workers(
             session = open_session(name="skipbridge cluster run")
     try:
         with collector_of(config, storage, False, session) as collector:
-            yield SparkRewriter(session, storage_options(config)), collector
+            yield SparkRewriter(session, storage_options(config), _effort(config)), collector
     finally:
         if spark is None:
             session.stop()

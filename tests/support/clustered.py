@@ -14,6 +14,7 @@ from bridge.clustering.advice import ClusteringAdvice, advise, chosen_files
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.execution import RunReport, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
+from bridge.clustering.rewrite import Effort
 from bridge.clustering.row_sample import RowSample, read_sample
 from bridge.clustering.scheduling import Strategy, make_plan, pending_files
 from bridge.clustering.simulation import CurrentFiles
@@ -75,7 +76,7 @@ def executed(lake: Lake, plan: Plan, storage: Storage | None = None) -> RunRepor
         lake.store(used),
         timeline_of(lake, used),
         catalog=lake,
-        rewriter=ThreadRewriter(used, 1),
+        rewriter=ThreadRewriter(used, Effort(threads=1)),
         collector=ThreadCollector(used),
     )
 

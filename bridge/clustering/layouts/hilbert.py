@@ -6,11 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.clustering.along import order_along
 from bridge.clustering.curves import hilbert
-from bridge.clustering.ranks import scaled_ranks
-
-_BITS = 60
-_MOST_BITS = 16
 
 
 class HilbertCurve:
@@ -21,9 +18,7 @@ class HilbertCurve:
     most = 6
 
     def order(self, columns: pa.Table) -> npt.NDArray[np.int64] | None:
-        bits = min(_MOST_BITS, _BITS // columns.num_columns)
-        place = hilbert([scaled_ranks(c, bits) for c in columns.columns], bits)
-        return np.argsort(place, kind="stable").astype(np.int64)
+        return order_along(hilbert, columns)
 
 
 LAYOUT = HilbertCurve()

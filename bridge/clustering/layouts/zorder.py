@@ -6,11 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.clustering.along import order_along
 from bridge.clustering.curves import z_order
-from bridge.clustering.ranks import scaled_ranks
-
-_BITS = 60
-_MOST_BITS = 16
 
 
 class ZOrder:
@@ -21,9 +18,7 @@ class ZOrder:
     most = 6
 
     def order(self, columns: pa.Table) -> npt.NDArray[np.int64] | None:
-        bits = min(_MOST_BITS, _BITS // columns.num_columns)
-        place = z_order([scaled_ranks(c, bits) for c in columns.columns], bits)
-        return np.argsort(place, kind="stable").astype(np.int64)
+        return order_along(z_order, columns)
 
 
 LAYOUT = ZOrder()

@@ -15,7 +15,7 @@ import pytest
 from bridge.clustering import parquet_files
 from bridge.clustering.checksum import checksum
 from bridge.clustering.registry import layout
-from bridge.clustering.rewrite import GroupResult, GroupTask, rewrite_group
+from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
 from bridge.index.replacements import FileState
 from bridge.storage.routed import open_storage
 
@@ -29,7 +29,12 @@ def state_of(path: Path) -> FileState:
 
 
 def rewritten(
-    tmp_path: Path, *files: Path, outputs: int = 1, by: tuple[str, ...] = ("k",), **changes: Any
+    tmp_path: Path,
+    *files: Path,
+    outputs: int = 1,
+    by: tuple[str, ...] = ("k",),
+    effort: Effort | None = None,
+    **changes: Any,
 ) -> GroupResult:
     task = GroupTask(
         0,
@@ -42,7 +47,7 @@ def rewritten(
         changes.pop("compression", None),
         changes.pop("row_group_bytes", 1 << 27),
     )
-    return rewrite_group(task, STORAGE, layout(task.layout, len(by)))
+    return rewrite_group(task, STORAGE, layout(task.layout, len(by)), effort)
 
 
 def opened(state: FileState) -> pq.ParquetFile:
@@ -100,14 +105,25 @@ def rows_of(tables: list[pa.Table]) -> list[str]:
     return sorted(repr(row) for table in tables for row in table.to_pylist())
 
 
+EFFORTS = {
+    "in memory": Effort(),
+    "in threads": Effort(threads=3),
+    "in temporary files": Effort(memory=0),
+    "both": Effort(threads=2, memory=2000),
+    "unverified": Effort(verify=False),
+}
+
+
+@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_every_type_is_kept(tmp_path: Path, outputs: int) -> None:
+def test_every_type_is_kept(tmp_path: Path, outputs: int, effort: Effort) -> None:
     table = every_type()
     for i in range(3):
         pq.write_table(table, tmp_path / f"f{i}.parquet", row_group_size=4, version="2.6")
     files = sorted(tmp_path.glob("*.parquet"))
-    result = rewritten(tmp_path, *files, outputs=outputs)
+    result = rewritten(tmp_path, *files, outputs=outputs, effort=effort)
     assert (result.rejected, result.rows, len(result.new)) == ("", 27, outputs)
+    assert bool(result.checksum) == effort.verify
     new = [opened(state) for state in result.new]
     assert rows_of([f.read() for f in new]) == rows_of([table] * 3)
     assert all(f.schema_arrow.equals(table.schema) for f in new)
@@ -154,6 +170,42 @@ def test_values_are_stored_as_they_were(tmp_path: Path, options: dict[str, Any])
     for i in range(4):
         pair = [f.metadata.row_group(0).column(i).compression for f in (old, new)]
         assert pair[0] == pair[1]
+
+
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_text_of_few_values_and_of_views(tmp_path: Path, store: bool, memory: int) -> None:
+    """It is moved as codes, and files keep the types that they had."""
+    for i in range(3):
+        few = [None if k % 7 == i else f"{i}{'x' * (k % 3)}" for k in range(500)]
+        table = pa.table(
+            {
+                "k": range(i, 500 + i),
+                "few": few,
+                "view": pa.array(few, pa.string_view()),
+                "bytes": pa.array(few).cast(pa.binary_view()),
+                "in": pa.array([{"v": v} for v in few]),
+                "coded": pa.array(few).dictionary_encode(),
+                "many": [f"{k * 7919 % 1000} and more" for k in range(500)],
+            }
+        )
+        pq.write_table(table, tmp_path / f"f{i}.parquet", row_group_size=200, store_schema=store)
+    files = sorted(tmp_path.glob("*.parquet"))
+    result = rewritten(
+        tmp_path, *files, outputs=2, by=("few", "k"), effort=Effort(2, memory), row_group_bytes=2000
+    )
+    assert (result.rejected, result.rows, len(result.new)) == ("", 1500, 2)
+    old, new = [pq.ParquetFile(f) for f in files], [opened(state) for state in result.new]
+    assert all(f.schema_arrow.equals(old[0].schema_arrow, True) for f in new)
+    assert rows_of([f.read() for f in new]) == rows_of([f.read() for f in old])
+    for file in new:
+        for i in range(file.metadata.num_row_groups):
+            group, rows = file.metadata.row_group(i), file.read_row_group(i, columns=["few"])
+            held = [v for v in rows["few"].to_pylist() if v is not None]
+            bounds = group.column(1).statistics
+            if held:
+                assert (bounds.min, bounds.max) == (min(held), max(held))
+            assert bounds.null_count == len(rows) - len(held)
 
 
 def test_files_of_different_schemas_are_not_mixed(tmp_path: Path) -> None:
