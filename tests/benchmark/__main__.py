@@ -9,6 +9,7 @@ import click
 
 from tests.benchmark import (
     build,
+    clustering,
     concurrency,
     dpp,
     external,
@@ -61,6 +62,10 @@ WORKS: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "formats": ("Trino 476: ORC, Avro, CSV and JSON beside its stock hive connector", formats.run),
     "external": ("Tables of segments: facts beside a view, reads of a load", external.run),
     "changes": ("Trino 476: changes of the last of 1,000 Hudi commits", hudi_changes.run),
+    "clustering": (
+        "Clustering beside Delta Lake and Iceberg; queries in Trino 476",
+        clustering.run,
+    ),
     "hooks": ("HiveServer2 4.0.1, hooked plans beside hooked tables", hive.ways),
 }
 # On less data, to see that it works.
@@ -75,6 +80,7 @@ QUICK: dict[str, Callable[[], list[Figure]]] = {
     "tpch": tpc.quick_tpch,
     "tpcds": tpc.quick_tpcds,
     "dpp": dpp.quick,
+    "clustering": clustering.quick,
     "external": external.quick,
     "formats": formats.quick,
 }
