@@ -102,7 +102,7 @@ def first_of(root: Path, instant: str) -> None:
         with pytest.raises(Died):
             execute(
                 timeline.plan(instant), found, store, timeline, catalog=catalog,
-                rewriter=ThreadRewriter(storage, 1), collector=ThreadCollector(storage),
+                rewriter=ThreadRewriter(storage), collector=ThreadCollector(storage),
             )  # fmt: skip
 
 
