@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
+from bridge.jobs.create_table import create_table, register_table
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import start_embedded_metastore
@@ -27,7 +27,10 @@ from bridge.servers.process import LOOPBACK
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from bridge.table.model import Column, Table, TableName
+from bridge.types import parse_hive_type
 from tests.engines.stack import ask
+from tests.support.format_files import avro_bytes, orc_bytes, text_bytes
 from tests.support.s3_metastore import s3_metastore
 from tests.support.slow_store import Behaviour, Seen, SlowStore
 from tests.support.versitygw import BUCKET, versitygw_or_skip
@@ -35,6 +38,16 @@ from tests.support.versitygw import BUCKET, versitygw_or_skip
 GROUPED = "SELECT kind, count(*), sum(id), max(c1), min(c5) FROM lake.{} GROUP BY kind ORDER BY 1"
 SMALL_FILES, SMALL_ROWS = 600, 20
 TABLES = ("small", "large", "mixed", "changing")
+DESCRIBED = {
+    "orc_small": "orc",
+    "orc_large": "orc",
+    "orc_stripes": "orc",
+    "text_small": "text",
+    "text_large": "text",
+    "avro_large": "avro",
+}
+"""Tables of other formats, and the formats."""
+FEW_FILES = 80
 NO_ANSWERS = {"metadata_answers_enabled": "false"}
 SLOW = Behaviour(latency=0.03)
 DRIVERS = 4
@@ -79,7 +92,33 @@ def _put(storage: Storage, name: str, table: pa.Table, row_group_size: int = 50_
     storage.put(f"s3://{BUCKET}/{name}", buffer.getvalue())
 
 
+def _fill_described(storage: Storage) -> None:
+    def put(name: str, data: bytes) -> None:
+        storage.put(f"s3://{BUCKET}/{name}", data)
+
+    for i in range(FEW_FILES):
+        few = _content(i * 1_000, SMALL_ROWS)
+        put(f"orc_small/{i:02d}.orc", orc_bytes(few))
+        put(f"text_small/{i:02d}.txt", text_bytes(few))
+    large = _content(0, 300_000)
+    put("orc_large/0.orc", orc_bytes(large))
+    put("orc_stripes/0.orc", orc_bytes(large, 1 << 20))
+    put("text_large/0.txt", text_bytes(large.slice(0, 60_000)))
+    put("avro_large/0.avro", avro_bytes(large.slice(0, 90_000)))
+
+
+def _register_described(uri: str) -> None:
+    columns = (("id", "bigint"), ("kind", "string"), *((f"c{i}", "bigint") for i in range(6)))
+    described = tuple(Column(name, parse_hive_type(type)) for name, type in columns)
+    with MetastoreClient(uri) as client:
+        for name, format in DESCRIBED.items():
+            full = TableName("lake", name)
+            table = Table(full, described, (), f"s3://{BUCKET}/{name}", format)
+            register_table(client, full, table, [])
+
+
 def _fill(storage: Storage) -> None:
+    _fill_described(storage)
     for i in range(SMALL_FILES):
         _put(storage, f"small/{i:04d}.parquet", _content(i * 1_000, SMALL_ROWS))
     for i in range(2):
@@ -107,11 +146,12 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
         _fill(storage)
         time.sleep(1.1)  # an index takes a file for settled a second after it was written
         with start_embedded_metastore(
-            s3_metastore(directory / "metastore", BUCKET, TABLES)
+            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED))
         ) as server:
             uri = f"thrift://{LOOPBACK}:{server.port}"
             endpoint = gateway.options["endpoint"]
             _register(uri, endpoint)
+            _register_described(uri)
             environment = {
                 "SKIPBRIDGE_CACHE": str(directory / "cache"),
                 "SKIPBRIDGE_STORAGE_ENDPOINT": gateway.through(planners.port)["endpoint"],

@@ -9,6 +9,7 @@ import pytest
 
 from tests.engines.store_stack import (
     DRIVERS,
+    FEW_FILES,
     GROUPED,
     SLOW,
     SMALL_FILES,
@@ -83,6 +84,35 @@ def test_27_a_split_of_small_and_large_files_loses_no_row(stores: Stores) -> Non
     """A large file's place in the split once ended the group of small ones before it, unread."""
     sql = GROUPED.format("mixed")
     assert stores.query(sql) == stores.query(sql, "hive")
+
+
+@pytest.mark.parametrize("table", ["orc_small", "text_small"])
+def test_small_files_of_other_formats_are_read_ahead(slower: Stores, table: str) -> None:
+    sql = GROUPED.format(table)
+    expected = slower.query(sql, "hive")
+    rows, seen = slower.seen(sql)
+    assert rows == expected
+    assert seen.count("GET", part=f"{table}/") == FEW_FILES
+    assert seen.most > DRIVERS
+
+
+@pytest.mark.parametrize("table", ["orc_large", "orc_stripes", "text_large", "avro_large"])
+def test_a_large_file_of_another_format_is_read_ahead(slower: Stores, table: str) -> None:
+    """The file is one split, whose thread could ask for one range after the other."""
+    sql = GROUPED.format(table)
+    expected, stock = slower.seen(sql, "hive")
+    rows, seen = slower.seen(sql)
+    assert rows == expected
+    assert seen.most >= 2
+    assert seen.count("GET", part=f"{table}/") <= stock.count("GET", part=f"{table}/") + 12
+
+
+@pytest.mark.parametrize("table", ["text_large", "avro_large"])
+def test_limit_of_a_large_file_of_another_format_reads_little(stores: Stores, table: str) -> None:
+    _, whole = stores.seen(GROUPED.format(table))
+    rows, seen = stores.seen(f"SELECT id, c1 FROM lake.{table} WHERE id % 2 < 5 LIMIT 10")
+    assert len(rows) == 10
+    assert seen.count("GET", part=f"{table}/") < whole.count("GET", part=f"{table}/")
 
 
 def test_problem_of_one_file_names_it(stores: Stores) -> None:

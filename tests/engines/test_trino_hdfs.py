@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.config import Config, Setting
-from bridge.jobs.create_table import create_table
+from bridge.jobs.create_table import create_table, register_table
 from bridge.jobs.index_table import index_table
 from bridge.jobs.plugin import build_plugin
 from bridge.metastore.client import MetastoreClient
@@ -25,11 +25,16 @@ from bridge.servers.planner import start_planner
 from bridge.servers.process import LOOPBACK, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.routed import open_storage
+from bridge.table.model import Column, Table, TableName
+from bridge.types import BIGINT
 from tests.engines.everything import Everything
 from tests.engines.stack import Stack
+from tests.support.format_files import WRITERS
 from tests.support.hdfs import start_hdfs
 
 SMALL, LARGE = 1_000, 800_000
+HALF_LARGE = 300_000
+ID, NOISE = Column("id", BIGINT), Column("noise", BIGINT)
 NAMES = ("day=1/a", "day=1/b +%20ü", "day=2/c", "day=2/large")
 SETTLED = 2.5  # seconds after which an index trusts a file's time
 
@@ -45,6 +50,16 @@ class Lake:
         sink = io.BytesIO()
         pq.write_table(table, sink, row_group_size=50_000, use_dictionary=False)
         open_storage().put(f"{self.uri}/{name}", sink.getvalue())
+
+    def describe(self, format: str, tables: list[pa.Table]) -> None:
+        """A table of the format's name, with a file for each of these."""
+        for number, content in enumerate(tables):
+            name = f"{format}/f +%20ü{number}.{format}"
+            open_storage().put(f"{self.uri}/{name}", WRITERS[format](content))
+        name = TableName("lake", format)
+        described = Table(name, (ID, NOISE), (), f"{self.uri}/{format}", format)
+        with MetastoreClient(self.metastore_uri) as client:
+            register_table(client, name, described, [])
 
     def config(self) -> Config:
         return Config({"metastore.uri": Setting(self.metastore_uri, "test")})
@@ -77,6 +92,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
             ids = np.arange(rows) + n * SMALL
             content = pa.table({"id": ids, "noise": noise.integers(0, 2**62, rows)})
             made.put(f"t/{name}.parquet", content)
+        for format in WRITERS:
+            contents = [
+                pa.table({"id": np.arange(n), "noise": noise.integers(0, 2**62, n)})
+                for n in (SMALL, 0, HALF_LARGE)
+            ]
+            made.describe(format, contents)
         made.put("frozen/f.parquet", pa.table({"id": list(range(10))}))
         time.sleep(SETTLED)
         made.register("t")
@@ -144,6 +165,17 @@ def test_rows_are_those_of_the_hive_connector(stack: Stack, sql: str) -> None:
     assert found
 
 
+@pytest.mark.parametrize("format", WRITERS)
+def test_other_formats_are_read_as_the_hive_connector_reads_them(stack: Stack, format: str) -> None:
+    for sql in (
+        'SELECT count(*), sum(id), sum(noise % 1000), count(DISTINCT "$path") FROM {}.lake.{}',
+        "SELECT id, noise FROM {}.lake.{} WHERE id BETWEEN 990 AND 1003",
+    ):
+        found = sorted(stack.query(sql.format("bridge", format)))
+        assert found == sorted(stack.query(sql.format("hive", format)))
+        assert found
+
+
 def test_pruning_happened(stack: Stack) -> None:
     assert stack.kept_files("SELECT noise FROM lake.t WHERE id = 1500") == 1
     assert stack.kept_files("SELECT noise FROM lake.t WHERE id = 700000") == 1
@@ -156,6 +188,10 @@ def test_another_release(stack_483: Stack) -> None:
     sql = "SELECT count(noise), count(DISTINCT day), max(id) FROM lake.t"
     assert stack_483.query(sql) == [[3 * SMALL + LARGE, 2, 3 * SMALL + LARGE - 1]]
     assert stack_483.kept_files("SELECT noise FROM lake.t WHERE id = 1500") == 1
+    ids = sum(range(SMALL)) + sum(range(HALF_LARGE))
+    for format in WRITERS:
+        found = stack_483.query(f"SELECT count(noise), sum(id) FROM lake.{format}")
+        assert found == [[SMALL + HALF_LARGE, ids]], format
 
 
 def test_a_catalog_without_hdfs_says_so(stack: Stack) -> None:

@@ -22,11 +22,15 @@ final class OrcBytes
         this.file = file;
     }
 
-    /** The source over a planned file: over its bytes if all of them are in memory. */
+    /** The source over a planned file: over its bytes if all of them are in memory; one that reads ahead if that helps. */
     static OrcDataSource of(String path, PlannedBytes file, OrcReaderOptions options)
     {
         OrcDataSourceId id = new OrcDataSourceId(path);
-        return file.whole().<OrcDataSource>map(bytes -> new MemoryOrcDataSource(id, Slices.wrappedBuffer(bytes))).orElseGet(() -> new OrcBytes(id, file, options));
+        if (file.whole().isPresent()) {
+            return new MemoryOrcDataSource(id, Slices.wrappedBuffer(file.whole().get()));
+        }
+        OrcBytes source = new OrcBytes(id, file, options);
+        return file.readsAhead() ? new AheadOrcSource(source, file, options) : source;
     }
 
     @Override

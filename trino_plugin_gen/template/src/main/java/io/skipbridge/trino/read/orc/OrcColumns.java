@@ -6,6 +6,8 @@ import io.trino.orc.OrcColumn;
 import io.trino.orc.OrcReader;
 import io.trino.plugin.hive.coercions.TypeCoercer;
 import io.trino.spi.TrinoException;
+import io.trino.spi.block.Block;
+import io.trino.spi.block.BlockBuilder;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -14,9 +16,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 
 import static io.trino.plugin.hive.orc.OrcTypeTranslator.createCoercer;
+import static io.trino.spi.type.VarbinaryType.VARBINARY;
 
 /**
  * The columns of a file that a scan reads, found by position or by name as in Trino's hive connector.
@@ -31,7 +35,24 @@ record OrcColumns(int[] channelOfColumn, List<Channel> channels)
     private static final List<String> TRANSACTIONAL = List.of("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row");
 
     /** @param coercer from the file's type to the table's */
-    record Channel(BridgeColumnHandle column, OrcColumn stored, Optional<TypeCoercer<?, ?>> coercer) {}
+    record Channel(BridgeColumnHandle column, OrcColumn stored, Optional<TypeCoercer<?, ?>> coercer)
+    {
+        Optional<UnaryOperator<Block>> conversion()
+        {
+            return coercer.map(each -> each.getFromType() == VARBINARY ? block -> oneByOne(each, block) : each::apply);
+        }
+
+        /** Trino's coercer of binaries takes other bytes than the value's where the value does not begin the block. */
+        private static Block oneByOne(TypeCoercer<?, ?> coercer, Block block)
+        {
+            BlockBuilder all = coercer.getToType().createBlockBuilder(null, block.getPositionCount());
+            for (int i = 0; i < block.getPositionCount(); i++) {
+                Block one = coercer.apply(block.getSingleValueBlock(i));
+                all.append(one.getUnderlyingValueBlock(), one.getUnderlyingValuePosition(0));
+            }
+            return all.build();
+        }
+    }
 
     static OrcColumns of(String path, OrcReader reader, List<BridgeColumnHandle> wanted, boolean byName)
     {

@@ -14,6 +14,7 @@ import io.trino.orc.metadata.ColumnMetadata;
 import io.trino.orc.metadata.StripeInformation;
 import io.trino.orc.metadata.statistics.ColumnStatistics;
 import io.trino.plugin.hive.coercions.TypeCoercer;
+import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.TupleDomain;
@@ -21,10 +22,13 @@ import io.trino.spi.type.Type;
 import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
 import static io.trino.orc.OrcReader.fullyProjectedLayout;
@@ -38,16 +42,16 @@ final class OrcFileReader
     private static final int DOMAIN_COMPACTION_THRESHOLD = 1_000;
 
     private final OrcColumns columns;
-    private final List<Optional<TypeCoercer<?, ?>>> coercers;
     private final AggregatedMemoryContext memory;
     private final OrcRecordReader reader;
+    private final List<StripeInformation> stripes;
 
-    private OrcFileReader(OrcColumns columns, AggregatedMemoryContext memory, OrcRecordReader reader)
+    private OrcFileReader(OrcColumns columns, AggregatedMemoryContext memory, OrcRecordReader reader, List<StripeInformation> stripes)
     {
         this.columns = columns;
-        this.coercers = columns.channels().stream().map(OrcColumns.Channel::coercer).toList();
         this.memory = memory;
         this.reader = reader;
+        this.stripes = stripes;
     }
 
     static OrcFileReader open(OrcReader reader, OrcColumns columns, OpenFile file, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone)
@@ -72,11 +76,11 @@ final class OrcFileReader
                 FIRST_ROWS,
                 file.failure()::apply,
                 NameBasedFieldMapper::create);
-        List<StripeInformation> stripes = reader.getFooter().getStripes();
-        long inRange = stripes.stream().filter(stripe -> file.planned().contains(stripe.getOffset())).count();
-        file.counters().stripes(inRange, selecting.file ? inRange - selecting.skipped : 0);
+        List<StripeInformation> inRange = reader.getFooter().getStripes().stream().filter(stripe -> file.planned().contains(stripe.getOffset())).toList();
+        List<StripeInformation> read = selecting.selected(inRange);
         selecting.opened = true;
-        return new OrcFileReader(columns, memory, records);
+        file.counters().stripes(inRange.size(), read.size());
+        return new OrcFileReader(columns, memory, records, read);
     }
 
     /** The predicate on those columns whose statistics are of the very values that are read. */
@@ -93,6 +97,12 @@ final class OrcFileReader
         return builder.build();
     }
 
+    /** Those that are read, in their order. */
+    List<StripeInformation> stripes()
+    {
+        return stripes;
+    }
+
     @Override
     public int channelOf(int dataColumn)
     {
@@ -100,11 +110,17 @@ final class OrcFileReader
     }
 
     @Override
+    public Optional<UnaryOperator<Block>> conversionOf(int dataColumn)
+    {
+        int channel = channelOf(dataColumn);
+        return channel < 0 ? Optional.empty() : columns.channels().get(channel).conversion();
+    }
+
+    @Override
     public SourcePage next()
             throws IOException
     {
-        SourcePage page = reader.nextPage();
-        return page == null || coercers.stream().allMatch(Optional::isEmpty) ? page : new CoercedPage(page, coercers);
+        return reader.nextPage();
     }
 
     @Override
@@ -120,7 +136,7 @@ final class OrcFileReader
         reader.close();
     }
 
-    /** Counts what the reader skips while it opens a file: it asks for the file first, if that has statistics, then for each stripe of the range; later for row groups. */
+    /** Notes what the reader skips while it opens a file: it asks for the file first, if that has statistics, then for each stripe of the range; later for row groups. */
     private static final class SelectingPredicate
             implements OrcPredicate
     {
@@ -128,7 +144,7 @@ final class OrcFileReader
         private boolean asksForFile;
         private boolean file = true;
         private boolean opened;
-        private long skipped;
+        private final List<Boolean> stripes = new ArrayList<>();
 
         SelectingPredicate(OrcPredicate predicate, boolean asksForFile)
         {
@@ -144,12 +160,22 @@ final class OrcFileReader
                 if (asksForFile) {
                     file = matches;
                 }
-                else if (!matches) {
-                    skipped++;
+                else {
+                    stripes.add(matches);
                 }
                 asksForFile = false;
             }
             return matches;
+        }
+
+        /** The stripes that are read; all of them if some have no statistics to ask for. */
+        List<StripeInformation> selected(List<StripeInformation> inRange)
+        {
+            if (!file) {
+                return List.of();
+            }
+            boolean asked = stripes.size() == inRange.size();
+            return IntStream.range(0, inRange.size()).filter(i -> !asked || stripes.get(i)).mapToObj(inRange::get).toList();
         }
     }
 }

@@ -8,6 +8,7 @@ import io.skipbridge.trino.read.page.FileScan;
 import io.skipbridge.trino.read.page.OpenFile;
 import io.skipbridge.trino.read.page.RowFormat;
 import io.trino.orc.OrcCorruptionException;
+import io.trino.orc.OrcDataSource;
 import io.trino.orc.OrcReader;
 import io.trino.orc.OrcReaderOptions;
 import io.trino.orc.metadata.StripeInformation;
@@ -60,7 +61,8 @@ public final class OrcFormat
     public FileReader open(FileScan scan, OpenFile file, TupleDomain<BridgeColumnHandle> predicate)
             throws IOException
     {
-        Optional<OrcReader> opened = OrcReader.createOrcReader(OrcBytes.of(file.planned().path(), file.bytes(), options), options);
+        OrcDataSource source = OrcBytes.of(file.planned().path(), file.bytes(), options);
+        Optional<OrcReader> opened = OrcReader.createOrcReader(source, options);
         if (opened.isEmpty()) {
             // as Hive leaves a bucket without rows
             return new Counted(0);
@@ -71,7 +73,11 @@ public final class OrcFormat
         }
         boolean byName = settings.orcByName() || file.planned().reader().properties().getOrDefault(BY_NAME, "false").equals("true");
         OrcColumns columns = OrcColumns.of(file.planned().path(), reader, scan.dataColumns(), byName);
-        return OrcFileReader.open(reader, columns, file, predicate, timeZone);
+        OrcFileReader records = OrcFileReader.open(reader, columns, file, predicate, timeZone);
+        if (source instanceof AheadOrcSource ahead) {
+            ahead.expect(records.stripes());
+        }
+        return records;
     }
 
     private static long rows(OrcReader reader, OpenFile file)

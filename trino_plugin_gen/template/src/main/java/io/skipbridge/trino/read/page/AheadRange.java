@@ -12,6 +12,9 @@ public interface AheadRange
 
     int length(PlannedFile file);
 
+    /** Whether the reader goes on from there, through the whole planned range. */
+    boolean goesOn();
+
     /** The end of the file, for formats with a footer. */
     static AheadRange end(long wholeUpTo, int length)
     {
@@ -27,6 +30,12 @@ public interface AheadRange
             public int length(PlannedFile file)
             {
                 return (int) (file.size() <= wholeUpTo ? file.size() : Math.min(file.size(), length));
+            }
+
+            @Override
+            public boolean goesOn()
+            {
+                return false;
             }
         };
     }
@@ -46,6 +55,12 @@ public interface AheadRange
             public int length(PlannedFile file)
             {
                 return (int) (file.size() <= wholeUpTo ? file.size() : Math.min(file.size() - file.start(), length));
+            }
+
+            @Override
+            public boolean goesOn()
+            {
+                return true;
             }
         };
     }

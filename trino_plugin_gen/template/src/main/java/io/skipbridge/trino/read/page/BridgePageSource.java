@@ -6,36 +6,36 @@ import io.skipbridge.trino.split.PlannedFile;
 import io.trino.memory.context.AggregatedMemoryContext;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.block.Block;
+import io.trino.spi.block.Int128ArrayBlockBuilder;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
+import static io.trino.spi.type.BigintType.BIGINT;
 
-/** Reads a split's files with Trino's Parquet reader. Joins small pages; passes large ones on with their columns unread. */
+/** Reads a split's files with Trino's Parquet reader. */
 final class BridgePageSource
-        extends SplitPageSource
+        extends RowsPageSource
 {
-    /** The smallest page that is passed on with its columns unread. */
-    private static final int LAZY_POSITIONS = 4_096;
-
     private final ScanContext scan;
     private final CombinedFilesLoader loader;
-    private final PageJoiner joiner;
-    private final Block[] nulls;
     private final AggregatedMemoryContext memory = newSimpleAggregatedMemoryContext();
     private CombinedFiles combined;
     private int[] columnOfChannel;
+    private List<Optional<UnaryOperator<Block>>> conversions;
     private ParquetReader reader;
     private String current;
 
     BridgePageSource(ScanContext scan, List<PlannedFile> files)
     {
+        super(scan.channels());
         this.scan = scan;
         this.loader = new CombinedFilesLoader(scan, new ConstantColumns(scan.channels()), counters, files);
-        this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
-        this.nulls = scan.channels().stream().map(channel -> channel.type().createNullBlock()).toArray(Block[]::new);
         this.current = files.isEmpty() ? "split without files" : files.getFirst().path();
     }
 
@@ -61,46 +61,37 @@ final class BridgePageSource
     }
 
     @Override
-    SourcePage nextPage()
-            throws IOException
+    boolean isOpen()
     {
-        while (true) {
-            if (reader == null && !joiner.isEmpty() && loader.wouldWait()) {
-                // the engine may need no more rows than these
-                return SourcePage.create(joiner.join());
-            }
-            if (reader == null && !openFiles()) {
-                end();
-                return joiner.isEmpty() ? null : SourcePage.create(joiner.join());
-            }
-            if (positions() > 0) {
-                combined.readOn();
-            }
-            SourcePage page = reader.nextPage();
-            if (page == null) {
-                closeReader();
-                continue;
-            }
-            int file = combined.fileOfRow(reader.lastBatchStartRow());
-            current = combined.file(file).path();
-            SourcePage mapped = new MappedSourcePage(page, columnOfChannel, constants(file), combined.schema()::unsigned);
-            if (joiner.isEmpty() && page.getPositionCount() >= LAZY_POSITIONS) {
-                return mapped;
-            }
-            joiner.add(blocks(mapped), mapped.getPositionCount());
-            if (joiner.isFull()) {
-                return SourcePage.create(joiner.join());
-            }
-        }
+        return reader != null;
     }
 
-    private static Block[] blocks(SourcePage page)
+    @Override
+    boolean wouldWait()
     {
-        Block[] blocks = new Block[page.getChannelCount()];
-        for (int i = 0; i < blocks.length; i++) {
-            blocks[i] = page.getBlock(i);
+        return loader.wouldWait();
+    }
+
+    @Override
+    boolean isLarge()
+    {
+        return combined.isLarge();
+    }
+
+    @Override
+    SourcePage read()
+            throws IOException
+    {
+        if (positions() > 0) {
+            combined.readOn();
         }
-        return blocks;
+        SourcePage page = reader.nextPage();
+        if (page == null) {
+            return null;
+        }
+        int file = combined.fileOfRow(reader.lastBatchStartRow());
+        current = combined.file(file).path();
+        return new MappedSourcePage(page, columnOfChannel, constants(file), conversions);
     }
 
     /** The file's constants, and NULL for columns that the file does not have. */
@@ -115,7 +106,8 @@ final class BridgePageSource
         return constants;
     }
 
-    private boolean openFiles()
+    @Override
+    boolean open()
             throws IOException
     {
         try {
@@ -130,8 +122,10 @@ final class BridgePageSource
         current = combined.file(0).path();
         ReadSchema schema = combined.schema();
         columnOfChannel = new int[scan.channels().size()];
+        conversions = new ArrayList<>();
         for (int i = 0; i < columnOfChannel.length; i++) {
             columnOfChannel[i] = schema.columnOfChannel(i);
+            conversions.add(schema.unsigned(i) ? Optional.of(BridgePageSource::withoutSign) : Optional.empty());
         }
         try {
             reader = NativeReader.open(combined, memory, scan.options(), problem -> ReadFailure.of(problem, current));
@@ -143,9 +137,27 @@ final class BridgePageSource
         return true;
     }
 
-    private void closeReader()
+    private static Block withoutSign(Block block)
+    {
+        Int128ArrayBlockBuilder builder = new Int128ArrayBlockBuilder(null, block.getPositionCount());
+        for (int i = 0; i < block.getPositionCount(); i++) {
+            if (block.isNull(i)) {
+                builder.appendNull();
+            }
+            else {
+                builder.writeInt128(0, BIGINT.getLong(block, i));
+            }
+        }
+        return builder.build();
+    }
+
+    @Override
+    void closeOpen()
             throws IOException
     {
+        if (reader == null) {
+            return;
+        }
         ParquetReader closing = reader;
         reader = null;
         combined = null;
@@ -156,7 +168,7 @@ final class BridgePageSource
     @Override
     public long getMemoryUsage()
     {
-        return memory.getBytes() + joiner.bytes() + loader.bytesAhead() + (combined == null ? 0 : combined.heldBytes());
+        return memory.getBytes() + joinedBytes() + loader.bytesAhead() + (combined == null ? 0 : combined.heldBytes());
     }
 
     @Override
@@ -164,8 +176,6 @@ final class BridgePageSource
             throws IOException
     {
         loader.close();
-        if (reader != null) {
-            closeReader();
-        }
+        super.closeFiles();
     }
 }

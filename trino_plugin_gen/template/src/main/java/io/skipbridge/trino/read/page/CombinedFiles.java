@@ -67,7 +67,13 @@ final class CombinedFiles
     /** The memory of the files' bytes, and of those that were rewritten. */
     long heldBytes()
     {
-        return source instanceof ConcatenatedDataSource ? source.getEstimatedSize() : 0;
+        return isLarge() ? 0 : source.getEstimatedSize();
+    }
+
+    /** Whether this is one large file, of which ranges are read. */
+    boolean isLarge()
+    {
+        return !(source instanceof ConcatenatedDataSource);
     }
 
     /** Rows were handed out, and the engine wants more. */

@@ -1,9 +1,12 @@
 package io.skipbridge.trino.read.page;
 
+import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /** Reads the rows of one open file, or of its byte range. */
 public interface FileReader
@@ -13,6 +16,12 @@ public interface FileReader
     default int channelOf(int dataColumn)
     {
         return dataColumn;
+    }
+
+    /** How a column's values in {@link #next}'s pages become those of the table; empty if they are. */
+    default Optional<UnaryOperator<Block>> conversionOf(int dataColumn)
+    {
+        return Optional.empty();
     }
 
     /** The next rows, which may be read until the next call; null at the end. */

@@ -165,7 +165,8 @@ final class FilesAhead
         }
     }
 
-    private byte[] readRange(PlannedFile file, long offset, int length)
+    /** A range of a file, read on the caller's thread. */
+    byte[] readRange(PlannedFile file, long offset, int length)
             throws IOException
     {
         try (ReadableFile opened = scan.files().open(scan.session(), file)) {

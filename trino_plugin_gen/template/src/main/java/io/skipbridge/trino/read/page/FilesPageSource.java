@@ -1,84 +1,77 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.read.storage.PlannedInputFile;
+import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
 
 /**
- * Reads a split's files one by one with the reader of their format. Adds the constants of each file, and NULL for columns that it does not have. Joins
- * small pages; passes large ones on with their columns unread. Skips files whose constants contradict the predicate.
+ * Reads a split's files one by one with the reader of their format. Adds the constants of each file, and NULL for columns that it does not have. Skips
+ * files whose constants contradict the predicate.
  */
 public final class FilesPageSource
-        extends SplitPageSource
+        extends RowsPageSource
 {
-    /** The smallest page that is passed on with its columns unread. */
-    private static final int LAZY_POSITIONS = 4_096;
-
     private final FileScan scan;
     private final RowFormat format;
     private final ConstantColumns constants;
     private final FilesAhead files;
-    private final PageJoiner joiner;
-    private final Block[] nulls;
     private PlannedFile file;
     private PlannedBytes bytes;
     private FileReader reader;
     private int[] columnOfChannel;
     private Block[] values;
+    private List<Optional<UnaryOperator<Block>>> conversions;
 
     public FilesPageSource(FileScan scan, RowFormat format, List<PlannedFile> files)
     {
+        super(scan.channels());
         this.scan = scan;
         this.format = format;
         this.constants = new ConstantColumns(scan.channels());
         this.files = new FilesAhead(scan, constants, counters, files, format.ahead());
-        this.joiner = new PageJoiner(scan.channels().stream().map(BridgeColumnHandle::type).toList());
-        this.nulls = scan.channels().stream().map(channel -> channel.type().createNullBlock()).toArray(Block[]::new);
     }
 
     @Override
-    SourcePage nextPage()
+    boolean isOpen()
+    {
+        return reader != null;
+    }
+
+    @Override
+    boolean wouldWait()
+    {
+        return files.wouldWait();
+    }
+
+    @Override
+    boolean isLarge()
+    {
+        return file.size() > AheadRange.SMALL_FILE;
+    }
+
+    @Override
+    SourcePage read()
             throws IOException
     {
-        while (true) {
-            if (reader == null && !joiner.isEmpty() && files.wouldWait()) {
-                // the engine may need no more rows than these
-                return SourcePage.create(joiner.join());
-            }
-            if (reader == null && !openFile()) {
-                end();
-                return joiner.isEmpty() ? null : SourcePage.create(joiner.join());
-            }
-            SourcePage page = reader.next();
-            if (page == null) {
-                closeFile();
-                continue;
-            }
-            SourcePage mapped = new MappedSourcePage(page, columnOfChannel, values, _ -> false);
-            if (joiner.isEmpty() && page.getPositionCount() >= LAZY_POSITIONS) {
-                return mapped;
-            }
-            joiner.add(blocks(mapped), mapped.getPositionCount());
-            if (joiner.isFull()) {
-                return SourcePage.create(joiner.join());
-            }
+        if (positions() > 0) {
+            bytes.readOn();
         }
+        SourcePage page = reader.next();
+        return page == null ? null : new MappedSourcePage(page, columnOfChannel, values, conversions);
     }
 
-    private static Block[] blocks(SourcePage page)
-    {
-        Block[] blocks = new Block[page.getChannelCount()];
-        for (int i = 0; i < blocks.length; i++) {
-            blocks[i] = page.getBlock(i);
-        }
-        return blocks;
-    }
-
-    private boolean openFile()
+    @Override
+    boolean open()
             throws IOException
     {
         PlannedFile next = null;
@@ -90,25 +83,53 @@ public final class FilesPageSource
         }
         PlannedFile opened = next;
         file = opened;
+        boolean remote = scan.files().remote(opened);
         bytes = new PlannedBytes(
                 opened.size(),
                 files.read(opened),
                 format.ahead().offset(opened),
-                () -> counters.counted(scan.files().open(scan.session(), opened)));
+                remote,
+                () -> remote ? ahead(opened) : direct(opened));
+        if (remote && format.ahead().goesOn()) {
+            bytes.expectOn(opened.start() + opened.length(), PlannedInputFile.BUFFER);
+        }
         reader = format.open(scan, new OpenFile(opened, bytes, counters, problem -> failure(problem, opened)), scan.predicate().get());
         values = constants.blocks(opened);
         columnOfChannel = new int[values.length];
+        conversions = new ArrayList<>(Collections.nCopies(values.length, Optional.empty()));
         int data = 0;
         for (int i = 0; i < values.length; i++) {
-            columnOfChannel[i] = values[i] == null ? reader.channelOf(data++) : -1;
-            if (values[i] == null && columnOfChannel[i] < 0) {
-                values[i] = nulls[i];
+            columnOfChannel[i] = -1;
+            if (values[i] == null) {
+                columnOfChannel[i] = reader.channelOf(data);
+                conversions.set(i, reader.conversionOf(data++));
+                if (columnOfChannel[i] < 0) {
+                    values[i] = nulls[i];
+                }
             }
         }
         return true;
     }
 
-    private void closeFile()
+    private ReadableFile direct(PlannedFile opened)
+            throws IOException
+    {
+        return counters.counted(scan.files().open(scan.session(), opened));
+    }
+
+    private AheadFile ahead(PlannedFile opened)
+            throws IOException
+    {
+        return new AheadFile(
+                direct(opened),
+                (offset, length) -> files.readRange(opened, offset, length),
+                scan.files().budget(),
+                counters,
+                files.window());
+    }
+
+    @Override
+    void closeOpen()
             throws IOException
     {
         try (PlannedBytes _ = bytes; FileReader _ = reader) {
@@ -131,7 +152,7 @@ public final class FilesPageSource
     @Override
     public long getMemoryUsage()
     {
-        return joiner.bytes() + files.bytes() + (reader == null ? 0 : reader.memoryBytes() + bytes.heldBytes());
+        return joinedBytes() + files.bytes() + (reader == null ? 0 : reader.memoryBytes() + bytes.heldBytes());
     }
 
     @Override
@@ -139,6 +160,6 @@ public final class FilesPageSource
             throws IOException
     {
         files.close();
-        closeFile();
+        super.closeFiles();
     }
 }

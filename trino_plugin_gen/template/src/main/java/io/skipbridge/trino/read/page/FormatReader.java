@@ -28,17 +28,17 @@ public interface FormatReader
                 yield (scan, planned) -> new FilesPageSource(scan, avro, planned);
             }
             case HUDI, HUDI_BY_ID -> new HudiFormat();
-            case CSV -> lines("CSV", false);
-            case JSON -> lines("JSON", true);
-            case TEXT -> lines("text", false);
-            case REGEX -> lines("text by a regular expression", false);
-            case SEQUENCEFILE -> lines("SequenceFile", false);
-            case RCFILE -> (scan, planned) -> new FilesPageSource(scan, new RcFormat(DateTimeZone.getDefault()), planned);
+            case CSV -> lines("CSV", false, settings);
+            case JSON -> lines("JSON", true, settings);
+            case TEXT -> lines("text", false, settings);
+            case REGEX -> lines("text by a regular expression", false, settings);
+            case SEQUENCEFILE -> lines("SequenceFile", false, settings);
+            case RCFILE -> (scan, planned) -> new FilesPageSource(scan, new RcFormat(DateTimeZone.getDefault(), settings.types()), planned);
         };
     }
 
-    private static FormatReader lines(String spelled, boolean byName)
+    private static FormatReader lines(String spelled, boolean byName, ReadSettings settings)
     {
-        return (scan, planned) -> new FilesPageSource(scan, new LineFormat(spelled, byName), planned);
+        return (scan, planned) -> new FilesPageSource(scan, new LineFormat(spelled, byName, settings.types()), planned);
     }
 }

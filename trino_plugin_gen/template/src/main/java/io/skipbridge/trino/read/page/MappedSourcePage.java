@@ -2,16 +2,15 @@ package io.skipbridge.trino.read.page;
 
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
-import io.trino.spi.block.Int128ArrayBlockBuilder;
 import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.SourcePage;
 
-import java.util.function.IntPredicate;
+import java.util.List;
+import java.util.Optional;
 import java.util.function.ObjLongConsumer;
+import java.util.function.UnaryOperator;
 
-import static io.trino.spi.type.BigintType.BIGINT;
-
-/** A reader's page with its columns in the scan's order, and with constants. Columns are read on demand. */
+/** A reader's page with its columns in the scan's order and types, and with constants. Columns are read, and converted, on demand. */
 final class MappedSourcePage
         implements SourcePage
 {
@@ -20,19 +19,21 @@ final class MappedSourcePage
     private final SourcePage source;
     private final int[] columnOfChannel;
     private final Block[] constants;
-    private final IntPredicate unsigned;
+    private final List<Optional<UnaryOperator<Block>>> conversions;
+    private final Block[] converted;
 
     /**
      * {@code columnOfChannel[i]} is a column of the page, or -1 where {@code constants[i]}, a block of one position, is repeated.
      *
-     * @param unsigned channels of decimals whose column holds the bits of unsigned numbers
+     * @param conversions of each channel's column; empty where there is nothing to convert
      */
-    MappedSourcePage(SourcePage source, int[] columnOfChannel, Block[] constants, IntPredicate unsigned)
+    MappedSourcePage(SourcePage source, int[] columnOfChannel, Block[] constants, List<Optional<UnaryOperator<Block>>> conversions)
     {
         this.source = source;
         this.columnOfChannel = columnOfChannel;
         this.constants = constants;
-        this.unsigned = unsigned;
+        this.conversions = conversions;
+        this.converted = new Block[columnOfChannel.length];
     }
 
     @Override
@@ -72,22 +73,13 @@ final class MappedSourcePage
         if (column < 0) {
             return RunLengthEncodedBlock.create(constants[channel], source.getPositionCount());
         }
-        Block block = source.getBlock(column);
-        return unsigned.test(channel) ? withoutSign(block) : block;
-    }
-
-    private static Block withoutSign(Block block)
-    {
-        Int128ArrayBlockBuilder builder = new Int128ArrayBlockBuilder(null, block.getPositionCount());
-        for (int i = 0; i < block.getPositionCount(); i++) {
-            if (block.isNull(i)) {
-                builder.appendNull();
-            }
-            else {
-                builder.writeInt128(0, BIGINT.getLong(block, i));
-            }
+        if (conversions.get(channel).isEmpty()) {
+            return source.getBlock(column);
         }
-        return builder.build();
+        if (converted[channel] == null) {
+            converted[channel] = conversions.get(channel).get().apply(source.getBlock(column));
+        }
+        return converted[channel];
     }
 
     @Override
@@ -103,6 +95,9 @@ final class MappedSourcePage
     @Override
     public void selectPositions(int[] positions, int offset, int size)
     {
+        for (int i = 0; i < converted.length; i++) {
+            converted[i] = converted[i] == null ? null : converted[i].getPositions(positions, offset, size);
+        }
         source.selectPositions(positions, offset, size);
     }
 }

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.page;
 
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
+import io.trino.spi.connector.SourcePage;
 import io.trino.spi.type.Type;
 
 import java.util.ArrayList;
@@ -31,6 +32,15 @@ final class PageJoiner
             bytes += blocks[i].getSizeInBytes();
         }
         positions += count;
+    }
+
+    void add(SourcePage page)
+    {
+        Block[] blocks = new Block[page.getChannelCount()];
+        for (int i = 0; i < blocks.length; i++) {
+            blocks[i] = page.getBlock(i);
+        }
+        add(blocks, page.getPositionCount());
     }
 
     boolean isEmpty()

@@ -5,7 +5,7 @@ import io.skipbridge.trino.read.storage.ReadableFile;
 import java.io.IOException;
 import java.util.Optional;
 
-/** A planned file, of which one range is in memory. It is opened when other bytes are asked for. */
+/** A planned file, of which one range is in memory. It is opened when other bytes are asked for. Those of a remote store may be read ahead. */
 public final class PlannedBytes
         implements ReadableFile
 {
@@ -21,10 +21,13 @@ public final class PlannedBytes
     private final byte[] held;
     private final long heldFrom;
     private final Opener opener;
+    private final boolean readsAhead;
     private ReadableFile file;
 
-    PlannedBytes(long size, byte[] held, long heldFrom, Opener opener)
+    /** @param readsAhead whether what is opened is an {@link AheadFile} */
+    PlannedBytes(long size, byte[] held, long heldFrom, boolean readsAhead, Opener opener)
     {
+        this.readsAhead = readsAhead && held.length < size;
         this.size = size;
         this.held = held;
         this.heldFrom = heldFrom;
@@ -37,9 +40,68 @@ public final class PlannedBytes
         return held.length == size ? Optional.of(held) : Optional.empty();
     }
 
+    /** Whether it helps to tell what will be asked for. */
+    public boolean readsAhead()
+    {
+        return readsAhead;
+    }
+
+    /** These bytes will be asked for. */
+    public void expect(long offset, int length)
+            throws IOException
+    {
+        long from = offset < heldFrom ? offset : Math.max(offset, heldFrom + held.length);
+        long end = Math.min(size, offset + length);
+        if (readsAhead && from < end) {
+            ahead().expect(from, (int) (end - from));
+        }
+    }
+
+    /** All bytes behind those in memory will be asked for, in pieces of this length, up to the one with the end. */
+    void expectOn(long end, int piece)
+            throws IOException
+    {
+        for (long from = heldFrom + held.length; from < Math.min(end, size); from += piece) {
+            expect(from, piece);
+        }
+    }
+
+    /** No more bytes before the offset are asked for. */
+    public void forget(long offset)
+            throws IOException
+    {
+        if (readsAhead) {
+            ahead().forget(offset);
+        }
+    }
+
+    /** Rows were handed out, and the engine wants more. */
+    void readOn()
+            throws IOException
+    {
+        if (readsAhead) {
+            ahead().readOn();
+        }
+    }
+
+    private AheadFile ahead()
+            throws IOException
+    {
+        return (AheadFile) opened();
+    }
+
+    private ReadableFile opened()
+            throws IOException
+    {
+        if (file == null) {
+            file = opener.open();
+        }
+        return file;
+    }
+
     long heldBytes()
     {
-        return held.length;
+        return held.length + (file instanceof AheadFile ahead ? ahead.bytes() : 0);
     }
 
     @Override
@@ -60,10 +122,7 @@ public final class PlannedBytes
         if (copied == length) {
             return;
         }
-        if (file == null) {
-            file = opener.open();
-        }
-        file.readFully(position + copied, buffer, offset + copied, length - copied);
+        opened().readFully(position + copied, buffer, offset + copied, length - copied);
     }
 
     @Override

@@ -14,7 +14,8 @@ import java.util.Objects;
 public final class PlannedInputFile
         implements TrinoInputFile
 {
-    private static final int BUFFER = 1 << 20;
+    /** The length of the pieces in which a stream is read. */
+    public static final int BUFFER = 1 << 20;
 
     private final String path;
     private final ReadableFile file;

@@ -101,7 +101,7 @@ class TestFilesPageSource
     {
         PlannedFile file = file("a", "0123456789");
         FileOpener opener = FileOpener.create(Set.of(), Map.of(), Optional.empty(), "test", null);
-        try (PlannedBytes bytes = new PlannedBytes(10, "345".getBytes(), 3, () -> opener.open(null, file))) {
+        try (PlannedBytes bytes = new PlannedBytes(10, "345".getBytes(), 3, false, () -> opener.open(null, file))) {
             var stream = new PlannedInputFile(file.path(), bytes).newStream();
             stream.seek(3);
             assertEquals("3456789", new String(stream.readAllBytes()));
