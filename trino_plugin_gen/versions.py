@@ -108,6 +108,7 @@ HIVE_CLASSES = (
     "io/trino/plugin/hive/avro/AvroHiveFileUtils*",
     "io/trino/plugin/hive/coercions/*",
     "io/trino/plugin/hive/orc/OrcTypeTranslator*",
+    "io/trino/plugin/hive/util/HiveCoercionPolicy*",
     "io/trino/plugin/hive/util/HiveTypeTranslator*",
     "io/trino/plugin/hive/util/HiveTypeUtil*",
     "io/trino/plugin/hive/util/HiveUtil*",

@@ -110,8 +110,7 @@ def _partition(partition: Partition) -> ttypes.PartitionEntry:
 def _reader(spec: ReaderSpec, engine: Engine) -> ttypes.ReaderSpec:
     columns = None
     if spec.columns is not None:
-        described = (describe_column(column, False, engine) for column in spec.columns)
-        columns = [column for column in described if column is not None]
+        columns = [describe_column(column, False, engine) for column in spec.columns]
     name = engine.reader(file_format(spec.format)) or spec.format
     return ttypes.ReaderSpec(name, dict(spec.properties), columns)
 

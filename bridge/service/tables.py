@@ -18,7 +18,7 @@ def describe_table(
     snapshot_id: str = "",
     read: ReadVersion = NEWEST,
 ) -> ttypes.Table:
-    """The table for one engine; columns whose types the engine lacks are left out.
+    """The table for one engine.
 
     Args:
         snapshot_id, read: the described version.
@@ -28,8 +28,6 @@ def describe_table(
         (c, True) for c in table.partition_keys
     ]:
         described = describe_column(column, is_key, engine)
-        if described is None:
-            continue
         known = estimate.columns.get(column.name, _UNKNOWN)
         described.nulls_fraction = known.nulls_fraction
         described.distinct_count = known.distinct
@@ -51,15 +49,15 @@ def describe_table(
     )
 
 
-def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Column | None:
-    """The column with the engine's type name; None if the engine lacks its type."""
-    engine_type = engine.spell_type(column.type)
-    if engine_type is None:
-        return None
+def describe_column(column: Column, is_key: bool, engine: Engine) -> ttypes.Column:
+    """The column with the engine's type name; it is empty if the engine lacks the type.
+
+    Such a column is told nevertheless, because those behind it are found by their places.
+    """
     return ttypes.Column(
         name=column.name,
         hive_type=str(column.type),
-        engine_type=engine_type,
+        engine_type=engine.spell_type(column.type) or "",
         partition_key=is_key,
         comment=column.comment,
     )

@@ -20,7 +20,7 @@ from bridge.table.model import Table, TableName
 from tests.engines.stack import Stack
 from tests.engines.test_trino_orc import answer, columns, ours, theirs
 
-_FIELDS: list[dict[str, Any]] = [
+AVRO_FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "long"},
     {"name": "i", "type": ["null", "int"], "default": None},
     {"name": "b", "type": ["null", "boolean"], "default": None},
@@ -45,7 +45,7 @@ _FIELDS: list[dict[str, Any]] = [
     {"name": "l", "type": ["null", {"type": "array", "items": ["null", "int"]}], "default": None},
     {"name": "mp", "type": ["null", {"type": "map", "values": "long"}], "default": None},
 ]
-_TYPES = (
+AVRO_TYPES = (
     "id bigint; i int; b boolean; f float; x double; s string; bin binary; d date; ts timestamp;"
     " m decimal(10,2); l array<int>; mp map<string,bigint>"
 )
@@ -97,20 +97,20 @@ def test_every_type_and_codec_and_range(stack: Stack, tmp_path: Path, declared: 
     directory = tmp_path / "table"
     directory.mkdir()
     for number, codec in enumerate(("null", "deflate", "bzip2")):
-        write(directory / f"f{number}.avro", _FIELDS, rows(number * 40, 40), codec)
+        write(directory / f"f{number}.avro", AVRO_FIELDS, rows(number * 40, 40), codec)
     large = 6_000 if declared == "columns" else 0
     if large:
         # Cut into ranges: each row is in one of them.
-        write(directory / "large.avro", _FIELDS, rows(1000, large), "null")
+        write(directory / "large.avro", AVRO_FIELDS, rows(1000, large), "null")
     (directory / "empty.avro").touch()
-    (tmp_path / "schema.avsc").write_text(json.dumps(schema(_FIELDS)))
+    (tmp_path / "schema.avsc").write_text(json.dumps(schema(AVRO_FIELDS)))
     properties = {
         "columns": {},
-        "literal": {"avro.schema.literal": json.dumps(schema(_FIELDS))},
+        "literal": {"avro.schema.literal": json.dumps(schema(AVRO_FIELDS))},
         "url": {"avro.schema.url": f"file://{tmp_path}/schema.avsc"},
     }[declared]
     name = f"avro_{declared}"
-    registered(stack, name, directory, _TYPES, properties)
+    registered(stack, name, directory, AVRO_TYPES, properties)
     for where in ("id < 200", "id = 77", "s = 'text 6998'", "ts < TIMESTAMP '1970-01-01'"):
         sql = f"SELECT * FROM laws.{name} WHERE {where} ORDER BY id"
         assert repr(ours(stack, sql)) == repr(theirs(stack, sql)), where
@@ -154,8 +154,8 @@ def test_files_are_resolved_to_the_tables_schema(stack: Stack, tmp_path: Path) -
 
 
 def test_what_cannot_be_read_names_its_file(stack: Stack, tmp_path: Path) -> None:
-    write(tmp_path / "a.avro", _FIELDS, rows(0, 2_000), "null")
-    registered(stack, "avro_damaged", tmp_path, _TYPES, {})
+    write(tmp_path / "a.avro", AVRO_FIELDS, rows(0, 2_000), "null")
+    registered(stack, "avro_damaged", tmp_path, AVRO_TYPES, {})
     sql = "SELECT count(s), sum(id) FROM laws.avro_damaged"
     whole = (tmp_path / "a.avro").read_bytes()
     for damaged in (whole[:-30], b"Obj\x02" + whole[4:], whole[: len(whole) // 2]):

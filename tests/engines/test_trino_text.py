@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import random
@@ -161,7 +162,27 @@ _CHANGES = [
     ("char(3)", "char(6)", ["abcdef"]),
     ("char(6)", "varchar(3)", ["abcdef", "a"]),
     ("string", "char(3)", ["abcdef", "a  "]),
+    ("string", "date", ["2024-02-29", "1969-12-31"]),
+    ("string", "timestamp", ["2024-02-29 10:11:12.123456", "2024-02-29", "x"]),
+    ("date", "string", ["2024-02-29", "x"]),
+    ("timestamp", "string", ["2024-02-29 10:11:12.123456789", "x"]),
+    ("float", "string", ["1.1", "NaN", "1e30"]),
+    ("double", "string", ["1.1", "NaN", "-0.0"]),
+    ("int", "decimal(12,2)", ["7", "-2147483648"]),
+    ("decimal(5,2)", "decimal(12,4)", ["1.25", "999.99"]),
+    ("decimal(12,4)", "decimal(20,1)", ["1.25", "-1.35"]),
+    ("decimal(5,2)", "double", ["1.25", "-0.01"]),
+    ("decimal(5,2)", "float", ["1.25"]),
+    ("decimal(5,2)", "int", ["1.25", "-1.75"]),
+    ("decimal(30,2)", "string", ["1.25", "-100"]),
+    ("double", "decimal(10,2)", ["1.255", "-7"]),
+    ("float", "decimal(30,2)", ["1.25"]),
+    ("binary", "string", ["YWJj", ""]),
+    ("array<int>", "array<bigint>", ["1\x022", "\\N"]),
+    ("map<string,int>", "map<string,bigint>", ["k\x031", ""]),
+    ("struct<a:int,b:string>", "struct<a:bigint,b:string,c:int>", ["1\x02x", "\\N"]),
 ]
+_UNCONVERTED = [("date", "int"), ("boolean", "int"), ("int", "date"), ("string", "array<int>")]
 
 
 def test_columns_whose_type_has_changed(tables: TextTables) -> None:
@@ -181,6 +202,30 @@ def test_columns_whose_type_has_changed(tables: TextTables) -> None:
     assert len(tables.same(f"SELECT * FROM {{t}}.{name}").rows) == 2 * most + 1
 
 
+def test_a_column_of_a_type_that_trino_lacks_keeps_its_place(tables: TextTables) -> None:
+    """Those behind it have other types in the partition, and are found by their places."""
+    root = tables.files("lacks", {})
+    odd = ("z", "interval_year_month")
+    new = [odd, ("a", "bigint"), ("b", "string")]
+    name = tables.table("lacks", new, TEXT, root, BAR, keys=[("p", "int")])
+    at = tables.files("lacks/p=1", {"a": "1-2|7|8\n"})
+    tables.partition(name, ["1"], [odd, ("a", "int"), ("b", "int")], TEXT, at, BAR)
+    found = tables.ask("bridge", f"SELECT a, b FROM {{t}}.{name}")
+    assert found.rows == ['[7, "8"]'], found.error
+
+
+def test_a_large_compressed_file_is_not_cut(tables: TextTables) -> None:
+    rng = random.Random(3)
+    text = "".join(f"{i}|{rng.random()}|{i}.5\r\n" for i in range(60_000)).encode()
+    files = {"a.bz2": bz2.compress(text), "b.gz": gzip.compress(text), "c.gz": b"", "d.txt": text}
+    assert min(len(files[f]) for f in ("a.bz2", "b.gz", "d.txt")) > 1 << 19
+    name = tables.table("packed_large", TYPED, TEXT, tables.files("packed_large", files), BAR)
+    found = tables.same(
+        f'SELECT substr("$path", -5), count(*), sum(a), sum(length(b)) FROM {{t}}.{name} GROUP BY 1'
+    )
+    assert len(found.rows) == 3
+
+
 def test_json_finds_changed_columns_by_name(tables: TextTables) -> None:
     root = tables.files("renamed", {})
     name = tables.table(
@@ -195,6 +240,14 @@ def test_json_finds_changed_columns_by_name(tables: TextTables) -> None:
 
 
 def test_types_that_cannot_be_converted_are_an_error(tables: TextTables) -> None:
+    root = tables.files("never", {})
+    new = [(f"c{i}", to) for i, (_, to) in enumerate(_UNCONVERTED)]
+    old = [(f"c{i}", of) for i, (of, _) in enumerate(_UNCONVERTED)]
+    name = tables.table("never", new, TEXT, root, BAR, keys=[("p", "int")])
+    at = tables.files("never/p=1", {"a": "2024-01-01|true|1|1\n"})
+    tables.partition(name, ["1"], old, TEXT, at, BAR)
+    for column, _ in new:
+        assert "TYPE_MISMATCH" in tables.same(f"SELECT {column} FROM {{t}}.{name}").error
     root = tables.files("strange", {})
     name = tables.table("strange", TYPED, TEXT, root, BAR, keys=[("p", "int")])
     at = tables.files("strange/p=1", {"a": "1|x|2\n"})

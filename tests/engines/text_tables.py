@@ -58,11 +58,15 @@ class TextTables:
 
     Attributes:
         prefix: of the tables' names.
+        release: another server, whose connector is asked in place of the first one's.
+        schema: that is meant in queries.
     """
 
     stack: Stack
     root: Path
     prefix: str
+    release: Stack | None = None
+    schema: str = SCHEMA
 
     def files(self, name: str, contents: Mapping[str, bytes | str]) -> Path:
         """A directory with these files."""
@@ -126,16 +130,17 @@ class TextTables:
 
     def ask(self, catalog: str, sql: str) -> Answer:
         """``{t}`` in the SQL is replaced by the catalogue and the schema."""
+        asked = self.release if self.release and catalog == "bridge" else self.stack
         connection = trino.dbapi.connect(
             host="127.0.0.1",
-            port=self.stack.trino_port,
+            port=asked.trino_port,
             user="test",
             catalog=catalog,
             legacy_primitive_types=True,
         )
         cursor = connection.cursor()
         try:
-            cursor.execute(sql.replace("{t}", f"{catalog}.{SCHEMA}"))
+            cursor.execute(sql.replace("{t}", f"{catalog}.{self.schema}"))
             found = cursor.fetchall()
         except trino.exceptions.TrinoQueryError as error:
             return Answer(error=f"{error.error_name}: {error.message}")

@@ -1,7 +1,6 @@
 package io.skipbridge.trino;
 
 import io.airlift.units.Duration;
-import io.skipbridge.trino.read.ReadSettings;
 import io.skipbridge.trino.wire.PlannerAddress;
 import io.trino.spi.TrinoException;
 import org.joda.time.DateTimeZone;
@@ -21,7 +20,8 @@ public record BridgeConfig(
         boolean pruningEnabled,
         Optional<Duration> dynamicFilterWait,
         String timeZone,
-        ReadSettings reading,
+        boolean orcByName,
+        String orcTimeZone,
         StorageProperties storage)
 {
     public static final String PLANNER = "skipbridge.planner";
@@ -55,9 +55,8 @@ public record BridgeConfig(
                 bool(PRUNING_ENABLED, properties.getOrDefault(PRUNING_ENABLED, "true")),
                 Optional.ofNullable(properties.get(DYNAMIC_FILTER_WAIT)).map(value -> duration(DYNAMIC_FILTER_WAIT, value)),
                 timeZone(properties, TIME_ZONE, HIVE_TIME_ZONE),
-                new ReadSettings(
-                        either(properties, ORC_BY_NAME, HIVE_ORC_BY_NAME).map(value -> bool(ORC_BY_NAME, value)).orElse(false),
-                        timeZone(properties, ORC_TIME_ZONE, HIVE_ORC_TIME_ZONE)),
+                either(properties, ORC_BY_NAME, HIVE_ORC_BY_NAME).map(value -> bool(ORC_BY_NAME, value)).orElse(false),
+                timeZone(properties, ORC_TIME_ZONE, HIVE_ORC_TIME_ZONE),
                 StorageProperties.parse(storage));
     }
 

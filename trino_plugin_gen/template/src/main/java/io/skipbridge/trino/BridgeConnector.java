@@ -2,6 +2,7 @@ package io.skipbridge.trino;
 
 import io.skipbridge.trino.metadata.BridgeMetadata;
 import io.skipbridge.trino.metadata.TableChangesFunction;
+import io.skipbridge.trino.read.ReadSettings;
 import io.skipbridge.trino.read.page.BridgePageSourceProviderFactory;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.split.BridgeSplitManager;
@@ -44,7 +45,7 @@ public class BridgeConnector
         this.planners = new Planners(config.planners(), config.plannerTimeout());
         this.splitManager = new BridgeSplitManager(planners, context);
         this.files = openFiles(config.storage(), catalog, context);
-        this.pageSources = new BridgePageSourceProviderFactory(files, config.reading());
+        this.pageSources = new BridgePageSourceProviderFactory(files, new ReadSettings(config.orcByName(), config.orcTimeZone(), context.getTypeManager()));
         this.sessionProperties = BridgeSession.properties(config);
     }
 

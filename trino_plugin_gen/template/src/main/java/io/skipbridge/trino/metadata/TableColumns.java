@@ -31,11 +31,15 @@ record TableColumns(TableDescription description, Map<String, BridgeColumnHandle
         int keys = 0;
         int data = 0;
         for (ColumnDescription column : table.columns()) {
+            int ordinal = column.partitionKey() ? keys++ : data++;
+            if (column.engineType().isEmpty()) {
+                continue;
+            }
             BridgeColumnHandle handle = new BridgeColumnHandle(
                     column.name(),
                     types.fromSqlType(column.engineType()),
                     column.partitionKey() ? ColumnKind.PARTITION_KEY : ColumnKind.DATA,
-                    column.partitionKey() ? keys++ : data++);
+                    ordinal);
             handles.put(handle.name(), handle);
             metadata.add(ColumnMetadata.builder()
                     .setName(handle.name())

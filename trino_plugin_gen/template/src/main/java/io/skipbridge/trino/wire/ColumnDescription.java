@@ -7,6 +7,7 @@ import java.util.OptionalDouble;
 /**
  * One column as the planner describes it; statistics are absent when unknown.
  *
+ * @param engineType empty if Trino has no such type: the column only takes its place
  * @param overlapping whether the values of each file overlap those of another, so that hardly a condition on it holds for a whole file
  */
 public record ColumnDescription(

@@ -14,7 +14,7 @@ import static java.util.Objects.requireNonNull;
  */
 public record ReaderSpec(String format, Map<String, String> properties, Optional<List<Column>> columns)
 {
-    /** A column, with its type in the engine's syntax. */
+    /** A column, with its type in the engine's syntax; that is empty if the engine has no such type. */
     public record Column(String name, String engineType)
     {
         static Column read(BinaryReader reader)

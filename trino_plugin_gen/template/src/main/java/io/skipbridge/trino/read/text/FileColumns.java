@@ -7,7 +7,7 @@ import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.hive.formats.line.Column;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
-import io.trino.spi.type.Type;
+import io.trino.spi.type.TypeManager;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -26,6 +26,7 @@ import java.util.stream.IntStream;
 record FileColumns(List<Column> columns, List<Optional<UnaryOperator<Block>>> conversions, List<Integer> channels)
 {
     private static final String COLUMNS = "columns";
+    private static final String SERDE = "serialization.lib";
 
     FileColumns
     {
@@ -37,7 +38,7 @@ record FileColumns(List<Column> columns, List<Optional<UnaryOperator<Block>>> co
     /**
      * @param byName whether a column of the partition is the table's column of the same name; else it is the one at the same place
      */
-    static FileColumns of(List<BridgeColumnHandle> wanted, PlannedFile file, boolean byName)
+    static FileColumns of(List<BridgeColumnHandle> wanted, PlannedFile file, boolean byName, TypeManager types)
     {
         ReaderSpec reader = file.reader();
         if (TypedCsv.is(reader)) {
@@ -54,14 +55,11 @@ record FileColumns(List<Column> columns, List<Optional<UnaryOperator<Block>>> co
                         "%s: the planner told no place of the column %s, only those of %s".formatted(file.path(), column.name(), names));
             }
             Optional<ReaderSpec.Column> declared = reader.columns().flatMap(all -> declared(all, column.name(), place, byName));
-            Type stored = column.type();
-            Optional<UnaryOperator<Block>> conversion = Optional.empty();
-            if (declared.isPresent() && !Conversions.spelledAlike(declared.get().engineType(), column.type())) {
-                stored = Conversions.scalar(declared.get().engineType()).orElseThrow(() -> mismatch(file, column, declared.get()));
-                conversion = Conversions.of(stored, column.type(), () -> mismatch(file, column, declared.get()));
-            }
-            columns.add(new Column(column.name(), stored, place));
-            conversions.add(conversion);
+            Conversion conversion = declared.map(each -> Conversion.of(each.engineType(), column.type(), types, reader.properties().getOrDefault(SERDE, ""))
+                            .orElseThrow(() -> mismatch(file, column, each)))
+                    .orElseGet(() -> Conversion.none(column.type()));
+            columns.add(new Column(column.name(), conversion.stored(), place));
+            conversions.add(conversion.function());
         }
         return new FileColumns(columns, conversions, IntStream.range(0, columns.size()).boxed().toList());
     }
@@ -79,7 +77,7 @@ record FileColumns(List<Column> columns, List<Optional<UnaryOperator<Block>>> co
         return new TrinoException(
                 BridgeErrorCode.TYPE_MISMATCH,
                 "%s: its partition declares the column %s as %s, the table declares %s as %s; this connector does not convert one to the other"
-                        .formatted(file.path(), declared.name(), declared.engineType(), column.name(), column.type().getDisplayName()));
+                        .formatted(file.path(), declared.name(), declared.engineType().isEmpty() ? "a type that Trino does not have" : declared.engineType(), column.name(), column.type().getDisplayName()));
     }
 
     boolean converts()

@@ -26,6 +26,7 @@ import io.trino.hive.formats.line.text.TextLineReaderFactory;
 import io.trino.spi.PageBuilder;
 import io.trino.spi.TrinoException;
 import io.trino.spi.predicate.TupleDomain;
+import io.trino.spi.type.TypeManager;
 
 import java.io.IOException;
 import java.util.HashMap;
@@ -59,13 +60,15 @@ public final class LineFormat
 
     private final String spelled;
     private final boolean byName;
+    private final TypeManager types;
     private final Map<ReaderSpec, Decoder> decoders = new HashMap<>();
 
     /** @param byName whether a partition's columns are those of the same name */
-    public LineFormat(String spelled, boolean byName)
+    public LineFormat(String spelled, boolean byName, TypeManager types)
     {
         this.spelled = spelled;
         this.byName = byName;
+        this.types = types;
     }
 
     @Override
@@ -112,7 +115,7 @@ public final class LineFormat
     private Decoder decoder(List<BridgeColumnHandle> wanted, PlannedFile planned)
     {
         Map<String, String> properties = planned.reader().properties();
-        FileColumns columns = FileColumns.of(wanted, planned, byName);
+        FileColumns columns = FileColumns.of(wanted, planned, byName, types);
         LineDeserializerFactory factory = deserializerOf(planned, properties.getOrDefault(SERDE, ""));
         LineDeserializer deserializer = columns.columns().isEmpty() ? LineDeserializer.EMPTY_LINE_DESERIALIZER : factory.create(columns.columns(), properties);
         LineBuffer line = new LineBuffer(1 << 10, MAX_LINE);

@@ -22,6 +22,7 @@ import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.TupleDomain;
 import io.trino.spi.type.Type;
+import io.trino.spi.type.TypeManager;
 import org.joda.time.DateTimeZone;
 
 import java.io.IOException;
@@ -37,11 +38,13 @@ public final class RcFormat
     private static final String TEXT = "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe";
 
     private final DateTimeZone timeZone;
+    private final TypeManager types;
 
     /** @param timeZone of timestamps in binary files */
-    public RcFormat(DateTimeZone timeZone)
+    public RcFormat(DateTimeZone timeZone, TypeManager types)
     {
         this.timeZone = timeZone;
+        this.types = types;
     }
 
     @Override
@@ -61,17 +64,17 @@ public final class RcFormat
             throws IOException
     {
         PlannedFile planned = file.planned();
-        FileColumns columns = FileColumns.of(scan.dataColumns(), planned, false);
+        FileColumns columns = FileColumns.of(scan.dataColumns(), planned, false, types);
         long length = Math.min(planned.size() - planned.start(), planned.length());
         if (length <= 0) {
             return () -> null;
         }
-        Map<Integer, Type> types = new HashMap<>();
-        columns.columns().forEach(column -> types.put(column.ordinal(), column.type()));
+        Map<Integer, Type> read = new HashMap<>();
+        columns.columns().forEach(column -> read.put(column.ordinal(), column.type()));
         RcFileReader reader = new RcFileReader(
                 new PlannedInputFile(planned.path(), new StoredBytes(file.bytes())),
                 encodings(planned),
-                types,
+                read,
                 planned.start(),
                 length);
         return new Reader(reader, columns);

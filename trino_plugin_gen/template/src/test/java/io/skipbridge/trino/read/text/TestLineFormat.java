@@ -125,7 +125,7 @@ final class TestLineFormat
         ReaderSpec reader = new ReaderSpec("csv", properties, Optional.empty());
         PlannedFile planned = new PlannedFile("file:///t/a.csv", start, length, bytes.length, -1, PartitionEntry.NONE, reader, List.of());
         List<String> rows = new ArrayList<>();
-        try (FileReader found = new LineFormat("CSV", false).open(columns, planned, new Bytes(bytes))) {
+        try (FileReader found = new LineFormat("CSV", false, null).open(columns, planned, new Bytes(bytes))) {
             for (SourcePage page = found.next(); page != null; page = found.next()) {
                 Page all = page.getPage();
                 for (int row = 0; row < all.getPositionCount(); row++) {
