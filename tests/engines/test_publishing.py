@@ -107,7 +107,7 @@ def rows(*spans: tuple[int, int]) -> Answer:
     return len(every), sum(every)
 
 
-@pytest.mark.parametrize("partitioned", [False])
+@pytest.mark.parametrize("partitioned", [False, True])
 def test_stock_readers_see_every_row_once(
     metastore_401: RunningMetastore,
     hiveserver2: RunningHiveServer2,
