@@ -256,7 +256,7 @@ def late_name(file: FileState) -> str:
     """The name of a late file in the new directory. The same file always gets the same name.
 
     >>> late_name(FileState("file:///t/a.parquet", 1, 2))
-    'late-c99f26d52372-a.parquet'
+    'late-0feac325e5a8-a.parquet'
     """
     name = file.path.rpartition("/")[2]
     if _LATE.match(name):

@@ -14,6 +14,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from pyhive.exc import OperationalError
 
 from bridge.config import Config, Setting
 from bridge.jobs.hive import silent
@@ -193,16 +194,28 @@ def test_no_row_is_lost(hive: HookedHive, tmp_path: Path, format: str) -> None:
     rng = random.Random(f"{format} in Hive")
     types: Sequence[Type] = (STRING,) * 4 if format == "csv" else TYPES
     columns = columns_of(types)
+    odd_files = []
     for number in range(FILES):
         odd = rng.choice((0, 0, 0.02, 0.1))
-        (tmp_path / f"f{number}").write_bytes(WRITERS[format](rng, columns, odd))
-    declared = "headed" if format == "csv" else format
-    table = made(hive, declared, f"law_{format}", columns, tmp_path)
+        file = tmp_path / f"f{number}"
+        file.write_bytes(WRITERS[format](rng, columns, odd))
+        if odd:
+            odd_files.append(file)
+    table = f"{SCHEMA}.law_{format}"
     names = ", ".join(name for name, _ in columns)
-    try:
-        held = hive.unhooked(f"SELECT {names} FROM {table}")
-    except Exception:
-        pytest.skip("Hive itself cannot read one of these files")
+    held = None
+    while held is None:
+        made(hive, "headed" if format == "csv" else format, f"law_{format}", columns, tmp_path)
+        try:
+            held = hive.unhooked(f"SELECT {names} FROM {table}")
+        except OperationalError:
+            if not odd_files:
+                raise
+            # Hive itself may refuse a value in one of them.
+            half = len(odd_files) // 2
+            for file in odd_files[half:]:
+                file.unlink()
+            odd_files = odd_files[:half]
     skipped = 0
     for _ in range(QUERIES):
         place = rng.randrange(1, len(columns))
