@@ -156,17 +156,21 @@ class Cleaner:
         present = self._present.get(name)
         chain = [] if present is None else held.chain(present)
         for attempt in held.attempts:
-            if attempt.since >= self._before:
+            if attempt.since >= self._before or attempt in chain:
                 continue
-            if attempt in chain:
-                if not self._is_at(name):
-                    continue
-                empty = self._replaced(attempt, held.late)
-            elif self._failed(attempt):
+            if self._failed(attempt):
                 empty = self._attempt(attempt)
             else:  # its partition was dropped or moved, but its files may be wanted
                 continue
             if empty and not self._dry_run:
+                self._publications.forget(held, attempt.number)
+        # A record is the way to the directories before it, where late files may appear.
+        emptied = True
+        for attempt in reversed(chain):
+            if attempt.since >= self._before or not self._is_at(name):
+                break
+            emptied = self._replaced(attempt, held.late) and emptied
+            if emptied and not self._dry_run:
                 self._publications.forget(held, attempt.number)
 
     def _is_at(self, name: str) -> bool:

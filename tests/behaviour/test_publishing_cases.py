@@ -140,6 +140,22 @@ def test_a_late_file_of_a_directory_before_the_last_is_brought_over(lake: Lake) 
     assert stock(lake) == every(0, 1, 2, 3, 4, 4)
 
 
+def test_clean_keeps_the_way_to_a_directory_with_a_late_file(lake: Lake) -> None:
+    """The directory in between is emptied, and the one before it is still looked into."""
+    old = place(lake)
+    published(lake)
+    clustered(lake, **SORTED)
+    published(lake)
+    fill_at(old / "late.parquet", 9)
+    cleaned(lake)
+    assert [path.name for path in old.glob("*.parquet")] == ["late.parquet"]
+    assert published(lake).late == 1
+    assert stock(lake) == every(0, 1, 2, 3, 4, 9)
+    cleaned(lake)
+    assert not list(old.glob("*.parquet"))
+    assert not list((lake.root / "t/.skipbridge_clustered/publications").glob("*"))
+
+
 def test_what_is_overwritten_later_is_named_and_stays(lake: Lake) -> None:
     old = place(lake)
     published(lake)
