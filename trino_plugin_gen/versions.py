@@ -204,7 +204,7 @@ _TARGETS = {
     476: Target(476, 24, (), from_server=True),
     # The readers that are published for 483 do not link with this release.
     482: Target(482, 25, ("482", "parquet-only"), from_server=False, formats=False),
-    483: Target(483, 25, ("482",), from_server=False),
+    483: Target(483, 25, ("482", "483"), from_server=False),
 }
 
 

@@ -160,7 +160,7 @@ def peer(name: str, source: Path, columns: Sequence[str], warm: Path) -> Rewritt
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "SKIPBRIDGE_WARM": str(warm), "PYTHONPATH": ""},
+        env={**os.environ, "SKIPBRIDGE_BENCH_WARM": str(warm), "PYTHONPATH": ""},
     )
     seconds = json.loads(done.stdout.strip().splitlines()[-1])["seconds"]
     files = [Path(path) for path in json.loads((target / "files.json").read_text())]

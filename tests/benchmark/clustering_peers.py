@@ -5,7 +5,7 @@ makes a table of the files in SOURCE, which stay where they are, and rewrites it
 is a directory that does not exist. Prints the seconds, and writes the paths of the new files to
 TARGET/files.json.
 
-JARS are paths with commas between them. SKIPBRIDGE_WARM names a directory of a few such files that
+JARS are paths with commas between them. SKIPBRIDGE_BENCH_WARM names a directory of a few such files that
 are clustered first, so that the time is that of a warm JVM.
 """
 
@@ -118,7 +118,7 @@ def main() -> None:
     directory.mkdir(parents=True)
     spark = _session(peer, jars, directory, int(size))
     make = {"delta": _delta, "iceberg": _iceberg}[peer]
-    if warm := os.environ.get("SKIPBRIDGE_WARM"):
+    if warm := os.environ.get("SKIPBRIDGE_BENCH_WARM"):
         make(spark, Path(warm), directory, "warm", columns, int(size))[0]()
     rewrite, files = make(spark, Path(source), directory, "made", columns, int(size))
     started = time.perf_counter()

@@ -14,7 +14,10 @@ from tests.support.hudi_fixtures import HudiFixture, hudi_fixtures
 from tests.support.hudi_registration import as_text, register, table_name
 
 SCHEMA = "hudi_483"
-FIXTURES = hudi_fixtures(names=["cow_upserts", "mor_upserts"])
+FIXTURES = [
+    *hudi_fixtures(names=["cow_upserts", "mor_upserts"]),
+    *hudi_fixtures(names=["cow_nested_renamed"])[:1],
+]
 
 
 @pytest.mark.parametrize("fixture", [pytest.param(f, id=f.id) for f in FIXTURES])

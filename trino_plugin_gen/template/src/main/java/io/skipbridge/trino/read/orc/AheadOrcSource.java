@@ -42,7 +42,7 @@ final class AheadOrcSource
         if (stripes.stream().allMatch(stripe -> stripe.getTotalLength() <= options.getTinyStripeThreshold().toBytes())) {
             List<DiskRange> whole = stripes.stream().map(stripe -> new DiskRange(stripe.getOffset(), toIntExact(stripe.getTotalLength()))).toList();
             for (DiskRange range : mergeAdjacentDiskRanges(whole, options.getMaxMergeDistance(), options.getTinyStripeThreshold())) {
-                file.expect(range.getOffset(), range.getLength());
+                file.expect(NativeRange.offset(range), NativeRange.length(range));
             }
             return;
         }
@@ -56,21 +56,22 @@ final class AheadOrcSource
     public <K> Map<K, OrcDataReader> readFully(Map<K, DiskRange> ranges)
             throws IOException
     {
-        long first = ranges.values().stream().mapToLong(DiskRange::getOffset).min().orElse(0);
+        long first = ranges.values().stream().mapToLong(NativeRange::offset).min().orElse(0);
         file.forget(first);
         List<DiskRange> small = new ArrayList<>();
         int longest = toIntExact(options.getStreamBufferSize().toBytes());
         for (DiskRange range : ranges.values()) {
-            if (range.getLength() <= options.getMaxBufferSize().toBytes()) {
+            if (NativeRange.length(range) <= options.getMaxBufferSize().toBytes()) {
                 small.add(range);
                 continue;
             }
-            for (long offset = range.getOffset(); offset < range.getEnd(); offset += longest) {
-                file.expect(offset, toIntExact(Math.min(longest, range.getEnd() - offset)));
+            long end = NativeRange.offset(range) + NativeRange.length(range);
+            for (long offset = NativeRange.offset(range); offset < end; offset += longest) {
+                file.expect(offset, toIntExact(Math.min(longest, end - offset)));
             }
         }
         for (DiskRange range : mergeAdjacentDiskRanges(small, options.getMaxMergeDistance(), options.getMaxBufferSize())) {
-            file.expect(range.getOffset(), range.getLength());
+            file.expect(NativeRange.offset(range), NativeRange.length(range));
         }
         return source.readFully(ranges);
     }

@@ -3,7 +3,6 @@ package io.skipbridge.trino.read.page;
 import io.airlift.slice.Slices;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.trino.spi.TrinoException;
-import io.trino.spi.block.ArrayBlock;
 import io.trino.spi.block.Block;
 import io.trino.spi.block.BlockBuilder;
 import io.trino.spi.block.ColumnarArray;
@@ -68,7 +67,7 @@ final class FileValues
                         nulls[i] = lists.isNull(i);
                         offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : lists.getLength(i));
                     }
-                    return ArrayBlock.fromElementBlock(count, Optional.of(nulls), offsets, elements.apply(lists.getElementsBlock()));
+                    return NestedBlocks.lists(nulls, offsets, elements.apply(lists.getElementsBlock()));
                 };
             }
             case MapType map -> {
@@ -82,7 +81,7 @@ final class FileValues
                         nulls[i] = maps.isNull(i);
                         offsets[i + 1] = offsets[i] + (nulls[i] ? 0 : maps.getEntryCount(i));
                     }
-                    return map.createBlockFromKeyValue(Optional.of(nulls), offsets, maps.getKeysBlock(), values.apply(maps.getValuesBlock()));
+                    return NestedBlocks.maps(map, nulls, offsets, maps.getKeysBlock(), values.apply(maps.getValuesBlock()));
                 };
             }
             default -> throw column.unsupported(table);
@@ -113,7 +112,7 @@ final class FileValues
                         ? RunLengthEncodedBlock.create(row.getFields().get(i).getType().createNullBlock(), nulls.length)
                         : changes.get(i).apply(held.get(places[i]));
             }
-            return RowBlock.fromNotNullSuppressedFieldBlocks(nulls.length, Optional.of(nulls), fields);
+            return NestedBlocks.rows(nulls, fields);
         };
     }
 

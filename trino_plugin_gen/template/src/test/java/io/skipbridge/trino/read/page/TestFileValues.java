@@ -87,7 +87,7 @@ class TestFileValues
         FileColumn point = told("{\"p\": {\"name\": \"p\", \"parts\": {\"new\": {\"name\": \"x\", \"was\": \"int\"}, \"x\": null}}}").get("p").orElseThrow();
         assertEquals(RowType.from(List.of(RowType.field("x", INTEGER), RowType.field("y", INTEGER))), point.typeIn(table));
 
-        Block rows = RowBlock.fromNotNullSuppressedFieldBlocks(2, Optional.of(new boolean[] {false, true}), new Block[] {numbers(INTEGER, 1L, null), numbers(INTEGER, 2L, null)});
+        Block rows = NestedBlocks.rows(new boolean[] {false, true}, new Block[] {numbers(INTEGER, 1L, null), numbers(INTEGER, 2L, null)});
         Block read = FileValues.to(point, table).apply(rows);
         assertTrue(read.isNull(1));
         List<Block> fields = RowBlock.getRowFieldsFromBlock(read);
