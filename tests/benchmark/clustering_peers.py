@@ -5,8 +5,8 @@ makes a table of the files in SOURCE, which stay where they are, and rewrites it
 is a directory that does not exist. Prints the seconds, and writes the paths of the new files to
 TARGET/files.json.
 
-JARS are paths with commas between them. SKIPBRIDGE_BENCH_WARM names a directory of a few such files that
-are clustered first, so that the time is that of a warm JVM.
+JARS are paths with commas between them. SKIPBRIDGE_BENCH_WARM names a directory of a few such files
+that are clustered first, so that the time is that of a warm JVM.
 """
 
 from __future__ import annotations
