@@ -209,6 +209,9 @@ class _Lines:
         pairs = np.flatnonzero(np.diff(escapes) == 1)
         self.odd[where[pairs]] = True
         self.odd |= (np.bincount(where, minlength=count) > 0) & has_quotes
+        # Arrow leaves out a byte order mark where a group of lines begins with one.
+        marks = np.flatnonzero((raw[:-2] == 0xEF) & (raw[1:-1] == 0xBB) & (raw[2:] == 0xBF))
+        self.odd[np.searchsorted(ends, marks)] = True
         self.kept: Mask = raw != ord(syntax.escape)
         separators = np.flatnonzero(raw == ord(syntax.separator))
         at = np.searchsorted(ends, separators)

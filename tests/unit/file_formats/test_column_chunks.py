@@ -55,6 +55,8 @@ def known(
         (b'1,a"b"\n1,,2,3\n', {"a": ["1", "1"], "b": ['a"b', ""]}),
         (b"1,a\\b\n", {"a": ["1"], "b": ["ab"]}),
         (b'"a\nb",2\n', {"a": [None, None], "b": [None, None]}),
+        (b"1\n\xef\xbb\xbf3,4\n", {"a": ["1", "\ufeff3"], "b": [None, "4"]}),
+        (b"1,2\n\\\xef\xbb\xbf3\n", {"a": ["1", "\ufeff3"], "b": ["2", None]}),
     ],
 )
 def test_csv(raw: bytes, wanted: Any) -> None:
