@@ -133,3 +133,5 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
     )
     for instant in made["unknown"]:
         say(f"left alone: files of plan {instant}, which this index does not know")
+    for name in made["shared"]:
+        say(f"left alone: what {name} may read, which lies in the same place")

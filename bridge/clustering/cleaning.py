@@ -40,6 +40,7 @@ class CleanReport:
         attempts: files of failed attempts to publish.
         bytes: of all these but the generations.
         unknown: plans below the table that this index does not know; they are left alone.
+        shared: other tables that lie in the same place. What they may read is left alone.
     """
 
     generations: int = 0
@@ -48,6 +49,7 @@ class CleanReport:
     attempts: int = 0
     bytes: int = 0
     unknown: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
 
 
 class Cleaner:
@@ -71,7 +73,7 @@ class Cleaner:
     ) -> None:
         self._storage, self._store, self._places = store.storage, store, places
         self._before, self._recursive, self._dry_run = before, recursive, dry_run
-        self._home = home(table.location)
+        self._home, self._table = home(table.location), str(table.name)
         self._timeline = Timeline(store.storage, store.root)
         self._publications = Publications(store.storage, table.location)
         self._spared: set[str] = set()
@@ -89,10 +91,22 @@ class Cleaner:
         self._spare(newest, kept)
         self._present = {} if self._places is None else self._places.all()
         self._locations = set(self._present.values())
+        if records:
+            self._look_for_others()
         self._rewritten(newest)
         for name, held in records.items():
             self._published(name, held)
         return self.report
+
+    def _look_for_others(self) -> None:
+        """Collects other tables in the same place."""
+        others = {} if self._places is None else self._places.others()
+        for name, place in sorted(others.items()):
+            # Engines that read subdirectories read all that is below a location.
+            above = self._recursive and relative(place, self._home) is not None
+            if above or place == self._home or relative(self._home, place) is not None:
+                self.report.shared.append(name)
+                self._locations |= {self._home if above else place}
 
     def _generations(self) -> list[Manifest]:
         """Deletes generations that were followed by another one long ago; returns the others."""
@@ -183,8 +197,9 @@ class Cleaner:
             return self._dry_run or self._publications.end(attempt, "abandoned")
         if attempt.state == "switching":
             # It died before the switch, or was taken back by hand. If both directories are as they
-            # were, the new one holds nothing but copies.
-            same = self._present.get(attempt.partition) == attempt.old
+            # were, the new one holds nothing but copies. Of another table, nothing is known.
+            mine = attempt.table == self._table or not (attempt.table or self.report.shared)
+            same = mine and self._present.get(attempt.partition) == attempt.old
             same = same and self._holds(attempt.old, attempt.covered, exactly=False)
             if not same or not self._holds(attempt.new, attempt.files, exactly=True):
                 return False

@@ -49,6 +49,7 @@ class Publication:
         since: microseconds since the epoch, by the store's clock: when it got this state.
         covered: the files of the old directory whose rows are in the new one; if it is switching.
         files: the files that were put into the new directory; if it is switching.
+        table: whose partition it is; empty in records that do not say it.
     """
 
     partition: str
@@ -59,6 +60,7 @@ class Publication:
     since: int = 0
     covered: tuple[FileState, ...] = ()
     files: tuple[FileState, ...] = ()
+    table: str = ""
 
 
 @dataclass(slots=True)
@@ -95,14 +97,15 @@ class Records:
 
 
 class Publications:
-    """The records of one table.
+    """The records below one location. Several tables may share it.
 
     Args:
         location: of the table, today or before.
+        table: its name, for new records.
     """
 
-    def __init__(self, storage: Storage, location: str) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, location: str, table: str = "") -> None:
+        self._storage, self._table = storage, table
         self._home = home(location)
         self._directory = join(self._home, f"{DIRECTORY}/publications")
 
@@ -152,8 +155,9 @@ class Publications:
     def begin(self, partition: str, number: int, old: str, instant: str) -> Publication | None:
         """Announces an attempt. None: somebody else announced this number."""
         inner = f"{PUBLISHED}{instant}/{partition or 'data'}"
-        made = Publication(partition, number, old, join(self._home, f"{DIRECTORY}/{inner}"))
-        body = {"partition": partition, "old": made.old, "new": made.new}
+        new = join(self._home, f"{DIRECTORY}/{inner}")
+        made = Publication(partition, number, old, new, table=self._table)
+        body = {"partition": partition, "old": old, "new": new, "table": self._table}
         name = f"{_key(partition)}-{number:05}.requested"
         return made if self._create(name, body) else None
 
@@ -217,12 +221,13 @@ class Publications:
         ended: tuple[dict[str, Any], int] | None,
     ) -> Publication:
         old, new = str(body.get("old")), str(body.get("new"))
+        table = str(body.get("table", ""))
         inner = relative(join(self._home, DIRECTORY), new)
         outside = old != self._home and relative(self._home, old) is None
         if inner is None or not inner.startswith(PUBLISHED) or is_unusual(f"/{inner}") or outside:
             raise _damaged(path, f"it leads from {old} to {new}")
         if ended is None:
-            return Publication(body["partition"], number, old, new, "open", requested)
+            return Publication(body["partition"], number, old, new, "open", requested, table=table)
         end, since = ended
         covered, files = _states(path, end, "covered"), _states(path, end, "files")
         if any(relative(old, s.path) is None for s in covered) or any(
@@ -230,7 +235,7 @@ class Publications:
         ):
             raise _damaged(path, "it names files outside of its directories")
         return Publication(
-            body["partition"], number, old, new, str(end.get("state")), since, covered, files
+            body["partition"], number, old, new, str(end.get("state")), since, covered, files, table
         )
 
 

@@ -44,6 +44,10 @@ class Places(Protocol):
 
     def all(self) -> dict[str, str]: ...
 
+    def others(self) -> dict[str, str]:
+        """Locations of all other tables by name. May take a request per table."""
+        ...
+
     def of(self, partition: str) -> str | None:
         """None: there is no such partition."""
         ...
@@ -90,7 +94,7 @@ class Publisher:
     ) -> None:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._home = home(table.location)
-        self._publications = Publications(storage, table.location)
+        self._publications = Publications(storage, table.location, str(table.name))
         self.report = PublishReport()
 
     def run(self, groups: Iterable[Replacement]) -> PublishReport:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.clustering.cleaning import Cleaner
 from bridge.clustering.plan import parse_plan
 from bridge.clustering.publications import Publications
 from bridge.clustering.publishing import Publisher
@@ -19,7 +20,8 @@ from bridge.errors import FileCorrupt
 from bridge.expression.builders import eq
 from bridge.index.alter_index import drop_index
 from bridge.index.replacements import Replacement, read_replacements, replacements_of
-from bridge.table.model import Column
+from bridge.index.store import now_micros
+from bridge.table.model import Column, TableName
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import clustered, read, timeline_of
 from tests.support.index_builds import Killed
@@ -177,7 +179,7 @@ class Meanwhile(LakePlaces):
     """Places between whose reading and writing something happens."""
 
     def __init__(self, lake: Lake, before: Any = None, after: Any = None) -> None:
-        object.__setattr__(self, "lake", lake)
+        super().__init__(lake)
         self._hooks = [before, after]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -304,6 +306,31 @@ def test_clean_keeps_what_is_younger_than_the_retention(lake: Lake) -> None:
     assert not list((lake.root / "t").glob("*.parquet"))
     assert stock(lake) == every(0, 1, 2, 3, 4)
     assert sum(read(lake)[0].values()) == 10
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_clean_deletes_nothing_that_another_table_reads(tmp_path: Path, partitioned: bool) -> None:
+    """Two tables share a location: one is published, and each of them is cleaned."""
+    keys = (Column("day", STRING),) if partitioned else ()
+    values = ("1",) if partitioned else ()
+    lake, twin = (Lake(tmp_path, columns=COLUMNS, keys=keys) for _ in range(2))
+    lake.partition_values = twin.partition_values = [values]
+    for i in range(3):
+        lake.write(f"f{i}.parquet", {"x": [i], "s": ["a"]}, values)
+    lake.build()
+    clustered(lake, **SORTED)
+    published(lake)
+    directories = [each.directory(values) for each in (lake, twin)]
+    before = [sorted(d.glob("*.parquet")) for d in directories]
+    for this, other, name in ((twin, lake, "other"), (lake, twin, "t")):
+        places = LakePlaces(this, {"db.another": other.location})
+        table = this.table(TableName("db", name))
+        report = Cleaner(table, lake.store(), places, now_micros() + 5_000_000).run()
+        assert report.shared == ["db.another"] and not report.replaced and not report.attempts
+        assert [sorted(d.glob("*.parquet")) for d in directories] == before
+    report = cleaned(lake)  # the other table was dropped
+    assert report.shared == [] and report.replaced == 3
+    assert sum(read(lake)[0].values()) == 3
 
 
 def test_clean_before_publishing_deletes_no_row(lake: Lake) -> None:

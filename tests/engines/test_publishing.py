@@ -210,5 +210,36 @@ def test_stock_readers_see_every_row_once(
     assert not loop.wrong
 
 
+def test_clean_leaves_what_another_table_reads(
+    metastore_401: RunningMetastore, tmp_path: Path
+) -> None:
+    name, twin = TableName("published", "mine"), TableName("published", "twin")
+    root = tmp_path / "shared"
+    root.mkdir()
+    for i in range(3):
+        put(root / f"f{i}.parquet", i * 100, 100)
+    with metastore_401.client() as client:
+        client.create_database(name.schema)
+        for each in (name, twin):
+            register_table(client, each, Table(each, COLUMNS, (), f"file://{root}"), [])
+    config = Config({"metastore.uri": Setting(metastore_401.uri, "test")})
+    index_table(config, str(name), local=True, progress=_quiet, say=print)
+    strategy = Strategy("linear", ("x",), "time", Limits())
+    cluster.run(
+        config,
+        str(name),
+        cluster.schedule(config, str(name), strategy, print)["instant"],
+        local=True,
+        progress=_quiet,
+    )
+    assert publish(config, str(name), local=True, progress=_quiet, say=print)["published"] == [""]
+    done = clean(config, str(name), 0.0, dry_run=False)
+    assert (done["shared"], done["replaced"]) == ([str(twin)], 0)
+    assert len(list(root.glob("*.parquet"))) == 3
+    with metastore_401.client() as client:
+        client.drop_table(twin.schema, twin.table, delete_data=False)
+    assert clean(config, str(name), 0.0, dry_run=False)["replaced"] == 3
+
+
 def _quiet(done: int, total: int) -> None:
     """No progress is shown."""

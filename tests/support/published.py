@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,14 @@ class _Mortal:
 
 @dataclass(frozen=True)
 class LakePlaces:
-    """The metastore of a lake; implements `Places`."""
+    """The metastore of a lake; implements `Places`.
+
+    Attributes:
+        tables: locations of other tables by name.
+    """
 
     lake: Lake
+    tables: dict[str, str] = field(default_factory=dict)
 
     def all(self) -> dict[str, str]:
         return {p.name: p.location for p in self.lake.all_partitions()}
@@ -75,6 +80,9 @@ class LakePlaces:
             return False
         self.lake.locations[partition] = Path(new.removeprefix("file://"))
         return True
+
+    def others(self) -> dict[str, str]:
+        return self.tables
 
     def distrust(self, partition: str) -> None:
         """There are no statistics."""
