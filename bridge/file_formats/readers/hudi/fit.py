@@ -53,7 +53,7 @@ def _fit(array: Any, wanted: pa.DataType, own: FileColumn) -> pa.Array:
     if t.is_dictionary(array.type):
         array = array.dictionary_decode()
     have = array.type
-    if have == wanted:
+    if have == wanted and not own.parts:
         return array
     if t.is_null(have):
         return pa.nulls(len(array), wanted)

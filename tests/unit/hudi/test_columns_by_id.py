@@ -1,0 +1,38 @@
+"""Nested columns of files whose parts are other ones than the table's, though of equal types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bridge.file_formats.readers.hudi.by_id import FileColumn
+from bridge.file_formats.readers.hudi.fit import fit
+
+RECORD = pa.struct([("y", pa.int32()), ("x", pa.int32())])
+GONE = {"x": None}
+SWAPPED = {"x": FileColumn("y"), "y": FileColumn("x")}
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"), [(GONE, {"y": 1, "x": None}), (SWAPPED, {"y": 2, "x": 1})]
+)
+@pytest.mark.parametrize("outer", ["struct", "element", "value"])
+def test_a_part_is_found_by_its_id_where_the_types_are_equal(
+    parts: Any, shown: Any, outer: str
+) -> None:
+    held = {"y": 1, "x": 2}
+    match outer:
+        case "struct":
+            array, own = pa.array([held, None], RECORD), FileColumn("s", parts=parts)
+            wanted = [shown, None]
+        case "element":
+            array = pa.array([[held], None, []], pa.list_(RECORD))
+            own = FileColumn("s", parts={"element": FileColumn("element", parts=parts)})
+            wanted = [[shown], None, []]
+        case _:
+            array = pa.array([[("k", held)], None], pa.map_(pa.string(), RECORD))
+            own = FileColumn("s", parts={"value": FileColumn("value", parts=parts)})
+            wanted = [[("k", shown)], None]
+    assert fit(array, array.type, "s", "file", own).to_pylist() == wanted
