@@ -93,11 +93,13 @@ def show_published(made: dict[str, Any], output: str) -> None:
         say(f"{each['partition'] or made['table']} stays as it was: {each['reason']}")
     for path in made["overwritten"]:
         say(f"overwritten after its directory was left, and not read by engines: {path}")
+    for path in made["withheld"]:
+        say(f"may replace files that were deleted in a left directory, and not read: {path}")
 
 
 def leave(made: dict[str, Any]) -> None:
     """Ends the process with status 3 if something was left as it is."""
-    if made["kept"] or made["overwritten"]:
+    if made["kept"] or made["overwritten"] or made["withheld"]:
         raise SystemExit(PROBLEMS)
 
 

@@ -183,7 +183,7 @@ class Cleaner:
         for attempt in reversed(chain):
             if attempt.since >= self._before or not self._is_at(name):
                 break
-            emptied = self._replaced(attempt, held.late) and emptied
+            emptied = self._replaced(attempt, held) and emptied
             if emptied and not self._dry_run:
                 self._publications.forget(held, attempt.number)
 
@@ -231,22 +231,21 @@ class Cleaner:
                 left = True
         return not left
 
-    def _replaced(self, attempt: Publication, late: Sequence[FileState]) -> bool:
+    def _replaced(self, attempt: Publication, held: Records) -> bool:
         """Deletes the files of an old directory whose rows the new one has; True if none is left.
 
         A late file has the retention to itself.
         """
         covered = {state.path: state for state in attempt.covered}
-        covered |= {state.path: state for state in late if state.modified < self._before}
-        left = False
+        covered |= {s.path: s for s in held.late if s.modified < self._before}
         found = self._storage.list_all(attempt.old, recursive=self._recursive)
-        for state in states_of(data_files(found, attempt.old)):
-            known = covered.get(state.path)
-            if known is not None and same_state(known, state) and self._delete(state):
-                self.report.replaced += 1
-            else:
-                left = True
-        return not left
+        listed = {state.path: state for state in states_of(data_files(found, attempt.old))}
+        ours = [s for path, s in listed.items() if path in covered and same_state(covered[path], s)]
+        if ours and attempt.missing is None and not self._dry_run:
+            self._publications.clean(attempt, held.missing(attempt, listed))
+        gone = [state for state in ours if self._delete(state)]
+        self.report.replaced += len(gone)
+        return len(gone) == len(listed)
 
     def _delete(self, state: FileState) -> bool:
         path = state.path

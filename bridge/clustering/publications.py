@@ -6,6 +6,7 @@
     <home>/.skipbridge_clustered/publications/<key>-00001.requested.json
     <home>/.skipbridge_clustered/publications/<key>-00001.ended.json    switching or abandoned
     <home>/.skipbridge_clustered/publications/<key>-00001.undone.json   was taken back
+    <home>/.skipbridge_clustered/publications/<key>-00001.cleaned.json  clean began to delete
     <home>/.skipbridge_clustered/publications/<key>.late-<id>.json      files brought over later
 
 Each record is created once and never changed. The metastore alone says which directory is in force:
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -31,7 +32,7 @@ from bridge.storage.port import FileTable, Storage
 from bridge.storage.uri import is_unusual, join, relative
 
 _NAME = re.compile(
-    r"/(?P<key>[0-9a-f]{16})(?:-(?P<number>\d{5})\.(?P<kind>requested|ended|undone)|\.late-[0-9a-f]{32})"
+    r"/(?P<key>[0-9a-f]{16})(?:-(?P<number>\d{5})\.(?P<kind>requested|ended|undone|cleaned)|\.late-[0-9a-f]{32})"
     r"\.json$"
 )
 _AT_ONCE = 16
@@ -50,6 +51,8 @@ class Publication:
         covered: the files of the old directory whose rows are in the new one; if it is switching.
         files: the files that were put into the new directory; if it is switching.
         table: whose partition it is; empty in records that do not say it.
+        missing: what writers had deleted in the old directory when clean began to delete there;
+            None: it has not begun.
     """
 
     partition: str
@@ -61,6 +64,7 @@ class Publication:
     covered: tuple[FileState, ...] = ()
     files: tuple[FileState, ...] = ()
     table: str = ""
+    missing: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -90,6 +94,27 @@ class Records:
             found.append(by_new.pop(at))
             at = found[-1].old
         return found
+
+    def missing(self, attempt: Publication, listed: Collection[str]) -> list[str]:
+        """The files that writers have deleted in an old directory since it was left.
+
+        Args:
+            attempt: in force.
+            listed: paths of the files that are there.
+        """
+        if attempt.missing is not None:
+            return list(attempt.missing)
+        held = list(attempt.covered)
+        from_here = [a for a in self.attempts if a.old == attempt.old and a.covered]
+        if from_here == [attempt]:  # else late files may be of an earlier time
+            below = [a.new for a in self.attempts if relative(attempt.old, a.new) is not None]
+            held += [
+                state
+                for state in self.late
+                if relative(attempt.old, state.path) is not None
+                and all(relative(new, state.path) is None for new in below)
+            ]
+        return [state.path for state in held if state.path not in listed]
 
     @property
     def next(self) -> int:
@@ -147,6 +172,9 @@ class Publications:
                 made = self._publication(path, body, int(match["number"]), times[path], ended)
                 if (match["key"], match["number"]) in undone:
                     made = replace(made, state="undone")
+                cleaned = path.replace(".requested.", ".cleaned.")
+                if cleaned in bodies:
+                    made = replace(made, missing=tuple(bodies[cleaned].get("missing", ())))
                 held.attempts.append(made)
             elif match["kind"] is None:
                 held.late += _states(path, body, "files")
@@ -184,6 +212,11 @@ class Publications:
         """Records that a switching attempt did not switch, or switched back at once."""
         name = f"{_key(attempt.partition)}-{attempt.number:05}.undone"
         self._create(name, {"partition": attempt.partition})
+
+    def clean(self, attempt: Publication, missing: Sequence[str]) -> None:
+        """Announces that files of the old directory are going to be deleted."""
+        name = f"{_key(attempt.partition)}-{attempt.number:05}.cleaned"
+        self._create(name, {"partition": attempt.partition, "missing": list(missing)})
 
     def bring(self, partition: str, files: Sequence[FileState]) -> None:
         """Records files of old directories that now lie in the new one, too."""

@@ -6,8 +6,9 @@ switched to it, in one update. The old directory stays as it was.
 
 The law: a reader that lists the metastore's locations sees every row once, at every moment. A file
 that a writer put into the old directory at or after the switch is copied into the new one by the
-next run, once; until then such readers miss it. Nothing is ever renamed into a directory that is
-read, except for those late files.
+next run, once; until then such readers miss it. Where a writer deleted or overwrote files there, a
+new file may hold their rows: it is named, and not copied. Nothing is ever renamed into a directory
+that is read, except for those late files.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class PublishReport:
         kept: partition and reason: what could be published and was not.
         overwritten: files of old directories that were written again after the switch. They are
             neither brought over nor deleted.
+        withheld: late files of old directories in which files were overwritten or deleted: they may
+            hold the same rows, as those of INSERT OVERWRITE and of compaction do. They are neither
+            brought over nor deleted.
     """
 
     published: list[str] = field(default_factory=list)
@@ -80,6 +84,7 @@ class PublishReport:
     late: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
     overwritten: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
 
 
 class Publisher:
@@ -294,12 +299,18 @@ class Publisher:
         for attempt in chain:
             if attempt.old == present:
                 continue
-            for path, state in self._listed(attempt.old).items():
-                if path not in known:
-                    if self._bring(state, present):
-                        brought.append(state)
-                elif not same_state(known[path], state):
-                    self.report.overwritten.append(path)
+            listed = self._listed(attempt.old)
+            late = [state for path, state in listed.items() if path not in known]
+            overwritten = [
+                path
+                for path, state in listed.items()
+                if path in known and not same_state(known[path], state)
+            ]
+            self.report.overwritten += overwritten
+            if overwritten or held.missing(attempt, listed):
+                self.report.withheld += [state.path for state in late]
+            else:
+                brought += [state for state in late if self._bring(state, present)]
         # If the location was switched meanwhile, the next run brings them to the new one.
         if brought and self._places.of(name) == present:
             self._places.distrust(name)

@@ -169,6 +169,54 @@ def test_what_is_overwritten_later_is_named_and_stays(lake: Lake) -> None:
     assert stock(lake) == every(0, 1, 2, 3, 4)
 
 
+@pytest.mark.parametrize("cleans", [0, 2])
+@pytest.mark.parametrize("name", ["f9.parquet", "f0.parquet"])
+def test_what_replaces_files_of_an_old_directory_doubles_no_row(
+    lake: Lake, name: str, cleans: int
+) -> None:
+    """INSERT OVERWRITE or a compaction, by a writer that looked the location up before."""
+    old = place(lake)
+    published(lake)
+    tables = [pq.ParquetFile(path).read() for path in sorted(old.glob("*.parquet"))[:3]]
+    for path in sorted(old.glob("*.parquet"))[:3]:
+        path.unlink()
+    pq.write_table(pa.concat_tables(tables), old / name)
+    fill_at(old / "late.parquet", 8)
+    for _ in range(cleans):
+        cleaned(lake)
+    report = published(lake)
+    named = {path.rpartition("/")[2] for path in report.withheld + report.overwritten}
+    assert named == {name, "late.parquet"} and report.late == 0
+    assert stock(lake) == every(0, 1, 2, 3, 4) == numbers(lake)
+    assert {name, "late.parquet"} <= {path.name for path in old.glob("*.parquet")}
+
+
+def test_a_late_file_that_is_compacted_later_doubles_no_row(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    assert published(lake).late == 1
+    (old / "late.parquet").rename(old / "compacted.parquet")
+    report = published(lake)
+    assert report.withheld == [f"file://{old}/compacted.parquet"] and report.late == 0
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+def test_late_files_of_a_directory_that_is_being_cleaned_are_brought_over(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    last = 0
+    while len(list(old.glob("*.parquet"))) == 5:
+        last += 1
+        with pytest.raises(Killed):
+            cleaned(lake, Life(last))
+    assert len(list(old.glob("*.parquet"))) == 4
+    fill_at(old / "late.parquet", 8)
+    report = published(lake)
+    assert (report.late, report.withheld) == (1, [])
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
 def fill_one_at(path: Path) -> None:
     table = pq.ParquetFile(path).read()
     pq.write_table(table.slice(1), path)

@@ -1,7 +1,8 @@
 """The law of publishing: every reader sees exactly the committed rows, at every moment.
 
 Histories of writers (write, overwrite, delete), of clustering, publishing and cleaning, which may
-die at any mutation of storage or metastore, and of the index. The stock reader lists the locations
+die at any mutation of storage or metastore, and of the index. Writers also compact directories that
+were left: that changes nothing. The stock reader lists the locations
 that the metastore has. After every step it, and the planner, find the rows that writers have
 committed. A file that is put into a directory that was left counts from the publish run that brings
 it over; until then it may be missing, and never comes twice.
@@ -35,7 +36,7 @@ Rows = Counter[tuple[Any, ...]]
 STEPS = st.sampled_from(
     ["write", "write", "overwrite", "delete", "late", "late", "refresh", "cluster", "cluster",
      "publish", "publish", "die publishing", "die publishing", "clean", "die cleaning", "lose",
-     "back"]
+     "compact"]
 )  # fmt: skip
 SCHEMA = pa.schema([("x", pa.int64()), ("s", pa.string())])
 
@@ -105,6 +106,14 @@ class Story:
         elif step == "late" and self.left:
             name, directory = draw(st.sampled_from(self.left))
             self.late += self._put(name, directory / f"late{self.written}.parquet")
+        elif step == "compact" and self.left and not self.late:
+            chosen = draw(st.sampled_from(self.left))
+            held = list(chosen[1].glob("*.parquet"))
+            rows = [pq.ParquetFile(path).read() for path in held]
+            pq.write_table(pa.concat_tables(rows), chosen[1] / f"compacted{self.written}.parquet")
+            for path in held:
+                path.unlink()
+            self.left = [each for each in self.left if each != chosen]
         elif step == "refresh":
             lake.build(full=draw(st.booleans()))
         elif step == "cluster" and lake.store().generations():
