@@ -142,7 +142,8 @@ final class SegmentPlans
             return "";
         }
         try {
-            return ScanFilter.document(job);
+            String document = ScanFilter.document(job);
+            return SkippedTimes.concern(document) ? "" : document;
         }
         catch (RuntimeException | LinkageError | StackOverflowError e) {
             Hooks.COUNTERS.failures.increment();

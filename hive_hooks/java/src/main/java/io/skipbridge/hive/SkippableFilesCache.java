@@ -171,7 +171,7 @@ final class SkippableFilesCache
         List<String> columns = Arrays.asList(ColumnProjectionUtils.getReadColumnNames(job));
         String tableColumns = job.get(TABLE_COLUMNS, "");
         FileRequest request = new FileRequest(table.substring(0, dot), table.substring(dot + 1), queryId, version(), document, columns, tableColumns)
-                .declaredAs(declaration);
+                .declaredAs(SkippedTimes.concern(document) ? "" : declaration);
         Hooks.COUNTERS.calls.increment();
         try {
             SkippableFiles found = new PlannerClient(address, Settings.timeoutMillis(job)).listSkippableFiles(request);
