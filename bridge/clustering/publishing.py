@@ -173,7 +173,7 @@ class Publisher:
         else:
             reason = f"its location changed meanwhile, it is {self._places.of(name)}"
         if reason:
-            self._publications.undo(attempt)
+            self._undo(attempt)
             return reason
         self.report.published.append(name)
         self.report.copied += len(files)
@@ -286,6 +286,13 @@ class Publisher:
             return f"{changed[0]} was overwritten or deleted while the location was switched"
         self.report.overwritten += changed
         return ""
+
+    def _undo(self, attempt: Publication) -> None:
+        """Records that a switch was not made, unless the partition's location rests on it."""
+        now = self._places.of(attempt.partition)
+        held = self._publications.load([attempt.partition]).get(attempt.partition, Records())
+        if now is None or attempt.number not in {each.number for each in held.chain(now)}:
+            self._publications.undo(attempt)
 
     # late files
 

@@ -290,6 +290,23 @@ def test_of_two_publishers_one_gives_up(lake: Lake) -> None:
     assert place(lake) == at and stock(lake) == every(0, 1, 2, 3, 4)
 
 
+def test_a_publisher_that_is_overtaken_leaves_the_way_to_old_directories(lake: Lake) -> None:
+    """Another run publishes the new directory before this one has looked back."""
+    old = place(lake)
+
+    def overtake() -> None:
+        lake.build()
+        clustered(lake, **SORTED)
+        assert published(lake).published == [""]
+
+    places = Meanwhile(lake, after=overtake)
+    report = Publisher(lake.table(), lake.storage, places).run(groups_of(lake))
+    assert report.published == [] and "somebody else" in report.kept[0][1]
+    fill_at(old / "late.parquet", 9)
+    assert published(lake).late == 1
+    assert stock(lake) == every(0, 1, 2, 3, 4, 9)
+
+
 def test_a_partition_that_is_dropped_and_registered_anew_keeps_its_files(tmp_path: Path) -> None:
     lake = Lake(tmp_path, columns=COLUMNS, keys=(Column("day", STRING),))
     lake.partition_values = [("1",), ("2",)]
