@@ -150,7 +150,7 @@ def test_stock_readers_see_every_row_once(
         strategy = Strategy("linear", ("x",), "time", Limits())
         made = cluster.schedule(config, str(name), strategy, print)
         done = cluster.run(config, str(name), made["instant"], local=True, progress=_quiet)
-        assert done["state"] == "completed" and not done["rejected"]
+        assert done["state"] == "completed" and not done["rejected"], done["rejected"]
 
     def publish_all() -> dict[str, object]:
         return publish(config, str(name), local=True, progress=_quiet, say=print)
