@@ -117,7 +117,7 @@ class Shuffle:
     def gather(self, number: int) -> pa.Table:
         """The rows of one new file, in order. All files must have been added."""
         parts = [file.part(number) for file in self._files if file is not None]
-        table = pa.concat_tables(parts)
+        table = pa.concat_tables(_alike(parts))
         if self._order is None:
             return table
         rows = self._order[self._edges[number] : self._edges[number + 1]]
@@ -125,6 +125,21 @@ class Shuffle:
         place = np.empty(len(rows), np.int64)
         place[np.argsort(rows)] = np.arange(len(rows))
         return _taken(table.unify_dictionaries(), place)
+
+
+def _alike(parts: list[pa.Table]) -> list[pa.Table]:
+    """The parts in one schema: a text column that only some of them hold as codes is decoded."""
+    if len({tuple(part.schema.types) for part in parts}) == 1:
+        return parts
+    fields = []
+    for i, field in enumerate(parts[0].schema):
+        types = {part.schema.field(i).type for part in parts}
+        coded = [type for type in types if pa.types.is_dictionary(type)]
+        if coded and len(types) > 1:
+            field = field.with_type(coded[0].value_type)
+        fields.append(field)
+    schema = pa.schema(fields)
+    return [part.replace_schema_metadata(None).cast(schema) for part in parts]
 
 
 def _taken(table: pa.Table, order: Int64) -> pa.Table:

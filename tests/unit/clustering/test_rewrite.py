@@ -208,6 +208,25 @@ def test_text_of_few_values_and_of_views(tmp_path: Path, store: bool, memory: in
             assert bounds.null_count == len(rows) - len(held)
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 0])
+@pytest.mark.parametrize("by", [("k",), ()])
+def test_files_with_and_without_dictionaries_are_put_together(
+    tmp_path: Path, by: tuple[str, ...], memory: int
+) -> None:
+    tables = []
+    for i, coded in enumerate((True, False, True)):
+        keys = range(i * 100, i * 100 + 100)
+        texts = [None if k % 9 == 0 else f"s{k % 4}" for k in keys]
+        tables.append(pa.table({"k": list(keys), "few": texts, "x": [f"{k}" for k in keys]}))
+        pq.write_table(tables[-1], tmp_path / f"f{i}.parquet", use_dictionary=coded)
+    files = [tmp_path / f"f{i}.parquet" for i in range(3)]
+    done = rewritten(tmp_path, *files, outputs=2, by=by, effort=Effort(2, memory))
+    assert not done.rejected and len(done.new) == 2
+    new = [opened(state).read() for state in done.new]
+    assert rows_of(new) == rows_of(tables)
+    assert new[0].schema.types == tables[0].schema.types
+
+
 def test_files_of_different_schemas_are_not_mixed(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [1, 5], "a": ["x", "y"]}), tmp_path / "f1.parquet")
     pq.write_table(pa.table({"k": [2, 4]}), tmp_path / "f2.parquet")
