@@ -23,11 +23,11 @@ $(READY): constraints.txt pyproject.toml
 demo: setup
 	$(BIN)/skipbridge demo
 
-# Two parts at a time, because servers wait much of the time; each part is printed when it ends.
+# Two parts at a time, because servers wait much of the time, the longest first; each part is printed when it ends.
 # The last line tells what was skipped, how often and why.
 test: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
 test: forget-skipped lint
-	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory engines-trino unit laws engines-others java
+	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory engines-trino engines-others unit laws java
 	@echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"
 
 forget-skipped:
