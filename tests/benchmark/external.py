@@ -37,7 +37,7 @@ from tests.benchmark.figures import Figure, interleaved, timed
 from tests.benchmark.trino import asking
 
 _QUERY = (
-    "SELECT shop, count(*), sum(price) FROM bridge.bench.{} WHERE day = DATE '2024-03-05' "
+    "SELECT shop, count(*), sum(price) FROM bench.{} WHERE day = DATE '2024-03-05' "
     "AND shop < 20 GROUP BY shop ORDER BY shop"
 )
 _PARTS = "load,dashboard,build"
