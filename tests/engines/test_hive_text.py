@@ -143,7 +143,8 @@ def test_another_declaration_skips_nothing(hive: HookedHive, tmp_path: Path, cha
     for part in range(4):
         line_file(format, tmp_path / f"f{part}", 30 + part * 10)
     table = made(hive, format, f"other_{change}", (("k", INTEGER), ("s", STRING)), tmp_path)
-    sql = f"SELECT k, s FROM {table} WHERE s = 'v0042' OR s IS NULL OR k = 42"
+    key = "'0042'" if format == "csv" else "42"  # Hive's columns of CSV are text
+    sql = f"SELECT k, s FROM {table} WHERE s = 'v0042' OR s IS NULL OR k = {key}"
     assert hive.ask(sql, TEZ).read == 1
     hive.ask(f"ALTER TABLE {table} {statement}")
     for settings in (FETCH, TEZ):
