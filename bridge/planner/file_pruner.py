@@ -167,9 +167,8 @@ class KindIndex:
                     certain = self._index.certain(column, self._columns, ordinals)
                 except BridgeError:  # it is not known where the columns are
                     return None
-                if certain is None:
-                    return found
-                found = found & certain
+                if certain is not None:
+                    found = found & certain
         return found
 
 
