@@ -13,8 +13,8 @@ def strategy_options(command: Any) -> Any:
     options = [
         click.option(
             "--layout",
-            help="binpack, linear, zorder, hilbert or an installed one.  [default: linear with one "
-            "column, hilbert with several, binpack with none]",
+            help="binpack, linear, kdtree, hilbert, zorder or an installed one.  [default: linear "
+            "with one column, kdtree with several, binpack with none]",
         ),
         click.option(
             "--by", "columns", multiple=True, metavar="COLUMN", help="Sort column; repeat it."
@@ -87,7 +87,7 @@ def strategy_options(command: Any) -> Any:
 
 def usual_layout(columns: Sequence[str]) -> str:
     """The layout if none is named."""
-    return "binpack" if not columns else "linear" if len(columns) == 1 else "hilbert"
+    return "binpack" if not columns else "linear" if len(columns) == 1 else "kdtree"
 
 
 def chosen_strategy(given: dict[str, Any]) -> Any:

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import DataFile, Rejected, data_files
-from bridge.clustering.layouts.layout import Layout
+from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.shuffle import Shuffle
 from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
 from bridge.index.replacements import FileState
@@ -260,9 +259,8 @@ class _Rewrite:
         keys = pa.concat_tables(source.keys)
         if not self._task.columns:
             keys = pa.table({"": pa.nulls(rows)}).select([])
-        order = self._layout.order(keys)
+        order, edges = arranged(self._layout, keys, rows, outputs)
         source.keys.clear()
-        edges = np.linspace(0, rows, outputs + 1).astype(np.int64).tolist()
         with Shuffle(order, source.counts, edges, self._effort.memory) as shuffle:
 
             def add(place: int) -> int:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.clustering.layouts.layout import Layout
+from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Question
 from bridge.clustering.row_sample import RowSample, SampledColumn
@@ -158,12 +159,12 @@ def simulated(plan: Plan, sample: RowSample, layout: Layout) -> NewFiles:
             [c.values.take(pa.array(rows)) for c in columns if c is not None],
             [f"c{i}" for i in range(len(columns))],
         )
-        order = layout.order(keys)
+        order, cuts = arranged(layout, keys, len(rows), pieces)
         orders.append(rows if order is None else rows[order])
-        cuts = np.linspace(0, len(rows), pieces + 1).astype(np.int64)[1:]
-        edges += (edges[-1] + cuts).tolist()
-        files += [group.outputs / pieces] * pieces
-        sizes += [group.num_bytes / pieces] * pieces
+        held = [end - begin for begin, end in pairwise(cuts) if end > begin]
+        edges += [edges[-1] + cut for cut in np.cumsum(held).tolist()]
+        files += [group.outputs / len(held)] * len(held)
+        sizes += [group.num_bytes * count / len(rows) for count in held]
     found = None
     if orders:
         found = SimulatedFiles(sample, np.concatenate(orders), np.array(edges, np.int64))

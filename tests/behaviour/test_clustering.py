@@ -91,7 +91,7 @@ def limits(**changes: Any) -> Any:
     return replace(SMALL, **changes)
 
 
-@pytest.mark.parametrize("layout", ["hilbert", "zorder", "linear", "binpack"])
+@pytest.mark.parametrize("layout", ["kdtree", "hilbert", "zorder", "linear", "binpack"])
 def test_every_layout_in_every_partition(days: Lake, layout: str) -> None:
     interleaved(days, values=("1",))
     interleaved(days, 3, values=("2",))

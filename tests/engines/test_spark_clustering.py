@@ -59,7 +59,7 @@ def test_spark_rewrites_what_spark_wrote(
         age(path, 60)
     with Session(Config()) as reader:
         before = sorted(map(repr, reader.table(str(root)).scan().to_arrow().to_pylist()))
-    strategy = Strategy("hilbert", ("id", "s"), "overlap", Limits(target=6000))
+    strategy = Strategy("kdtree", ("id", "s"), "overlap", Limits(target=6000))
     made = cluster.schedule(Config(), str(root), strategy, print)
     assert made["old_files"] == len(old) == 6
     done = cluster.run(

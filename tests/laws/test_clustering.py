@@ -52,6 +52,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"layout": "linear", "columns": ("x",), "grouping": "overlap"},
     {"layout": "hilbert", "columns": ("x", "s"), "grouping": "range"},
     {"layout": "zorder", "columns": ("s", "x"), "grouping": "random", "again": True},
+    {"layout": "kdtree", "columns": ("s", "x"), "grouping": "size"},
     {"layout": "linear", "columns": ("s",), "grouping": "time"},
     {"layout": "linear", "columns": ("x",), "grouping": "overlap", "depth": 1},
     {"layout": "hilbert", "columns": ("s", "x"), "grouping": "size", "depth": 1},

@@ -63,7 +63,7 @@ def test_now_and_nothing_left(table: Path) -> None:
     assert run("run", table, "--now", "--local", *sizes, "--by", "x").stdout == ""
     sizes = ("--target", "12KiB", "--small", "1MiB")
     done = run("run", table, "--now", "--local", *sizes, "--by", "x", "--by", "s")
-    assert "8 files -> " in done.stdout and "hilbert by x, s" in done.stderr
+    assert "8 files -> " in done.stdout and "kdtree by x, s" in done.stderr
     again = run("run", table, "--now", "--local", *sizes, "--by", "x")
     assert again.stdout == "" and "nothing is worth a rewrite" in again.stderr
     # Files of one rewrite in this layout are not taken up again, those of another are.

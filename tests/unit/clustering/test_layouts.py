@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
+import os
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bridge.clustering.curves import hilbert, z_order
+from bridge.clustering.layouts.layout import arranged
 from bridge.clustering.ranks import boundaries, rank, scaled_ranks
 from bridge.clustering.registry import layout, layouts
 from bridge.errors import InvalidConfiguration
+
+EXAMPLES = 2000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 60
 
 
 @pytest.mark.parametrize(("axes", "bits"), [(2, 4), (3, 3), (4, 2), (6, 1)])
@@ -126,3 +133,88 @@ def test_layouts_refuse_a_wrong_number_of_columns() -> None:
         layout("binpack", 2)
     with pytest.raises(InvalidConfiguration, match="no layout 'spiral'"):
         layout("spiral", 1)
+
+
+@st.composite
+def skewed(draw: st.DrawFn) -> pa.Array:
+    """A column: even, of few values, mostly one value, all one value, or NULL."""
+    count, shape = draw(st.shared(st.integers(1, 3000), key="rows")), draw(st.integers(0, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    most = (10**6, draw(st.integers(2, 9)), 50, 1, 1)[shape]
+    values = rng.integers(0, most, count)
+    if shape == 2:
+        values[rng.random(count) < 0.9] = 7
+    absent = rng.random(count) < (1 if shape == 4 else draw(st.sampled_from([0, 0, 0.3])))
+    column = pa.array(values, mask=absent)
+    kind = draw(st.sampled_from(["number", "text", "chunks"]))
+    if kind == "chunks":
+        return pa.chunked_array([column.slice(0, count // 2), column.slice(count // 2)])
+    return column.cast(pa.string()) if kind == "text" else column
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(skewed(), min_size=2, max_size=4), st.integers(1, 40))
+def test_every_layout_puts_every_row_into_one_file_of_a_fair_size(
+    columns: list[pa.Array], files: int
+) -> None:
+    table = pa.table(columns, [f"c{i}" for i in range(len(columns))])
+    count = len(table)
+    for each in layouts().values():
+        if not each.fewest <= len(columns) <= each.most:
+            continue
+        order, cuts = arranged(each, table, count, files)
+        assert order is not None and sorted(order.tolist()) == list(range(count))
+        assert (cuts[0], cuts[-1], len(cuts)) == (0, count, files + 1)
+        sizes = np.diff(cuts)
+        assert (sizes >= 0).all()
+        assert sizes.max() <= math.ceil(1.2 * max(count / files, 1)) + files.bit_length()
+        if count >= 4 * files:
+            assert sizes.min() > 0
+        again, same = arranged(each, table, count, files)
+        assert same == cuts and np.array_equal(order, again)
+
+
+def _kept(
+    name: str, columns: list[np.ndarray], files: int, asked: list[list[tuple[int, int]]]
+) -> float:
+    """The mean share of rows in files whose bounds meet all ranges."""
+    table = pa.table({f"c{i}": column for i, column in enumerate(columns)})
+    order, cuts = arranged(layout(name, len(columns)), table, len(table), files)
+    sizes = np.diff(cuts)
+    low = [np.minimum.reduceat(c[order], cuts[:-1]) for c in columns]
+    high = [np.maximum.reduceat(c[order], cuts[:-1]) for c in columns]
+    shares = []
+    for ranges in asked:
+        read = np.ones(files, np.bool_)
+        for i, (least, most) in enumerate(ranges):
+            read &= (low[i] <= most) & (high[i] >= least)
+        shares.append(sizes[read].sum() / sizes.sum())
+    return float(np.mean(shares))
+
+
+def test_a_tree_keeps_fewest_bytes_on_four_columns() -> None:
+    """An even column, a skewed one, one of seven values, and one that rises with the first."""
+    rng = np.random.default_rng(19)
+    count, files = 40_000, 48
+    even = rng.integers(0, 100_000, count)
+    skewed = np.exp(rng.normal(0, 2, count) * 2 + 8).astype(np.int64)
+    few = rng.integers(0, 7, count)
+    rising = even + rng.integers(0, 2000, count)
+    columns = [even, skewed, few, rising]
+    ordered = [np.sort(column) for column in columns]
+    asked = []
+    for _ in range(200):
+        ranges = []
+        for column, held in zip(columns, ordered, strict=True):
+            begin = rng.uniform(0, 0.85)
+            picked = [held[int(begin * count)], held[int((begin + 0.15) * count)]]
+            ranges.append((picked[0], picked[0]) if column is few else tuple(picked))
+        asked.append(ranges)
+    shares = {
+        name: _kept(name, columns, files, asked)
+        for name in ("kdtree", "hilbert", "zorder", "linear")
+    }
+    assert shares["kdtree"] < 0.75 * min(shares[n] for n in ("hilbert", "zorder", "linear"))
+    for i in range(len(columns)):  # no predicate on one column pays for it
+        alone = [[(-1, 10**18)] * i + [r[i]] + [(-1, 10**18)] * (3 - i) for r in asked]
+        assert _kept("kdtree", columns, files, alone) < 0.8

@@ -41,7 +41,7 @@ def rewritten(
         "",
         tuple(state_of(path) for path in files),
         outputs,
-        "linear" if by else "binpack",
+        changes.pop("layout", "linear" if by else "binpack"),
         by,
         f"file://{tmp_path}/.new",
         changes.pop("compression", None),
@@ -206,6 +206,23 @@ def test_text_of_few_values_and_of_views(tmp_path: Path, store: bool, memory: in
             if held:
                 assert (bounds.min, bounds.max) == (min(held), max(held))
             assert bounds.null_count == len(rows) - len(held)
+
+
+@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
+@pytest.mark.parametrize("name", ["kdtree", "hilbert", "zorder"])
+def test_layouts_of_several_columns_keep_every_row(
+    tmp_path: Path, name: str, effort: Effort
+) -> None:
+    table = every_type()
+    for i in range(5):
+        pq.write_table(table.slice(i), tmp_path / f"f{i}.parquet")
+    files = sorted(tmp_path.glob("*.parquet"))
+    by = ("text", "wide_decimal", "nothing", "micros")
+    result = rewritten(tmp_path, *files, outputs=4, by=by, layout=name, effort=effort)
+    assert (result.rejected, result.rows) == ("", 35)
+    assert 2 <= len(result.new) <= 4
+    new = [opened(state).read() for state in result.new]
+    assert rows_of(new) == rows_of([table.slice(i) for i in range(5)])
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 0])

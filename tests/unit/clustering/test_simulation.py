@@ -227,7 +227,7 @@ def test_hot_columns_and_choices() -> None:
     assert found[0] == ("binpack", ())
     assert set(found[1:]) == {
         ("linear", ("x",)), ("linear", ("s",)), ("linear", ("x", "s")),
-        ("hilbert", ("x", "s")), ("zorder", ("x", "s")),
+        ("kdtree", ("x", "s")), ("hilbert", ("x", "s")), ("zorder", ("x", "s")),
     }  # fmt: skip
 
 
