@@ -79,6 +79,19 @@ def strategy_options(command: Any) -> Any:
             help="[default: that of the old files]",
         ),
         click.option("--row-group", default="128MiB", show_default=True, help="Its size."),
+        click.option(
+            "--page-index",
+            is_flag=True,
+            help="Write the bounds of each page into new Parquet files. Without it, if the old "
+            "files have them.",
+        ),
+        click.option(
+            "--bloom-filter",
+            multiple=True,
+            metavar="COLUMN",
+            help="Write a bloom filter of this column into new Parquet files, besides those that "
+            "the old files have; repeat it.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -116,4 +129,6 @@ def chosen_strategy(given: dict[str, Any]) -> Any:
         given["again"],
         given["overlap_depth"],
         tuple(given["keep"]),
+        given["page_index"],
+        tuple(given["bloom_filter"]),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -19,6 +20,24 @@ _MODULES = {
 
 class Rejected(Exception):
     """The old files of a group stay; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How new files are written.
+
+    Attributes:
+        compression: None: as the old file.
+        group_bytes: size of row groups or stripes.
+        page_index: whether Parquet files get the bounds of their pages; they do if the old one has.
+        bloom: columns that get a bloom filter in Parquet files, besides those that have one in the
+            old file.
+    """
+
+    compression: str | None = None
+    group_bytes: int = 128 * 1024**2
+    page_index: bool = False
+    bloom: tuple[str, ...] = ()
 
 
 class DataFile(Protocol):
@@ -72,20 +91,11 @@ class DataFiles(Protocol):
         """A `DataFile`. Errors: those of Arrow; Rejected."""
         ...
 
-    def encode(
-        self,
-        table: pa.Table,
-        like: Any,
-        compression: str | None,
-        group_bytes: int,
-        row_bytes: float,
-    ) -> bytes:
+    def encode(self, table: pa.Table, like: Any, writing: Writing, row_bytes: float) -> bytes:
         """A new file.
 
         Args:
             like: an old file, whose properties it takes over.
-            compression: None: as the old file.
-            group_bytes: size of its row groups or stripes.
             row_bytes: of one row in the old files.
         """
         ...

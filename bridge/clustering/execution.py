@@ -300,6 +300,8 @@ def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
         plan.row_group_bytes,
         group.format,
         tuple(place.get(name.lower(), -1) for name in plan.columns),
+        plan.page_index,
+        plan.bloom,
     )
 
 

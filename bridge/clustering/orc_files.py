@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as po
 
-from bridge.clustering.data_files import Rejected
+from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.orc_tail import KINDS, OrcTail
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Range, Storage
@@ -93,15 +93,8 @@ class OrcFiles:
     def open(self, content: bytes) -> OrcFile:
         return OrcFile(content)
 
-    def encode(
-        self,
-        table: pa.Table,
-        like: OrcFile,
-        compression: str | None,
-        group_bytes: int,
-        row_bytes: float,
-    ) -> bytes:
-        wanted = compression or like.tail.compression
+    def encode(self, table: pa.Table, like: OrcFile, writing: Writing, row_bytes: float) -> bytes:
+        wanted = writing.compression or like.tail.compression
         if wanted not in _CODECS:
             raise Rejected(f"UNSUPPORTED: ORC files are not written with {wanted} compression")
         old = po.ORCFile(pa.BufferReader(like.content))
@@ -110,7 +103,7 @@ class OrcFiles:
             table,
             sink,
             compression=_CODECS[wanted],
-            stripe_size=max(group_bytes, 1),
+            stripe_size=max(writing.group_bytes, 1),
             row_index_stride=old.row_index_stride or 10_000,
             dictionary_key_size_threshold=_DICTIONARY,
         )

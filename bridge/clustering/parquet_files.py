@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
+from inspect import signature
 from io import BytesIO
 from typing import Any
 
@@ -17,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import Rejected
+from bridge.clustering.data_files import Rejected, Writing
+from bridge.clustering.ranks import flat
 
 _CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
 _OWN = (b"pandas", b"ARROW:schema")
@@ -26,6 +28,9 @@ _CODED = 2.5
 """Text that takes at most so many bytes a value is kept as codes into its dictionary."""
 _PAYS = 0.8
 """A dictionary pays if a column takes at most this share of its plain size."""
+_FALSE = 0.01
+"""The share of absent values that a bloom filter does not exclude."""
+_WRITES_BLOOMS = "bloom_filter_options" in signature(pq.ParquetWriter.__init__).parameters
 _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -86,15 +91,10 @@ class ParquetFiles:
         return ParquetFile(content)
 
     def encode(
-        self,
-        table: pa.Table,
-        like: ParquetFile,
-        compression: str | None,
-        group_bytes: int,
-        row_bytes: float,
+        self, table: pa.Table, like: ParquetFile, writing: Writing, row_bytes: float
     ) -> bytes:
-        group_rows = int(min(max(group_bytes / row_bytes, 1), 64 * 1024**2))
-        return _encode(table, like.file, compression, group_rows)
+        group_rows = int(min(max(writing.group_bytes / row_bytes, 1), 64 * 1024**2))
+        return _encode(table, like.file, writing, group_rows)
 
     def check(self, old: ParquetFile, new: ParquetFile) -> None:
         _check_schema(old.file, new.file)
@@ -213,9 +213,7 @@ def _fingerprint(file: pq.ParquetFile) -> Any:
     return _fields(list(schema)), _leaves(file), names, properties, str(schema.remove_metadata())
 
 
-def _encode(
-    table: pa.Table, like: pq.ParquetFile, compression: str | None, group_rows: int
-) -> bytes:
+def _encode(table: pa.Table, like: pq.ParquetFile, writing: Writing, group_rows: int) -> bytes:
     physical = [like.schema.column(i).physical_type for i in range(len(like.schema))]
     decimals = {
         like.schema.column(i).physical_type
@@ -228,21 +226,61 @@ def _encode(
         schema = like.schema_arrow.remove_metadata().serialize().to_pybytes()
         properties[b"ARROW:schema"] = base64.b64encode(schema)
     sink = BytesIO()
+    indexed = writing.page_index or any(chunk.has_column_index for chunk in _chunks(like))
+    blooms = _blooms(table, like, writing.bloom, group_rows)
     writer = pq.ParquetWriter(
         sink,
         table.schema.remove_metadata(),
-        compression=compression or _codecs(like),
+        compression=writing.compression or _codecs(like),
         use_deprecated_int96_timestamps="INT96" in physical,
         store_decimal_as_integer=bool(decimals & {"INT32", "INT64"}),
         store_schema=False,
         use_dictionary=_dictionaries(like, table),
+        write_page_index=indexed,
         version="2.6",
+        **({"bloom_filter_options": blooms} if blooms else {}),
     )
     with writer:
         writer.write_table(table.replace_schema_metadata(None), row_group_size=group_rows)
         if properties:
             writer.add_key_value_metadata(properties)
     return sink.getvalue()
+
+
+def _chunks(file: pq.ParquetFile) -> list[Any]:
+    """The column chunks of the first row group; none if the file is empty."""
+    if not file.metadata.num_row_groups:
+        return []
+    group = file.metadata.row_group(0)
+    return [group.column(i) for i in range(group.num_columns)]
+
+
+def _blooms(
+    table: pa.Table, like: pq.ParquetFile, asked: Sequence[str], group_rows: int
+) -> dict[str, dict[str, float]]:
+    """The options of bloom filters, by the path of their column.
+
+    Errors:
+        Rejected: they are asked for, and this release of Arrow does not write them.
+    """
+    wanted = {name.lower() for name in asked}
+    paths = [name for name in table.column_names if name.lower() in wanted]
+    for chunk in _chunks(like):  # an older Arrow does not tell
+        if getattr(chunk, "bloom_filter_offset", None) is not None:
+            paths.append(chunk.path_in_schema)
+    if paths and not _WRITES_BLOOMS:
+        if not wanted:
+            return {}
+        raise Rejected(
+            f"UNSUPPORTED: pyarrow {pa.__version__} writes no bloom filters; install a later one"
+        )
+    found = {}
+    for path in paths:
+        rows = min(group_rows, len(table))
+        if table.column_names.count(path) == 1:
+            rows = min(rows, pc.count_distinct(flat(table.column(path))).as_py())
+        found[path] = {"ndv": max(rows, 1), "fpp": _FALSE}
+    return found
 
 
 def _dictionaries(like: pq.ParquetFile, table: pa.Table) -> bool | list[str]:

@@ -49,6 +49,7 @@ class Plan:
         compression: of the new files; None: that of the old ones.
         row_group_bytes: size of their row groups, as far as can be told from the old files.
         generation: of the index from which it was made.
+        page_index, bloom: what new Parquet files get besides; see `data_files.Writing`.
     """
 
     instant: str
@@ -61,6 +62,8 @@ class Plan:
     compression: str | None = None
     row_group_bytes: int = 128 * 1024**2
     generation: int = 0
+    page_index: bool = False
+    bloom: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
@@ -92,6 +95,8 @@ def parse_plan(raw: bytes, name: str) -> Plan:
             body["compression"],
             body["row_group_bytes"],
             body.get("generation", 0),
+            body.get("page_index", False),
+            tuple(body.get("bloom", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileCorrupt(f"{name} is not a clustering plan: {error}", remedy) from error

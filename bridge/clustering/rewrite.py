@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import DataFile, Rejected, data_files
+from bridge.clustering.data_files import DataFile, Rejected, Writing, data_files
 from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.shuffle import Shuffle
 from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
@@ -42,6 +42,7 @@ class GroupTask:
         compression: None: as the old files.
         format: of the files.
         places: of the columns in the table, by which engines find those of ORC files without names.
+        page_index, bloom: see `Writing`.
     """
 
     id: int
@@ -55,6 +56,12 @@ class GroupTask:
     row_group_bytes: int
     format: str = "parquet"
     places: tuple[int, ...] = ()
+    page_index: bool = False
+    bloom: tuple[str, ...] = ()
+
+    @property
+    def writing(self) -> Writing:
+        return Writing(self.compression, self.row_group_bytes, self.page_index, self.bloom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +291,7 @@ class _Rewrite:
         """Writes one new file; returns its state, and checksum and rows as they were read back."""
         task, formats, storage = self._task, self._formats, self._storage
         row_bytes = max(source.num_bytes / max(sum(source.counts), 1), 1e-9)
-        content = formats.encode(
-            shuffle.gather(place), source.like, task.compression, task.row_group_bytes, row_bytes
-        )
+        content = formats.encode(shuffle.gather(place), source.like, task.writing, row_bytes)
         name = f"c{task.id:05}-{number}-{place:04}-{uuid.uuid4().hex[:12]}.{formats.suffix}"
         uri = join(task.directory, name)
         self._written.append(uri)

@@ -30,7 +30,7 @@ from bridge.index.snapshot import IndexSnapshot
 from bridge.storage.port import FileTable
 from bridge.table.model import Table
 from bridge.table.registry import DIRECTORY
-from bridge.types import Field
+from bridge.types import Field, Kind
 
 _BETWEEN = "\0"
 """Between the partitions that own one file."""
@@ -46,6 +46,7 @@ class Strategy:
         depth: only files of a greater overlap depth are rewritten, whatever their size, and
             clustered ones as they are today; None: files that are small and not clustered.
         filters: group filters; a group is planned only if all of them keep it.
+        page_index, bloom: what new Parquet files get besides; see `data_files.Writing`.
     """
 
     layout: str = "binpack"
@@ -58,6 +59,8 @@ class Strategy:
     again: bool = False
     depth: int | None = None
     filters: tuple[str, ...] = ()
+    page_index: bool = False
+    bloom: tuple[str, ...] = ()
 
 
 def check_table(table: Table) -> None:
@@ -130,6 +133,7 @@ def make_plan(
             "an overlap depth takes clustered files as they are, not their old files",
             "leave out --again or --overlap-depth",
         )
+    bloom = tuple(_bloomed(table, name).name for name in strategy.bloom)
     layout(strategy.layout, len(fields))
     by = grouping(strategy.grouping)
     files = listed.files
@@ -194,6 +198,13 @@ def make_plan(
                 found.formats[int(places[0])],
             )
         )
+    if (strategy.page_index or bloom) and any(each.format != "parquet" for each in planned):
+        raise InvalidRequest(
+            f"a page index and bloom filters are written to Parquet files, and {table.name} has "
+            "files of another format",
+            "leave out --page-index and --bloom-filter; skipbridge index build --bloom COLUMN "
+            "makes filters for files of any format",
+        )
     return Plan(
         instant,
         str(table.name),
@@ -205,7 +216,21 @@ def make_plan(
         strategy.compression,
         strategy.row_group_bytes,
         index.generation,
+        strategy.page_index,
+        bloom,
     )
+
+
+def _bloomed(table: Table, name: str) -> Field:
+    """A column that gets a bloom filter. Errors: those of `make_plan`."""
+    field = _field(table, name)
+    if field.type.is_floating or field.type.kind is Kind.BOOLEAN:
+        # Engines look for 0.0, and the filter knows -0.0 as another value.
+        raise InvalidRequest(
+            f"{field.name} is {field.type}, for which no bloom filter is written",
+            "give columns of text, whole numbers, decimals, dates or times",
+        )
+    return field
 
 
 def _field(table: Table, name: str) -> Field:

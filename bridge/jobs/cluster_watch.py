@@ -90,7 +90,12 @@ def _due(
         if as_before and plans:
             last = plans[-1]
             chosen = replace(
-                strategy, layout=last.layout, columns=last.columns, grouping=last.grouping
+                strategy,
+                layout=last.layout,
+                columns=last.columns,
+                grouping=last.grouping,
+                page_index=last.page_index,
+                bloom=last.bloom,
             )
         small = 0
         if triggers.small_files is not None:

@@ -26,7 +26,7 @@ from bridge.planner.request import ScanRequest, SortKey
 from bridge.planner.skippable_files import list_skippable_files
 from bridge.planner.system_tables import COLUMNS, system_table_rows
 from bridge.table.model import Column
-from bridge.types import BIGINT, STRING
+from bridge.types import BIGINT, DOUBLE, STRING
 from tests.support.clustered import clustered, executed, read, scheduled, timeline_of
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
@@ -105,6 +105,38 @@ def test_every_layout_in_every_partition(days: Lake, layout: str) -> None:
         assert rows == before and len(new_files(files)) == len(files) == 2
     one, files = read(days, le("day", "1"), freshness="snapshot")
     assert len(files) == 1 and sum(one.values()) == 160
+
+
+@pytest.mark.parametrize("layout", ["linear", "binpack"])
+def test_bloom_filters_and_page_indexes_go_with_the_plan(lake: Lake, layout: str) -> None:
+    interleaved(lake)
+    lake.build()
+    columns = () if layout == "binpack" else ("x",)
+    plan = scheduled(lake, layout=layout, columns=columns, page_index=True, bloom=("S",))
+    assert timeline_of(lake).plan(plan.instant) == plan and plan.bloom == ("s",)
+    report = executed(lake, plan)
+    assert report.state == "completed"
+    for name in new_files(read(lake)[1]):
+        group = pa.parquet.read_metadata(lake.root / "t" / name).row_group(0)
+        assert group.column(0).has_column_index and group.column(1).has_column_index
+        assert group.column(0).bloom_filter_offset is None
+        assert group.column(1).bloom_filter_offset is not None
+
+
+def test_bloom_filters_that_are_refused(tmp_path: Path) -> None:
+    orc = Lake(tmp_path / "orc", columns=COLUMNS_OF, format="orc")
+    for i in range(2):
+        po.write_table(pa.table({"x": [i], "s": ["a"]}), orc.path(f"f{i}.orc"))
+        age(orc.path(f"f{i}.orc"))
+    orc.build()
+    for asked in ({"bloom": ("s",)}, {"page_index": True}):
+        with pytest.raises(InvalidRequest, match="written to Parquet files"):
+            scheduled(orc, **asked)
+    plain = Lake(tmp_path / "plain", columns=(*COLUMNS_OF, Column("f", DOUBLE)))
+    plain.write("f.parquet", {"x": [1], "s": ["a"], "f": [1.0]})
+    plain.build()
+    with pytest.raises(InvalidRequest, match="no bloom filter is written"):
+        scheduled(plain, bloom=("f",))
 
 
 @pytest.mark.parametrize("change", ["delete", "overwrite", "touch"])

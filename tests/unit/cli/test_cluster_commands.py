@@ -108,6 +108,7 @@ def test_a_cancelled_plan(table: Path) -> None:
         (("schedule", "--target", "big"), "'big'"),
         (("schedule", "--overlap-depth", "3"), "an overlap depth without sort columns"),
         (("schedule", "--by", "x", "--overlap-depth", "3", "--again"), "leave out --again"),
+        (("schedule", "--bloom-filter", "y"), "has no column 'y'"),
         (("run", "123"), "there is no clustering plan '123'"),
         (("run", "20260101000000000"), "there is no clustering plan"),
         (("run", "20260101000000000", "--now"), "an instant and --now were given"),

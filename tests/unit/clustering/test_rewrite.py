@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -46,6 +47,7 @@ def rewritten(
         f"file://{tmp_path}/.new",
         changes.pop("compression", None),
         changes.pop("row_group_bytes", 1 << 27),
+        **changes,
     )
     return rewrite_group(task, STORAGE, layout(task.layout, len(by)), effort)
 
@@ -223,6 +225,81 @@ def test_layouts_of_several_columns_keep_every_row(
     assert 2 <= len(result.new) <= 4
     new = [opened(state).read() for state in result.new]
     assert rows_of(new) == rows_of([table.slice(i) for i in range(5)])
+
+
+def hit(path: Path | str, column: str, value: Any) -> bool:
+    """Whether DuckDB finds a value in the bloom filter of any row group."""
+    probed = duckdb.execute(
+        "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?)", [str(path), column, value]
+    ).fetchall()
+    return not all(excluded for (excluded,) in probed)
+
+
+BLOOMED = ["k", "small", "int", "text", "binary", "small_decimal", "day", "micros"]
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 0])
+def test_bloom_filters_and_page_indexes_as_asked(tmp_path: Path, memory: int) -> None:
+    table = every_type().select(BLOOMED)
+    few = pa.array([f"often {i % 2}" for i in range(len(table))])
+    table = table.append_column("few", few)
+    names = [*BLOOMED, "few"]
+    for i in range(40):  # dictionaries pay, so that text arrives as codes
+        pq.write_table(table, tmp_path / f"f{i}.parquet")
+    files = sorted(tmp_path.glob("*.parquet"))
+    result = rewritten(
+        tmp_path, *files, outputs=2, effort=Effort(memory=memory), row_group_bytes=3000,
+        page_index=True, bloom=tuple(name.upper() for name in names),
+    )  # fmt: skip
+    assert (result.rejected, result.rows, len(result.new)) == ("", 360, 2)
+    found = [Path(state.path.removeprefix("file://")) for state in result.new]
+    assert rows_of([opened(s).read() for s in result.new]) == rows_of([table] * 40)
+    for state in result.new:
+        metadata = opened(state).metadata
+        for group in range(metadata.num_row_groups):
+            for i in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(i)
+                assert chunk.has_column_index and chunk.has_offset_index
+                assert chunk.bloom_filter_offset is not None
+    for name in names:
+        for value in set(table[name].drop_null().to_pylist()):
+            assert any(hit(path, name, value) for path in found), (name, value)
+    absent = sum(hit(path, "text", f"no{i}") for i in range(50) for path in found)
+    assert absent <= 10
+
+
+@pytest.mark.parametrize("had", [True, False])
+def test_bloom_filters_and_page_indexes_of_the_old_files_are_kept(
+    tmp_path: Path, had: bool
+) -> None:
+    table = pa.table({"k": range(100), "in": [{"v": i} for i in range(100)]})
+    blooms = {"k": {"ndv": 100, "fpp": 0.01}, "in.v": True} if had else None
+    for i in range(2):
+        pq.write_table(
+            table, tmp_path / f"f{i}.parquet", write_page_index=had, bloom_filter_options=blooms
+        )
+    result = rewritten(tmp_path, *sorted(tmp_path.glob("*.parquet")))
+    (state,) = result.new
+    group = opened(state).metadata.row_group(0)
+    for i in range(2):
+        assert group.column(i).has_column_index == had
+        assert (group.column(i).bloom_filter_offset is not None) == had
+    if had:
+        path = state.path.removeprefix("file://")
+        assert all(hit(path, "k", i) for i in range(100))
+        assert sum(hit(path, "k", i) for i in range(1000, 1100)) < 20
+
+
+def test_bloom_filters_that_arrow_does_not_write_reject_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(
+        pa.table({"k": [1], "v": [1]}), tmp_path / "f.parquet", bloom_filter_options={"v": True}
+    )
+    monkeypatch.setattr(parquet_files, "_WRITES_BLOOMS", False)
+    assert not rewritten(tmp_path, tmp_path / "f.parquet").rejected
+    asked = rewritten(tmp_path, tmp_path / "f.parquet", bloom=("k",))
+    assert "writes no bloom filters; install a later one" in asked.rejected
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 0])
