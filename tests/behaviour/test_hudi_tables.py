@@ -21,7 +21,6 @@ from bridge.storage.local import LocalStorage
 from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_expectations import (
     changes_unlike_spark,
-    has_older_logs,
     refused_by_api,
     unlike_spark,
 )
@@ -108,9 +107,6 @@ def test_older_versions_are_sparks_or_are_refused(
             found = table.scan(version=old.instant).to_arrow()
         except ReadVersionNotFound:
             continue  # what was cleaned cannot be proven to be whole
-        except UnsupportedTable:
-            assert has_older_logs(fixture)
-            continue
         assert rows(found, old.answer) == spark(old.answer), old.instant
 
 
@@ -126,11 +122,7 @@ def test_changes_are_sparks(fixture: HudiFixture, session: bridge.Session) -> No
         after = asked.begin
         if fixture.bundle == "1.0.2" and by == "completion":
             after = str(max(int(after) - 1, 0))  # there the start belongs to the window
-        try:
-            found = rows(table.scan(changes=(after, asked.end or "")).to_arrow(), asked.answer)
-        except UnsupportedTable:
-            assert has_older_logs(fixture)
-            continue
+        found = rows(table.scan(changes=(after, asked.end or "")).to_arrow(), asked.answer)
         expected = spark(asked.answer)
         if answers.table_type == "MERGE_ON_READ":
             assert all(row in expected for row in found), (asked.begin, asked.end)

@@ -41,25 +41,46 @@ def key(row: Row) -> str:
     return repr(sorted(row.items()))
 
 
+def kinds(made: EvolvingTable) -> dict[str, list[str]]:
+    """Columns of indexes beside min/max, perhaps one that vanishes later."""
+    names = [column.name for column in made.columns]
+    return {
+        kind: made.random.sample(names, made.random.randint(1, len(names)))
+        for kind in ("bloom", "values")
+        if made.random.random() < 0.6
+    }
+
+
+def check(made: EvolvingTable, table: bridge.Table) -> None:
+    """Rows are the model's, with single predicates and two together."""
+    expected = made.expected()
+    names = [c.name for c in made.columns]
+    rows = table.scan().to_arrow().select(names).to_pylist()
+    assert sorted(rows, key=key) == sorted(expected, key=key)
+    for _ in range(6):
+        columns = made.random.sample(made.columns, made.random.randint(1, 2))
+        asked = {column.name: condition(column, made.random) for column in columns}
+        text = " AND ".join(text for text, _ in asked.values())
+        kept = [r for r in expected if all(holds(r[name]) for name, (_, holds) in asked.items())]
+        rows = table.scan(text).to_arrow().select(names).to_pylist()
+        assert sorted(rows, key=key) == sorted(kept, key=key), text
+
+
+@pytest.mark.parametrize("logs", [False, True])
 @settings(max_examples=max(settings.default.max_examples // 30, 3))
 @given(random=st.randoms(use_true_random=False), version=st.sampled_from([6, 8]))
-def test_rows_are_those_of_the_ids(random: Random, version: int) -> None:
+def test_rows_are_those_of_the_ids(logs: bool, random: Random, version: int) -> None:
     with tempfile.TemporaryDirectory() as scratch, bridge.connect() as session:
-        made = EvolvingTable(Path(scratch) / "t", random, version)
+        made = EvolvingTable(Path(scratch) / "t", random, version, logs)
         made.run(random.randint(1, 10))
-        expected = made.expected()
         table = session.table(str(made.hudi.root))
-        names = [c.name for c in made.columns]
-        asked = [condition(random.choice(made.columns), random) for _ in range(6)]
-        for _ in range(2):  # without an index, then with one
-            found = table.scan().to_arrow().select(names).to_pylist()
-            assert sorted(found, key=key) == sorted(expected, key=key)
-            for text, holds in asked:
-                name = text.split()[0]
-                rows = table.scan(text).to_arrow().select(names).to_pylist()
-                kept = [row for row in expected if holds(row[name])]
-                assert sorted(rows, key=key) == sorted(kept, key=key), text
-            table.index.build()
+        check(made, table)
+        table.index.build(**kinds(made))
+        check(made, table)
+        made.run(random.randint(0, 4))  # the index knows neither these files nor these names
+        check(made, table)
+        table.index.refresh()
+        check(made, table)
 
 
 @pytest.mark.parametrize("version", [6, 8])

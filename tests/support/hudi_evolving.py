@@ -15,10 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.hudi_tables import HudiTable
+from tests.support.hudi_tables import HudiTable, Written
+from tests.support.hudi_writer import avro_block
 
 Value = int | str | None
 NAMES = ("a", "b", "c", "d")
+RECORD_KEY = "_hoodie_record_key"
 _ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}
 _WIDER = {"int": ("long", "string"), "long": ("string",), "string": ()}
 
@@ -34,14 +36,35 @@ class Column:
         return str(written) if self.type == "string" and written is not None else written
 
 
-class EvolvingTable:
-    """Copy-on-write; each file holds rows of one version of the schema."""
+@dataclass(slots=True)
+class Group:
+    """A file group of a merge-on-read table: its rows by key, and what it wrote them to."""
 
-    def __init__(self, root: Path, random: Random, version: int = 8) -> None:
-        self.hudi = HudiTable(root, version, "COPY_ON_WRITE", hoodie__table__recordkey__fields="k")
+    id: str
+    rows: dict[Value, dict[int, Value]]
+    base: str
+    logs: int = 0
+
+
+class EvolvingTable:
+    """Each file holds rows of one version of the schema.
+
+    Args:
+        logs: merge-on-read, by commit time: updates and deletes go to logs, and are compacted.
+    """
+
+    def __init__(self, root: Path, random: Random, version: int = 8, logs: bool = False) -> None:
+        self.hudi = HudiTable(
+            root,
+            version,
+            "MERGE_ON_READ" if logs else "COPY_ON_WRITE",
+            hoodie__table__recordkey__fields="k",
+            hoodie__record__merge__mode="COMMIT_TIME_ORDERING",
+        )
+        self.merges = logs
+        self.groups: list[Group] = []
         self.random = random
         self.columns = [Column(0, "k", "int"), Column(1, "a", "int"), Column(2, "b", "string")]
-        self.rows: list[dict[int, Value]] = []
         self._clock, self._ids, self._written = 20260101000000000, 2, 0
         self._versions = [(0, tuple(self.columns))]
         self._dropped: list[str] = []
@@ -49,9 +72,12 @@ class EvolvingTable:
         (root / ".hoodie" / ".schema").mkdir()
 
     def run(self, steps: int) -> None:
+        steps_of = [self.write, self.rename, self.add, self.drop, self.retype]
+        if self.merges:
+            steps_of += [self.update, self.update, self.update, self.compact]
         self.write()
         for _ in range(steps):
-            self.random.choice([self.write, self.rename, self.add, self.drop, self.retype])()
+            self.random.choice(steps_of)()
         self.write()
 
     def write(self) -> None:
@@ -61,16 +87,62 @@ class EvolvingTable:
         for _ in range(self.random.randint(1, 4)):
             self._written += 1
             rows.append({c.id: self._value(c, near) for c in self.columns} | {0: self._written})
+        group = f"{self._written:08d}-0000-0000-0000-000000000000-0"
+        self.groups.append(Group(group, {row[0]: row for row in rows}, instant))
+        self._commit(instant, [self._base(group, instant, rows)], "INSERT")
+
+    def update(self) -> None:
+        """A log with new versions of some rows, or their deletion."""
+        instant, group = self._instant(), self.random.choice(self.groups)
+        near, rows = self.random.randint(0, 9), []
+        for key in self.random.sample(list(group.rows), min(2, len(group.rows))):
+            row = {c.id: self._value(c, near) for c in self.columns} | {0: key}
+            group.rows[key] = row
+            rows.append({c.name: row[c.id] for c in self.columns})
+        if not rows:
+            return
+        log = self.hudi.log("", group.id, instant if self.hudi.version >= 8 else group.base)
+        path = self.hudi.root / log.name
+        if path.exists():  # before version 8 a log is named after its base file
+            log = self.hudi.log("", group.id, group.base, number=group.logs + 1)
+            path = self.hudi.root / log.name
+        fields = [{"name": c.name, "type": ["null", c.type]} for c in self.columns]
+        text = {"name": RECORD_KEY, "type": ["null", "string"]}
+        schema = {"type": "record", "name": "t", "fields": [text, *fields]}
+        keyed = [{RECORD_KEY: str(row["k"]), **row} for row in rows]
+        path.write_bytes(avro_block(instant, schema, keyed))
+        group.logs += 1
+        written = replace(log, size=path.stat().st_size, previous=group.base)
+        self._commit(instant, [written], "UPSERT", "deltacommit")
+
+    def compact(self) -> None:
+        """A base file with the merged rows, under the schema of now."""
+        group = self.random.choice(self.groups)
+        if group.logs:
+            instant = self._instant()
+            group.base, group.logs = instant, 0
+            group.rows = {
+                key: {c.id: c.value(row.get(c.id)) for c in self.columns}
+                for key, row in group.rows.items()
+            }
+            rows = list(group.rows.values())
+            self._commit(instant, [self._base(group.id, instant, rows)], "COMPACT")
+
+    def _base(self, group: str, instant: str, rows: Sequence[dict[int, Value]]) -> Written:
         arrays = {c.name: pa.array([r[c.id] for r in rows], _ARROW[c.type]) for c in self.columns}
         free = [name for name in self._dropped if name not in arrays]
         if free and self.random.random() < 0.5:
             arrays[free[0]] = pa.array(["stray"] * len(rows))
-        group = f"{self._written:08d}-0000-0000-0000-000000000000-0"
+        if self.merges:
+            arrays[RECORD_KEY] = pa.array([str(row[0]) for row in rows])
         base = self.hudi.base("", group, instant)
         path = self.hudi.root / base.name
         pq.write_table(pa.table(arrays), path)
-        self.rows += rows
-        self._commit(instant, [replace(base, size=path.stat().st_size)], "INSERT")
+        return replace(base, size=path.stat().st_size)
+
+    @property
+    def rows(self) -> list[dict[int, Value]]:
+        return [row for group in self.groups for row in group.rows.values()]
 
     def rename(self) -> None:
         column = self.random.choice(self.columns[1:] or [None])
@@ -127,7 +199,9 @@ class EvolvingTable:
         self._versions.append((int(instant), tuple(self.columns)))
         self._commit(instant, [], "ALTER_SCHEMA")
 
-    def _commit(self, instant: str, files: Sequence[Any], operation: str) -> None:
+    def _commit(
+        self, instant: str, files: Sequence[Any], operation: str, action: str = "commit"
+    ) -> None:
         fields = [{"name": c.name, "type": ["null", c.type]} for c in self.columns]
         schema = json.dumps({"type": "record", "name": "t", "fields": fields})
         told = [_version(number, columns) for number, columns in reversed(self._versions)]
@@ -140,7 +214,7 @@ class EvolvingTable:
         self.hudi.commit(
             instant,
             files,
-            action="commit",
+            action=action,
             operation=operation,
             schema=schema,
             latest_schema=latest,

@@ -13,7 +13,6 @@ _UNLIKE_SPARK = {
 _PATH_SHOWN = ("timestamp_keys", "custom_keys")
 """With bundle 0.15.0 Spark shows the path's text, or fails; later ones show the file's value."""
 _HISTORY = ("renamed", "dropped_column", "retyped", "name_moved")
-_OLDER_LOGS = ("mor_renamed_under_logs", "mor_renamed_and_compacted")
 _NOT_MERGED = ("mor_payload_non_defaults", "mor_payload_partial", "mor_partial_updates")
 _NOT_DEFINED = ("cow_first_commit_lost",)
 
@@ -30,11 +29,6 @@ def keeps_schemas(fixture: HudiFixture) -> bool:
     return any(part in fixture.name for part in _HISTORY)
 
 
-def has_older_logs(fixture: HudiFixture) -> bool:
-    """Whether logs of some version have other names than the table: such slices are refused."""
-    return fixture.name in _OLDER_LOGS
-
-
 def refused_by_trino(fixture: HudiFixture) -> bool:
     """What the connector does not read: ORC base files too, until it has a reader for them."""
     return "orc" in fixture.name or fixture.name in _NOT_DEFINED
@@ -42,7 +36,7 @@ def refused_by_trino(fixture: HudiFixture) -> bool:
 
 def refused_by_api(fixture: HudiFixture) -> bool:
     """What the Python API refuses: it merges whole records alone, and has no metastore."""
-    return fixture.name in (*_NOT_MERGED, *_NOT_DEFINED, "mor_renamed_under_logs")
+    return fixture.name in (*_NOT_MERGED, *_NOT_DEFINED)
 
 
 def changes_unlike_spark(fixture: HudiFixture) -> bool:

@@ -1,7 +1,7 @@
 """Slices by the schema that their base files were written with, where a table keeps a history.
 
-A log's columns are found by name. So a slice is marked where some log may have been written under
-names or types that mean something else in the version that is read.
+A slice is marked where some log may have been written under names or types that mean something else
+in the version that is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from bridge.file_formats.readers.hudi.by_id import FileColumns, encode
+from bridge.file_formats.readers.hudi.by_id import FileColumns, LogColumns, encode
 from bridge.table.hudi.file_slices import FileSlices, Int32, Mask
 from bridge.table.hudi.schema_history import SchemaHistory, SchemaVersion
 
@@ -26,11 +26,13 @@ class Evolution:
         columns: the distinct ways; the first is by name.
         way: of each slice, an index into ``columns``; int32[n].
         older_logs: some log may have other names or types than the table.
+        logs: how logs have the columns of the table.
     """
 
     columns: tuple[FileColumns, ...]
     way: Int32
     older_logs: Mask
+    logs: LogColumns
 
     def names(self, way: int) -> Mapping[str, str | None]:
         """Names in the files by the table's; None: not known, or not of the same values."""
@@ -82,7 +84,7 @@ def evolve(
         np.logical_or.at(older, owner, odd)
     if not of_base.any() and not older.any():
         return None
-    return Evolution(tuple(columns), of_base, older)
+    return Evolution(tuple(columns), of_base, older, history.log_columns(table))
 
 
 def _of_each(instants: pa.Array, told: Callable[[str], int], kind: type) -> np.ndarray:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import BridgeError, FileChanged, FileCorrupt, UnsupportedTable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE
-from bridge.file_formats.readers.hudi.by_id import FileColumns
+from bridge.file_formats.readers.hudi.by_id import FileColumns, LogColumns
 from bridge.file_formats.readers.hudi.log_format import (
     BlockType,
     Header,
@@ -28,7 +28,7 @@ from bridge.file_formats.readers.hudi.log_format import (
     blocks_in_merge_order,
     read_logs,
 )
-from bridge.file_formats.readers.hudi.log_records import deletes_of, rows_of
+from bridge.file_formats.readers.hudi.log_records import deletes_of, field_names, rows_of
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
@@ -69,6 +69,7 @@ def read_slice(
     is_valid: Callable[[str], bool],
     columns: Sequence[str] | None = None,
     by_id: FileColumns = MappingProxyType({}),
+    log_columns: LogColumns | None = None,
 ) -> pa.Table:
     """All rows of a slice, those of the base file first.
 
@@ -80,6 +81,7 @@ def read_slice(
         is_valid: whether the blocks that an instant wrote count.
         columns: names to return, in this order; None: all.
         by_id: columns that the base file has under other names or types.
+        log_columns: those of the logs; None: they have the table's.
 
     Errors:
         FileChanged: a file is not as long as planned.
@@ -95,7 +97,7 @@ def read_slice(
     blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
     if not blocks:
         return found.select(wanted)
-    versions, rows = _merge_logs(blocks, needed, rules, ordering)
+    versions, rows = _merge_logs(blocks, needed, rules, ordering, log_columns)
     if not rules.legacy and any(Header.RECORD_POSITIONS in block.header for block in blocks):
         _refuse_duplicates(found, versions, rules)
     keep, over = _over_base(found, versions, rules, ordering)
@@ -164,7 +166,11 @@ def _damage_is_told(uri: str) -> Iterator[None]:
 
 
 def _merge_logs(
-    blocks: Sequence[LogBlock], schema: pa.Schema, rules: MergeRules, ordering: Ordering
+    blocks: Sequence[LogBlock],
+    schema: pa.Schema,
+    rules: MergeRules,
+    ordering: Ordering,
+    log_columns: LogColumns | None,
 ) -> tuple[dict[str, _Version], pa.Table]:
     """The version of each key that counts among the logs, and the rows of all logs."""
     versions: dict[str, _Version] = {}
@@ -178,7 +184,8 @@ def _merge_logs(
                 if old is None or _delete_counts(new, old, rules, ordering):
                     versions[record.key] = new
             continue
-        table = rows_of(block, schema)
+        by_id = _by_id(block, rules, log_columns) if log_columns is not None else {}
+        table = rows_of(block, schema, by_id)
         tables.append(table)
         keys = _keys(table, rules)
         values = ordering.values(table)
@@ -190,6 +197,32 @@ def _merge_logs(
                 versions[key] = new
         first += table.num_rows
     return versions, pa.concat_tables(tables)
+
+
+def _by_id(block: LogBlock, rules: MergeRules, columns: LogColumns) -> FileColumns:
+    """How a block has the table's columns, by the schema of its instant.
+
+    Errors:
+        UnsupportedTable: the block's own schema tells otherwise, or merging depends on a column of
+            another type.
+    """
+    found = columns.at(block.header.get(Header.INSTANT_TIME, ""))
+    if found is not None:
+        by_id, names = found
+        merges = {
+            _IS_DELETED,
+            *rules.key_fields,
+            *(f.partition(".")[0] for f in _ordering_fields(rules)),
+        }
+        if rules.delete_marker is not None:
+            merges.add(rules.delete_marker[0])
+        if names <= field_names(block) and not any(name.lower() in by_id for name in merges):
+            return by_id
+    raise UnsupportedTable(
+        f"{block.uri}: the log block at byte {block.offset} may hold columns under names or types "
+        "of an older schema",
+        "compact the table, or read it with the engine that wrote it",
+    )
 
 
 def _row_counts(new: _Version, old: _Version, rules: MergeRules, ordering: Ordering) -> bool:

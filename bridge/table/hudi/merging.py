@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from bridge.errors import UnsupportedTable
-from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, decode
+from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, LogColumns, decode
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_base, read_slice
@@ -85,19 +84,15 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
     """All rows of a slice that `HudiSnapshot` describes; see `bridge.table.hudi.merge`.
 
     Errors:
-        UnsupportedTable: the table has a merger of its own, or partial updates, or the slice has
-            logs of an older schema.
+        UnsupportedTable: the table has a merger of its own, or partial updates, or it is not sure
+            how a log of an older schema has the columns.
         FileChanged, FileCorrupt, SchemaConflict, StorageFailure.
     """
     properties = dict(slice.reader.properties)
     by_id = decode(properties.get(PROPERTY, "{}"))
     if not slice.logs and slice.base is not None:
         return read_base(storage, slice.base, schema, by_id)
-    if OLDER_LOGS in properties:
-        raise UnsupportedTable(
-            f"{slice.logs[0][0]} may hold columns under names or types of an older schema",
-            "compact the table, or read it with the engine that wrote it",
-        )
+    older = properties.get(OLDER_LOGS)
     rules = merge_rules(properties)
     return read_slice(
         storage,
@@ -108,6 +103,7 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
         _valid(properties),
         schema.names,
         by_id,
+        LogColumns.decode(older) if older is not None else None,
     )
 
 

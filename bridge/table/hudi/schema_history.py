@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.errors import UnsupportedTable
-from bridge.file_formats.readers.hudi.by_id import ELEMENT, VALUE, FileColumn, FileColumns
+from bridge.file_formats.readers.hudi.by_id import (
+    ELEMENT,
+    VALUE,
+    FileColumn,
+    FileColumns,
+    LogColumns,
+)
 from bridge.table.hudi.file_system_view import FileSystemView
 
 DIRECTORY = ".hoodie/.schema"
@@ -113,6 +119,17 @@ class SchemaHistory:
         between = [v for v in self._versions if int(instant) < v.number <= int(until)]
         told = [v for i, v in self._by_instant.items() if instant <= i <= until]
         return [self.at(instant), *between, *told]
+
+    def log_columns(self, table: SchemaVersion) -> LogColumns:
+        """How logs of all instants have the columns of the table."""
+        place = {number: at for at, number in enumerate(self._numbers)}
+        told = {i: place[v.number] for i, v in self._by_instant.items() if v.number in place}
+        newest = {i: bisect_right(self._numbers, int(i)) - 1 for i in told}
+        return LogColumns(
+            tuple(self._numbers),
+            tuple((self.columns(v, table), v.names) for v in self._versions),
+            {i: at for i, at in told.items() if at != newest[i]},
+        )
 
     def columns(self, file: SchemaVersion, table: SchemaVersion) -> FileColumns:
         """The columns of the table that a file has otherwise than by name and type."""

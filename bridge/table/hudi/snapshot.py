@@ -234,7 +234,7 @@ class HudiSnapshot:
         properties = dict(plain.properties)
         properties[PROPERTY] = encode(evolution.columns[way])
         if older_logs:
-            properties[OLDER_LOGS] = "true"
+            properties[OLDER_LOGS] = evolution.logs.encode()
         return ReaderSpec(
             BY_ID,
             tuple(sorted(properties.items())),

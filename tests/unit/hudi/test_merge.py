@@ -24,6 +24,7 @@ from bridge.errors import (
     UnsupportedTable,
 )
 from bridge.file_formats.readers.hudi.avro_rows import row_decoder
+from bridge.file_formats.readers.hudi.by_id import FileColumn, FileColumns, LogColumns
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, parse_blocks
 from bridge.file_formats.readers.hudi.log_records import _delete_schema
 from bridge.storage.routed import open_storage
@@ -112,6 +113,7 @@ class Slice:
         valid: str = "123456789",
         schema: pa.Schema = SCHEMA,
         columns: Sequence[str] | None = None,
+        log_columns: LogColumns | None = None,
     ) -> pa.Table:
         return read_slice(
             open_storage(),
@@ -121,6 +123,7 @@ class Slice:
             rules,
             set(valid).__contains__,
             columns,
+            log_columns=log_columns,
         )
 
     def values(self, rules: MergeRules, valid: str = "123456789") -> dict[str, str]:
@@ -328,6 +331,41 @@ def test_what_is_not_merged_is_refused(slice: Slice) -> None:
         slice.log(block)
         with pytest.raises(UnsupportedTable):
             slice.read(EVENT)
+
+
+def _since(*versions: tuple[int, FileColumns, set[str]], **exceptions: int) -> LogColumns:
+    return LogColumns(
+        tuple(since for since, _, _ in versions),
+        tuple((columns, frozenset(names)) for _, columns, names in versions),
+        {instant.removeprefix("at"): place for instant, place in exceptions.items()},
+    )
+
+
+def test_each_block_of_a_log_has_the_columns_of_its_own_instant(slice: Slice) -> None:
+    """The table's ``w`` was called ``v`` until the instant 2, and 3 still wrote so."""
+    slice.log(rows("1", ("a", "x", 5)), rows("2", ("b", "y", 5)), rows("3", ("c", "z", 5)))
+    table = pa.schema([(KEY, pa.string()), ("w", pa.string()), ("ts", pa.int64())])
+    older = {"w": FileColumn("v")}
+    told = _since((0, older, {"v", "ts"}), (2, {"w": None}, {"v", "ts"}), at3=0)
+    assert LogColumns.decode(told.encode()) == told
+    read = slice.read(COMMIT, schema=table, log_columns=told)
+    assert read.sort_by(KEY).column("w").to_pylist() == ["x", None, "z"]
+    swapped = {"v": FileColumn("w"), "w": FileColumn("v")}
+    told = _since((0, swapped, {"v", "ts"}))
+    both = pa.schema([*table, ("v", pa.string())])
+    read = slice.read(COMMIT, schema=both, log_columns=told)
+    assert read.column("w").to_pylist() == ["x", "y", "z"] and read.column("v").null_count == 3
+
+
+def test_a_log_whose_older_schema_is_not_sure_is_refused(slice: Slice) -> None:
+    slice.log(rows("1", ("a", "x", 5)))
+    for rules, told in (
+        (COMMIT, _since((0, {}, {"v", "ts", "lost"}))),  # the block's own schema lacks a column
+        (COMMIT, _since((2, {}, {"v", "ts"}))),  # no version is as old as the block
+        (EVENT, _since((0, {"ts": FileColumn("ts", "int")}, {"v", "ts"}))),
+    ):
+        with pytest.raises(UnsupportedTable, match="older schema"):
+            slice.read(rules, log_columns=told)
 
 
 def test_types_of_log_and_table_may_differ(slice: Slice) -> None:

@@ -6,6 +6,7 @@ Only what differs is told. Everywhere else a file's column has the table's name.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 PROPERTY = "skipbridge.hudi.columns"
 """The reader's property that holds `FileColumns`, as JSON."""
 OLDER_LOGS = "skipbridge.hudi.older-logs"
-"""A reader's property: ``true`` if logs of the slice may have other names than the table."""
+"""A reader's property, where logs of the slice may have other names than the table: `LogColumns`,
+as JSON."""
 ELEMENT, VALUE = "element", "value"
 """The names of the parts of lists and maps."""
 
@@ -37,6 +39,46 @@ class FileColumn:
 
 FileColumns = Mapping[str, FileColumn | None]
 """By the table's name; None: the file does not have the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumns:
+    """How blocks of logs have the table's columns, by the instants that wrote them.
+
+    Attributes:
+        since: the first instants of the versions of the schema, ascending.
+        versions: of each its columns, and the names of all columns that its files have.
+        exceptions: instants that wrote with another version than the newest, and its place.
+    """
+
+    since: tuple[int, ...]
+    versions: tuple[tuple[FileColumns, frozenset[str]], ...]
+    exceptions: Mapping[str, int]
+
+    def at(self, instant: str) -> tuple[FileColumns, frozenset[str]] | None:
+        """The columns of a block, and the names that it has to have; None: not known."""
+        if not instant.isascii() or not instant.isdigit():
+            return None
+        place = self.exceptions.get(instant, bisect_right(self.since, int(instant)) - 1)
+        return None if place < 0 else self.versions[place]
+
+    def encode(self) -> str:
+        """As text."""
+        versions = [
+            {"since": since, "columns": _encoded(columns), "names": sorted(names)}
+            for since, (columns, names) in zip(self.since, self.versions, strict=True)
+        ]
+        return json.dumps({"exceptions": self.exceptions, "versions": versions}, sort_keys=True)
+
+    @staticmethod
+    def decode(text: str) -> LogColumns:
+        """The inverse of `encode`."""
+        found = json.loads(text)
+        return LogColumns(
+            tuple(version["since"] for version in found["versions"]),
+            tuple((_decoded(v["columns"]), frozenset(v["names"])) for v in found["versions"]),
+            found["exceptions"],
+        )
 
 
 def column_of(columns: FileColumns, name: str) -> FileColumn | None:

@@ -5,6 +5,7 @@ Nothing of a block is passed over: what cannot be decoded is an error that names
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from decimal import Context, Decimal
 from functools import cache
 from io import BytesIO
 from struct import Struct
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from bridge.errors import FileCorrupt, UnsupportedTable
 from bridge.file_formats.readers.hudi.avro_rows import DAMAGE, record_slices, row_decoder
+from bridge.file_formats.readers.hudi.by_id import FileColumns, column_of
 from bridge.file_formats.readers.hudi.fit import fit
 from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, damage
@@ -59,8 +62,24 @@ class DeleteRecord:
     ordering: OrderingValue
 
 
-def rows_of(block: LogBlock, schema: pa.Schema) -> pa.Table:
+def field_names(block: LogBlock) -> frozenset[str]:
+    """The names of a data block's columns in lower case, as its header tells them.
+
+    Errors:
+        FileCorrupt: it does not.
+    """
+    with _damage_is_told(block):
+        fields = json.loads(block.text(Header.SCHEMA))["fields"]
+        return frozenset(field["name"].lower() for field in fields)
+
+
+def rows_of(
+    block: LogBlock, schema: pa.Schema, by_id: FileColumns = MappingProxyType({})
+) -> pa.Table:
     """The rows of a data block, in the columns and types of a schema; absent columns are NULL.
+
+    Args:
+        by_id: columns that the block has under other names or types.
 
     Errors:
         FileCorrupt: it cannot be decoded.
@@ -75,7 +94,7 @@ def rows_of(block: LogBlock, schema: pa.Schema) -> pa.Table:
     with _damage_is_told(block):
         match block.type:
             case BlockType.PARQUET_DATA:
-                return parquet_table(pa.BufferReader(block.content), schema, block.uri)
+                return parquet_table(pa.BufferReader(block.content), schema, block.uri, by_id)
             case BlockType.AVRO_DATA:
                 records: Sequence[bytes | memoryview] = record_slices(block.content)
             case BlockType.HFILE_DATA:
@@ -84,12 +103,13 @@ def rows_of(block: LogBlock, schema: pa.Schema) -> pa.Table:
                 raise UnsupportedTable(f"{block.uri}: a {block.type.name} block holds no rows")
         decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
         decoded = [decoder.decode(record) for record in records]
-        found = decoder.columns(decoded, schema.names)
+        own = [column_of(by_id, field.name) for field in schema]
+        found = decoder.columns(decoded, [column.name for column in own if column is not None])
     columns = [
-        fit(found[field.name], field.type, field.name, block.uri)
-        if field.name in found
+        fit(found[column.name], field.type, field.name, block.uri, column)
+        if column is not None and column.name in found
         else pa.nulls(len(decoded), field.type)
-        for field in schema
+        for field, column in zip(schema, own, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
