@@ -231,7 +231,7 @@ def _record(content: bytes, name: str) -> dict[str, Any]:
         if content[:4] == _MAGIC:
             (body,) = read_avro(content)
         else:
-            body = json.loads(content)
+            body = _json(content)
     except MemoryError:
         raise
     except Exception as error:  # the libraries raise whatever a cut or damaged body makes of them
@@ -239,6 +239,16 @@ def _record(content: bytes, name: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise _corrupt(name, TypeError(f"it holds a {type(body).__name__}"))
     return body
+
+
+def _json(content: bytes) -> Any:
+    """As Python's own module reads it, which takes three times as long."""
+    import orjson
+
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:  # it takes no NaN and no lone surrogates
+        return json.loads(content)
 
 
 def read_avro(content: bytes) -> Iterator[Any]:
