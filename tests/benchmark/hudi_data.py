@@ -1,6 +1,7 @@
 """Writes the benchmark's Hudi tables with real Spark; runs in a Python that has PySpark 3.5.
 
-``python tests/benchmark/hudi_data.py JAR DIRECTORY``: JAR is a bundle of Hudi for Spark 3.5.
+``python tests/benchmark/hudi_data.py JAR DIRECTORY [cow] [mor]``: JAR is a bundle of Hudi for
+Spark 3.5.
 Tables: ``cow``, copy-on-write with 8,000 base files of 16 columns in four commits; ``mor``,
 merge-on-read with 500 slices, each with three logs of 2,000 records.
 """
@@ -8,6 +9,7 @@ merge-on-read with 500 slices, each with three logs of 2,000 records.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -63,30 +65,40 @@ def cow(spark: SparkSession, directory: Path) -> None:
 
 
 def mor(spark: SparkSession, directory: Path) -> None:
-    """Buckets by the hash of a key: every upsert of all rows writes a log to every slice."""
+    """Buckets by the hash of a key: every upsert of all rows writes a log to every slice.
+
+    Keys are distinct, so that rows need not be combined before they are written.
+    """
     options = {
         **_QUIET,
         "hoodie.table.name": "mor",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.operation": "upsert",
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.combine.before.upsert": "false",
         "hoodie.upsert.shuffle.parallelism": "8",
+        "hoodie.bulkinsert.shuffle.parallelism": "8",
+        "hoodie.write.status.storage.level": "MEMORY_ONLY",
     }
     total = SLICES * RECORDS
     for ts in range(LOGS + 1):
+        begun = time.perf_counter()
         rows = _rows(spark, 0, total, 8, ts)
         part = f.format_string("%03d", (f.col("id") / RECORDS).cast("int")).alias("part")
         rows = rows.select("*", part)
+        operation = "bulk_insert" if ts == 0 else "upsert"
+        options["hoodie.datasource.write.operation"] = operation
         rows.write.format("hudi").options(**options).mode("append").save(str(directory / "mor"))
+        print(f"mor: {operation} {ts} in {time.perf_counter() - begun:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
     jar, target = Path(sys.argv[1]), Path(sys.argv[2])
     target.mkdir(parents=True, exist_ok=True)
-    session = start(jar, "UTC", target / ".scratch")
-    for make in (cow, mor):
+    session = start(jar, "UTC", target / ".scratch", "-XX:+UseParallelGC", "5g")
+    chosen = sys.argv[3:] or ["cow", "mor"]
+    for make in (each for each in (cow, mor) if each.__name__ in chosen):
         if not (target / make.__name__ / ".complete").exists():
             make(session, target)
             (target / make.__name__ / ".complete").touch()
