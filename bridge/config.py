@@ -217,6 +217,12 @@ OPTIONS: tuple[Option, ...] = (
         "clustering.memory", "1GiB", "size", "rows one rewrite holds; more go to temporary files"
     ),
     Option("clustering.verify", "true", "bool", "read new files back and compare checksums"),
+    Option(
+        "clustering.settled",
+        "1m",
+        "time",
+        "age at which a file that appears in a published partition's old directory is brought over",
+    ),
     Option("service.host", "127.0.0.1", "text", "address the planner listens on; loopback only"),
     Option("service.port", "9527", "int", "port the planner listens on"),
     Option(

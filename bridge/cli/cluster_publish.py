@@ -24,7 +24,7 @@ PROBLEMS = 3
     "--watch", metavar="TIME", help="Keep running: publish and bring late files at this interval."
 )
 @_OUTPUT
-@settings(*_SETTINGS)
+@settings(*_SETTINGS, "clustering.settled")
 def publish(config: Config, table: str, local: bool, watch: str | None, output: str) -> None:
     """Let engines without skipbridge read the clustered files of TABLE, too.
 
@@ -91,6 +91,10 @@ def show_published(made: dict[str, Any], output: str) -> None:
         )
     for each in made["kept"]:
         say(f"{each['partition'] or made['table']} stays as it was: {each['reason']}")
+    for path in made["waiting"]:
+        say(f"not brought over yet, since it is young or its writer has not ended: {path}")
+    for path in made["doubtful"]:
+        say(f"brought over, and files that it may replace were deleted later; look at it: {path}")
     for path in made["overwritten"]:
         say(f"overwritten after its directory was left, and not read by engines: {path}")
     for path in made["withheld"]:
@@ -99,7 +103,7 @@ def show_published(made: dict[str, Any], output: str) -> None:
 
 def leave(made: dict[str, Any]) -> None:
     """Ends the process with status 3 if something was left as it is."""
-    if made["kept"] or made["overwritten"] or made["withheld"]:
+    if made["kept"] or made["overwritten"] or made["withheld"] or made["doubtful"]:
         raise SystemExit(PROBLEMS)
 
 

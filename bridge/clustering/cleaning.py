@@ -14,7 +14,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bridge.clustering.publications import Publication, Publications, Records, states_of
+from bridge.clustering.publications import (
+    Publication,
+    Publications,
+    Records,
+    by_path,
+    knows,
+    states_of,
+)
 from bridge.clustering.publishing import Places
 from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import Timeline
@@ -236,11 +243,11 @@ class Cleaner:
 
         A late file has the retention to itself.
         """
-        covered = {state.path: state for state in attempt.covered}
-        covered |= {s.path: s for s in held.late if s.modified < self._before}
+        late = [state for state in held.late if state.modified < self._before]
+        covered = by_path([*attempt.covered, *late])
         found = self._storage.list_all(attempt.old, recursive=self._recursive)
         listed = {state.path: state for state in states_of(data_files(found, attempt.old))}
-        ours = [s for path, s in listed.items() if path in covered and same_state(covered[path], s)]
+        ours = [state for state in listed.values() if knows(covered, state)]
         if ours and attempt.missing is None and not self._dry_run:
             self._publications.clean(attempt, held.missing(attempt, listed))
         gone = [state for state in ours if self._delete(state)]

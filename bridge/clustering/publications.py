@@ -7,6 +7,7 @@
     <home>/.skipbridge_clustered/publications/<key>-00001.ended.json    switching or abandoned
     <home>/.skipbridge_clustered/publications/<key>-00001.undone.json   was taken back
     <home>/.skipbridge_clustered/publications/<key>-00001.cleaned.json  clean began to delete
+    <home>/.skipbridge_clustered/publications/<key>.bringing-<id>.json  files that are to be brought
     <home>/.skipbridge_clustered/publications/<key>.late-<id>.json      files brought over later
 
 Each record is created once and never changed. The metastore alone says which directory is in force:
@@ -20,20 +21,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from bridge.errors import FileCorrupt
+from bridge.clustering.rewrite import same_state
+from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.index.replacements import DIRECTORY, PUBLISHED, FileState, home
 from bridge.storage.port import FileTable, Storage
 from bridge.storage.uri import is_unusual, join, relative
 
 _NAME = re.compile(
-    r"/(?P<key>[0-9a-f]{16})(?:-(?P<number>\d{5})\.(?P<kind>requested|ended|undone|cleaned)|\.late-[0-9a-f]{32})"
-    r"\.json$"
+    r"/(?P<key>[0-9a-f]{16})(?:-(?P<number>\d{5})\.(?P<kind>requested|ended|undone|cleaned)"
+    r"|\.(?P<files>late|bringing)-[0-9a-f]{32})\.json$"
 )
 _AT_ONCE = 16
 _LATE = re.compile(r"late-[0-9a-f]{12}-")
@@ -67,6 +69,21 @@ class Publication:
     missing: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    """Files that a run has begun to bring over.
+
+    Attributes:
+        uri: of the record.
+        since: microseconds since the epoch, by the store's clock.
+        files: as they were listed in old directories, with the URIs of their copies.
+    """
+
+    uri: str
+    since: int
+    files: tuple[tuple[FileState, str], ...]
+
+
 @dataclass(slots=True)
 class Records:
     """What is recorded of one partition.
@@ -74,12 +91,16 @@ class Records:
     Attributes:
         attempts: by number, ascending.
         late: files of old directories that were brought over after the switch.
+        copies: of these, as they were made.
+        bringing: of runs that bring files over now, or have died doing so.
         names: URIs of the records, by the number of the attempt; 0: those of late files.
     """
 
     partition: str = ""
     attempts: list[Publication] = field(default_factory=list)
     late: list[FileState] = field(default_factory=list)
+    copies: list[FileState] = field(default_factory=list)
+    bringing: list[Bringing] = field(default_factory=list)
     names: dict[int, list[str]] = field(default_factory=dict)
 
     def chain(self, present: str) -> list[Publication]:
@@ -154,7 +175,9 @@ class Publications:
         if not wanted:
             return {}
         with ThreadPoolExecutor(_AT_ONCE, "skipbridge-records") as pool:
-            bodies = dict(zip(wanted, pool.map(self._read, wanted), strict=True))
+            read = dict(zip(wanted, pool.map(self._read_if_there, wanted), strict=True))
+        bodies = {path: body for path, body in read.items() if body is not None}
+        wanted = {path: match for path, match in wanted.items() if path in bodies}
         undone = {(m["key"], m["number"]) for m in wanted.values() if m["kind"] == "undone"}
         ends = {
             (match["key"], match["number"]): (bodies[path], times[path])
@@ -176,8 +199,13 @@ class Publications:
                 if cleaned in bodies:
                     made = replace(made, missing=tuple(bodies[cleaned].get("missing", ())))
                 held.attempts.append(made)
-            elif match["kind"] is None:
+            elif match["files"] == "late":
                 held.late += _states(path, body, "files")
+                held.copies += _states(path, body, "copies")
+            elif match["files"] == "bringing":
+                files = _states(path, body, "files")
+                pairs = tuple(zip(files, map(str, body.get("copies", ())), strict=False))
+                held.bringing.append(Bringing(path, times[path], pairs))
         return {held.partition: held for held in by_key.values()}
 
     def begin(self, partition: str, number: int, old: str, instant: str) -> Publication | None:
@@ -218,10 +246,30 @@ class Publications:
         name = f"{_key(attempt.partition)}-{attempt.number:05}.cleaned"
         self._create(name, {"partition": attempt.partition, "missing": list(missing)})
 
-    def bring(self, partition: str, files: Sequence[FileState]) -> None:
-        """Records files of old directories that now lie in the new one, too."""
-        body = {"partition": partition, "files": [asdict(each) for each in files]}
-        self._create(f"{_key(partition)}.late-{uuid4().hex}", body)
+    def bringing(self, partition: str, files: Mapping[str, FileState]) -> str:
+        """Announces files that are to be copied; returns the record's URI.
+
+        Args:
+            files: by the URIs of their copies.
+        """
+        states = [asdict(each) for each in files.values()]
+        body = {"partition": partition, "files": states, "copies": list(files)}
+        name = f"{_key(partition)}.bringing-{uuid4().hex}"
+        self._create(name, body)
+        return join(self._directory, f"{name}.json")
+
+    def bring(
+        self, partition: str, files: Mapping[FileState, FileState | None], announced: str
+    ) -> None:
+        """Records files of old directories and their copies, and deletes the announcement."""
+        if files:
+            body = {
+                "partition": partition,
+                "files": [asdict(each) for each in files],
+                "copies": [asdict(each) for each in files.values() if each is not None],
+            }
+            self._create(f"{_key(partition)}.late-{uuid4().hex}", body)
+        self._storage.delete(announced)
 
     def forget(self, held: Records, number: int) -> None:
         """Deletes the records of one attempt. With the last one, those of late files go, too."""
@@ -235,6 +283,15 @@ class Publications:
     def _create(self, name: str, body: dict[str, Any]) -> bool:
         uri = join(self._directory, f"{name}.json")
         return self._storage.put_if_absent(uri, json.dumps(body).encode())
+
+    def _read_if_there(self, uri: str) -> dict[str, Any] | None:
+        try:
+            return self._read(uri)
+        except FileUnreadable:
+            # Another run has ended since the listing.
+            if ".bringing-" in uri and self._storage.stat(uri) is None:
+                return None
+            raise
 
     def _read(self, uri: str) -> dict[str, Any]:
         try:
@@ -273,6 +330,8 @@ class Publications:
 
 
 def _states(path: str, body: dict[str, Any], name: str) -> tuple[FileState, ...]:
+    if name == "copies" and name not in body:
+        return ()
     try:
         return tuple(FileState(**each) for each in body[name])
     except (KeyError, TypeError) as error:
@@ -308,3 +367,16 @@ def states_of(files: FileTable) -> list[FileState]:
     etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
     columns = (files.paths.to_pylist(), files.sizes.tolist(), files.modified.tolist(), etags)
     return [FileState(*row) for row in zip(*columns, strict=True)]
+
+
+def by_path(states: Iterable[FileState]) -> dict[str, list[FileState]]:
+    """The states of each path: a file may be recorded more than once."""
+    found: dict[str, list[FileState]] = {}
+    for state in states:
+        found.setdefault(state.path, []).append(state)
+    return found
+
+
+def knows(states: Mapping[str, list[FileState]], state: FileState) -> bool:
+    """Whether a file is in one of its recorded states."""
+    return any(same_state(each, state) for each in states.get(state.path, ()))

@@ -7,27 +7,24 @@ switched to it, in one update. The old directory stays as it was.
 The law: a reader that lists the metastore's locations sees every row once, at every moment. A file
 that a writer put into the old directory at or after the switch is copied into the new one by the
 next run, once; until then such readers miss it. Where a writer deleted or overwrote files there, a
-new file may hold their rows: it is named, and not copied. Nothing is ever renamed into a directory
-that is read, except for those late files.
+new file may hold their rows: it is named, and not copied (`bridge.clustering.late_files`). A file
+whose writer has not ended is a late file. Nothing is ever renamed into a directory that is read,
+except for late files.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bridge.clustering.publications import (
-    Publication,
-    Publications,
-    Records,
-    late_name,
-    states_of,
-)
+from bridge.clustering.late_files import LateFiles, LateReport
+from bridge.clustering.publications import Publication, Publications, Records, states_of
 from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import new_instant
+from bridge.clustering.whole_files import unfinished
 from bridge.index.replacements import FileState, Replacement, home
 from bridge.storage.port import FileStat, Storage, data_files
 from bridge.storage.uri import join, relative
@@ -63,28 +60,19 @@ class Places(Protocol):
 
 
 @dataclass(slots=True)
-class PublishReport:
-    """What a run did.
+class PublishReport(LateReport):
+    """What a run did; see also `LateReport`.
 
     Attributes:
         published: partitions whose location was switched.
         copied, bytes: files put into new directories, and their size.
-        late: files of old directories that were brought over.
         kept: partition and reason: what could be published and was not.
-        overwritten: files of old directories that were written again after the switch. They are
-            neither brought over nor deleted.
-        withheld: late files of old directories in which files were overwritten or deleted: they may
-            hold the same rows, as those of INSERT OVERWRITE and of compaction do. They are neither
-            brought over nor deleted.
     """
 
     published: list[str] = field(default_factory=list)
     copied: int = 0
     bytes: int = 0
-    late: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
-    overwritten: list[str] = field(default_factory=list)
-    withheld: list[str] = field(default_factory=list)
 
 
 class Publisher:
@@ -92,15 +80,23 @@ class Publisher:
 
     Args:
         recursive: engines read files in subdirectories of partitions.
+        settled: seconds for which a late file must not have changed before it is brought over.
     """
 
     def __init__(
-        self, table: Table, storage: Storage, places: Places, *, recursive: bool = False
+        self,
+        table: Table,
+        storage: Storage,
+        places: Places,
+        *,
+        recursive: bool = False,
+        settled: float = 0.0,
     ) -> None:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._home = home(table.location)
         self._publications = Publications(storage, table.location, str(table.name))
-        self.report = PublishReport()
+        self._late = LateFiles(storage, places, self._publications, self._listed, settled)
+        self._late.report = self.report = PublishReport()
 
     def run(self, groups: Iterable[Replacement]) -> PublishReport:
         """Brings late files over, then publishes each partition in which a group holds.
@@ -117,7 +113,7 @@ class Publisher:
         for name, held in records.items():
             self._abandon(held)
             if name in places:
-                self._bring_late(name, places[name], held)
+                self._late.bring(name, places[name], held)
         by_partition: dict[str, list[Replacement]] = {}
         for group in groups:
             by_partition.setdefault(group.partition, []).append(group)
@@ -179,7 +175,7 @@ class Publisher:
         self.report.copied += len(files)
         self.report.bytes += sum(file.size for file in files)
         held = self._publications.load([name])[name]
-        self._bring_late(name, attempt.new, held)
+        self._late.bring(name, attempt.new, held)
         return ""
 
     def _obstacle(self, name: str, old: str, places: Mapping[str, str]) -> str:
@@ -212,8 +208,11 @@ class Publisher:
             it did not come to that.
         """
         made: dict[str, FileState] = {}
+        growing: set[str] = set()
         for _ in range(_ATTEMPTS):
-            before = self._listed(attempt.old)
+            before = _without(self._listed(attempt.old), growing)
+            growing |= self._growing(before, groups)
+            before = _without(before, growing)
             wanted = self._wanted(attempt, before, groups)
             for target in [t for t, source in made.items() if wanted.get(t) != source]:
                 self._storage.delete(target)
@@ -227,7 +226,7 @@ class Publisher:
             if sizes != {target: source.size for target, source in wanted.items()}:
                 made = {t: s for t, s in made.items() if sizes.get(t) == s.size}
                 continue
-            if self._unchanged(attempt.old, before):
+            if self._unchanged(attempt.old, before, growing):
                 return list(before.values()), list(after.values())
         return "its files change all the time; publish it when fewer writers are at work"
 
@@ -262,8 +261,16 @@ class Publisher:
         stat = FileStat(source.path, source.size, source.modified, source.etag)
         return self._storage.copy(stat, target)
 
-    def _unchanged(self, directory: str, before: Mapping[str, FileState]) -> bool:
-        now = self._listed(directory)
+    def _growing(self, listed: Mapping[str, FileState], groups: Sequence[Replacement]) -> set[str]:
+        """Files whose writers have not ended. They are late files, once they are whole."""
+        replaced = {state.path for group in _holding(listed, groups) for state in group.old}
+        others = [state for path, state in listed.items() if path not in replaced]
+        return {state.path for state in unfinished(self._storage, others)}
+
+    def _unchanged(
+        self, directory: str, before: Mapping[str, FileState], without: Collection[str] = ()
+    ) -> bool:
+        now = _without(self._listed(directory), without)
         return now.keys() == before.keys() and all(
             same_state(before[path], state) for path, state in now.items()
         )
@@ -294,42 +301,9 @@ class Publisher:
         if now is None or attempt.number not in {each.number for each in held.chain(now)}:
             self._publications.undo(attempt)
 
-    # late files
 
-    def _bring_late(self, name: str, present: str, held: Records) -> None:
-        """Copies files into a published directory that appeared in its old ones."""
-        brought: list[FileState] = []
-        chain = held.chain(present)
-        known = {state.path: state for state in held.late}
-        for attempt in chain:
-            known |= {state.path: state for state in attempt.covered}
-        for attempt in chain:
-            if attempt.old == present:
-                continue
-            listed = self._listed(attempt.old)
-            late = [state for path, state in listed.items() if path not in known]
-            overwritten = [
-                path
-                for path, state in listed.items()
-                if path in known and not same_state(known[path], state)
-            ]
-            self.report.overwritten += overwritten
-            if overwritten or held.missing(attempt, listed):
-                self.report.withheld += [state.path for state in late]
-            else:
-                brought += [state for state in late if self._bring(state, present)]
-        # If the location was switched meanwhile, the next run brings them to the new one.
-        if brought and self._places.of(name) == present:
-            self._places.distrust(name)
-            self._publications.bring(name, brought)
-            self.report.late += len(brought)
-
-    def _bring(self, state: FileState, present: str) -> bool:
-        target = join(present, late_name(state))
-        there = self._storage.stat(target)  # of a run that died before it recorded this
-        if there is not None and there.size == state.size:
-            return True
-        return self._copy(state, target)
+def _without(listed: Mapping[str, FileState], paths: Collection[str]) -> dict[str, FileState]:
+    return {path: state for path, state in listed.items() if path not in paths}
 
 
 def _holding(listed: Mapping[str, FileState], groups: Sequence[Replacement]) -> list[Replacement]:

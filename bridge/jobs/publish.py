@@ -40,7 +40,13 @@ def publish(
         places = _places(catalog, found, table, store.root)
         manifest = store.latest()
         groups = [] if manifest is None else replacements_of(read_replacements(store, manifest))
-        publisher = Publisher(found, storage, places, recursive=config.flag("planner.recursive"))
+        publisher = Publisher(
+            found,
+            storage,
+            places,
+            recursive=config.flag("planner.recursive"),
+            settled=config.seconds("clustering.settled"),
+        )
         report = publisher.run(groups)
     made: dict[str, Any] = {"table": str(found.name), **asdict(report), "generation": -1}
     made["kept"] = [{"partition": name, "reason": reason} for name, reason in report.kept]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,56 +18,33 @@ from bridge.clustering.publishing import Publisher
 from bridge.errors import FileCorrupt
 from bridge.expression.builders import eq
 from bridge.index.alter_index import drop_index
-from bridge.index.replacements import Replacement, read_replacements, replacements_of
 from bridge.index.store import now_micros
 from bridge.table.model import Column, TableName
-from bridge.types import BIGINT, STRING
+from bridge.types import STRING
 from tests.support.clustered import clustered, read, timeline_of
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
-from tests.support.published import LakePlaces, Life, cleaned, published
-
-COLUMNS = (Column("x", BIGINT), Column("s", STRING))
-SORTED: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "time"}
+from tests.support.published import (
+    COLUMNS,
+    SORTED,
+    LakePlaces,
+    Life,
+    cleaned,
+    every,
+    fill_at,
+    fill_one,
+    five_files,
+    groups_of,
+    numbers,
+    place,
+    published,
+    stock,
+)
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Four files of two rows, clustered into one; a fifth that was written afterwards."""
-    made = Lake(tmp_path, columns=COLUMNS)
-    for i in range(4):
-        fill_one(made, i)
-    made.build()
-    clustered(made, **SORTED)
-    fill_one(made, 4)
-    return made
-
-
-def fill_one(lake: Lake, number: int) -> Path:
-    return lake.write(f"f{number}.parquet", {"x": [number * 10, number * 10 + 9], "s": ["a", "b"]})
-
-
-def place(lake: Lake) -> Path:
-    return Path(lake.location.removeprefix("file://"))
-
-
-def stock(lake: Lake) -> Counter[int]:
-    """What a reader that lists the location finds."""
-    found: Counter[int] = Counter()
-    for path in place(lake).glob("*"):
-        if path.is_file() and not path.name.startswith((".", "_")):
-            found.update(pq.ParquetFile(path).read()["x"].to_pylist())
-    return found
-
-
-def groups_of(lake: Lake) -> list[Replacement]:
-    manifest = lake.store().latest()
-    assert manifest is not None
-    return replacements_of(read_replacements(lake.store(), manifest))
-
-
-def every(*numbers: int) -> Counter[int]:
-    return Counter(x for n in numbers for x in (n * 10, n * 10 + 9))
+    return five_files(tmp_path)
 
 
 def test_the_new_directory_has_the_new_files_and_copies_of_the_others(lake: Lake) -> None:
@@ -261,12 +237,6 @@ def test_an_overwrite_during_the_switch_wins(lake: Lake, when: str) -> None:
     assert read(lake)[0].total() == 2
     assert cleaned(lake).attempts == 2  # what was prepared goes
     assert published(lake).published == [] and stock(lake) == every(9)
-
-
-def fill_at(path: Path, number: int) -> None:
-    x = [number * 10, number * 10 + 9]
-    pq.write_table(pa.table({"x": x, "s": ["a", "b"]}), path)
-    age(path, 50)
 
 
 def test_a_file_that_appears_during_the_switch_is_brought_over_at_once(lake: Lake) -> None:
@@ -476,11 +446,6 @@ def test_a_run_may_die_at_every_mutation(tmp_path: Path, done: bool) -> None:
         directories = {p.parent for p in (lake.root / "t").rglob("*.parquet")}
         assert {d for d in directories if ".skipbridge/" not in f"{d}/"} == {place(lake)}
     assert last > 12
-
-
-def numbers(lake: Lake) -> Counter[int]:
-    rows, _ = read(lake)
-    return Counter({int(row[1]): count for row, count in rows.items()})
 
 
 def test_records_of_other_partitions_are_not_read(lake: Lake) -> None:

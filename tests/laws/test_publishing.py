@@ -5,12 +5,14 @@ die at any mutation of storage or metastore, and of the index. Writers also comp
 were left: that changes nothing. The stock reader lists the locations
 that the metastore has. After every step it, and the planner, find the rows that writers have
 committed. A file that is put into a directory that was left counts from the publish run that brings
-it over; until then it may be missing, and never comes twice.
+it over, in the state in which it was brought over; until then it may be missing, and never comes
+twice. Half of it is never seen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
 from collections import Counter
@@ -22,6 +24,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.clustering.publishing import PublishReport
 from bridge.expression.builders import ge
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
@@ -36,7 +39,7 @@ Rows = Counter[tuple[Any, ...]]
 STEPS = st.sampled_from(
     ["write", "write", "overwrite", "delete", "late", "late", "refresh", "cluster", "cluster",
      "publish", "publish", "die publishing", "die publishing", "clean", "die cleaning", "lose",
-     "compact"]
+     "compact", "late again", "half late"]
 )  # fmt: skip
 SCHEMA = pa.schema([("x", pa.int64()), ("s", pa.string())])
 
@@ -56,7 +59,8 @@ class Story:
             self.lake.partition_values = [("1",), ("2",)]
         self.draw = draw
         self.committed: Rows = Counter()
-        self.late: Rows = Counter()
+        # Late files: the rows that they hold, and those that readers see of them.
+        self.late: dict[Path, tuple[Rows, Rows]] = {}
         self.left: list[tuple[str, Path]] = []
         self.written = 0
         for values in self.lake.partition_values:
@@ -105,7 +109,18 @@ class Story:
             path.unlink()
         elif step == "late" and self.left:
             name, directory = draw(st.sampled_from(self.left))
-            self.late += self._put(name, directory / f"late{self.written}.parquet")
+            path = directory / f"late{self.written}.parquet"
+            self.late[path] = (self._put(name, path), Counter())
+        elif step == "late again" and (there := [p for p in self.late if p.exists()]):
+            path = draw(st.sampled_from(there))
+            name = next(n for n, d in self.left if d == path.parent)
+            self.late[path] = (self._put(name, path), self.late[path][1])
+        elif step == "half late" and self.left:
+            _, directory = draw(st.sampled_from(self.left))
+            path = directory / f"half{self.written}.parquet"
+            self._put("", path)
+            path.write_bytes(path.read_bytes()[: draw(st.integers(1, 200))])
+            age(path, 5000 - self.written)
         elif step == "compact" and self.left and not self.late:
             chosen = draw(st.sampled_from(self.left))
             held = list(chosen[1].glob("*.parquet"))
@@ -121,40 +136,61 @@ class Story:
             if plan.groups:
                 executed(lake, plan)
         elif step == "publish":
-            published(lake, refresh=draw(st.booleans()))
-            self.committed += self.late
-            self.late = Counter()
+            self._told(published(lake, refresh=draw(st.booleans())))
         elif step == "die publishing":
             self._die()
         elif step == "clean" and lake.store().generations():
             cleaned(lake)
-            self.left = []  # the retention has ended
+            self._forget()
         elif step == "die cleaning" and lake.store().generations():
             life = Life(draw(st.integers(1, 12)), done=draw(st.booleans()))
             with contextlib.suppress(Killed):
                 cleaned(lake, life)
-            self.left = []
+            self._forget()
         elif step == "lose":
             for path in (lake.root / "t/.skipbridge/generations").glob("*.json"):
                 path.unlink()
         self.left += [(name, d) for name, d in before.items() if d != self.places[name]]
 
+    def _forget(self) -> None:
+        """The retention has ended: writers know the new directories."""
+        self.left, self.late = [], {}
+
     def _die(self) -> None:
         life = Life(self.draw(st.integers(1, 30)), done=self.draw(st.booleans()))
         try:
-            published(self.lake, life)
+            report = published(self.lake, life)
         except Killed:
             self._settle()
         else:
-            self.committed += self.late
-            self.late = Counter()
+            self._told(report)
+
+    def _told(self, report: PublishReport) -> None:
+        """Late files count, but for those that the run names."""
+        named = {*report.overwritten, *report.withheld}
+        for path, (rows, seen) in self.late.items():
+            if f"file://{path}" not in named:
+                self._bring(path, rows, seen)
+
+    def _bring(self, path: Path, rows: Rows, seen: Rows) -> None:
+        self.committed -= seen
+        self.committed += rows
+        self.late[path] = (rows, rows)
 
     def _settle(self) -> None:
-        """Late files may have been brought over by a run that died."""
-        more = self.stock() - self.committed
-        assert more <= self.late
-        self.committed += more
-        self.late -= more
+        """Late files may have been brought over by a run that died: any of them, each once."""
+        news = [(p, *both) for p, both in self.late.items() if both[0] != both[1]]
+        stock, before = self.stock(), self.committed
+        for chosen in itertools.product([False, True], repeat=len(news)):
+            self.committed = before.copy()
+            brought = [each for each, wanted in zip(news, chosen, strict=True) if wanted]
+            for _, rows, seen in brought:
+                self.committed -= seen
+                self.committed += rows
+            if self.committed == stock:
+                self.late |= {path: (rows, rows) for path, rows, _ in brought}
+                return
+        raise AssertionError(stock - before)
 
     def check(self) -> None:
         assert self.stock() == self.committed

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from bridge.clustering.cleaning import Cleaner, CleanReport
 from bridge.clustering.publishing import Publisher, PublishReport
-from bridge.index.replacements import forget_replacements, read_replacements, replacements_of
+from bridge.index.replacements import (
+    Replacement,
+    forget_replacements,
+    read_replacements,
+    replacements_of,
+)
 from bridge.index.store import now_micros
 from bridge.storage.port import FileStat
+from bridge.table.model import Column
+from bridge.types import BIGINT, STRING
+from tests.support.clustered import clustered, read
 from tests.support.index_builds import Killed
-from tests.support.lake import Lake
+from tests.support.lake import Lake, age
 
+COLUMNS = (Column("x", BIGINT), Column("s", STRING))
+SORTED: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "time"}
 _MUTATIONS = frozenset({"put", "put_if_absent", "delete", "copy", "move", "distrust"})
 
 
@@ -88,7 +102,9 @@ class LakePlaces:
         """There are no statistics."""
 
 
-def published(lake: Lake, life: Life | None = None, *, refresh: bool = True) -> PublishReport:
+def published(
+    lake: Lake, life: Life | None = None, *, refresh: bool = True, settled: float = 0.0
+) -> PublishReport:
     """What `skipbridge cluster publish` does."""
     life = life or Life()
     storage = life.of(lake.storage)
@@ -96,7 +112,11 @@ def published(lake: Lake, life: Life | None = None, *, refresh: bool = True) -> 
     manifest = store.latest()
     groups = [] if manifest is None else replacements_of(read_replacements(store, manifest))
     publisher = Publisher(
-        lake.table(), storage, life.of(LakePlaces(lake)), recursive=lake.recursive
+        lake.table(),
+        storage,
+        life.of(LakePlaces(lake)),
+        recursive=lake.recursive,
+        settled=settled,
     )
     report = publisher.run(groups)
     if refresh and manifest is not None:
@@ -123,3 +143,58 @@ def stat(lake: Lake, path: Path) -> FileStat:
     found = lake.storage.stat(f"file://{path}")
     assert found is not None
     return found
+
+
+def five_files(root: Path) -> Lake:
+    """Four files of two rows, clustered into one; a fifth that was written afterwards."""
+    made = Lake(root, columns=COLUMNS)
+    for i in range(4):
+        fill_one(made, i)
+    made.build()
+    clustered(made, **SORTED)
+    fill_one(made, 4)
+    return made
+
+
+def fill_one(lake: Lake, number: int) -> Path:
+    """The same at the home of the table."""
+    return lake.write(f"f{number}.parquet", {"x": [number * 10, number * 10 + 9], "s": ["a", "b"]})
+
+
+def fill_at(path: Path, number: int) -> None:
+    """Writes a file of `every` of this number."""
+    x = [number * 10, number * 10 + 9]
+    pq.write_table(pa.table({"x": x, "s": ["a", "b"]}), path)
+    age(path, 50)
+
+
+def place(lake: Lake) -> Path:
+    """Where the table lies now."""
+    return Path(lake.location.removeprefix("file://"))
+
+
+def stock(lake: Lake) -> Counter[int]:
+    """What a reader that lists the location finds."""
+    found: Counter[int] = Counter()
+    for path in place(lake).glob("*"):
+        if path.is_file() and not path.name.startswith((".", "_")):
+            found.update(pq.ParquetFile(path).read()["x"].to_pylist())
+    return found
+
+
+def every(*numbers: int) -> Counter[int]:
+    """The values of x in files of these numbers."""
+    return Counter(x for n in numbers for x in (n * 10, n * 10 + 9))
+
+
+def numbers(lake: Lake) -> Counter[int]:
+    """What the planner finds."""
+    rows, _ = read(lake)
+    return Counter({int(row[1]): count for row, count in rows.items()})
+
+
+def groups_of(lake: Lake) -> list[Replacement]:
+    """The replacements of the newest generation."""
+    manifest = lake.store().latest()
+    assert manifest is not None
+    return replacements_of(read_replacements(lake.store(), manifest))

@@ -1,0 +1,260 @@
+"""Late files: of writers that write by path into a directory that was left by publishing."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.clustering.publications import states_of
+from bridge.clustering.publishing import Publisher
+from bridge.clustering.whole_files import unfinished
+from bridge.storage.local import LocalStorage
+from tests.support.clustered import clustered
+from tests.support.index_builds import Killed
+from tests.support.lake import Lake, age
+from tests.support.published import (
+    SORTED,
+    LakePlaces,
+    Life,
+    cleaned,
+    every,
+    fill_at,
+    five_files,
+    groups_of,
+    numbers,
+    place,
+    published,
+    stock,
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return five_files(tmp_path)
+
+
+def half(path: Path) -> bytes:
+    """Leaves half of a file; returns the whole."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    age(path, 40)
+    return content
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_file_is_whole_with_its_last_byte(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "f"
+    table = pa.table({"x": [1, 2, 3]})
+    pq.write_table(table, path) if format == "parquet" else po.write_table(table, path)
+    content = path.read_bytes()
+    storage = LocalStorage()
+    for size in range(1, len(content) + 1):
+        path.write_bytes(content[:size])
+        (state,) = states_of(storage.list_all(f"file://{tmp_path}", recursive=False))
+        assert bool(unfinished(storage, [state])) == (size < len(content)), size
+    path.write_bytes(b"a,1\n")  # a partition of another format
+    (state,) = states_of(storage.list_all(f"file://{tmp_path}", recursive=False))
+    assert not unfinished(storage, [state])
+
+
+def test_half_a_late_file_is_not_brought_over_and_the_whole_is(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 9)
+    content = half(old / "late.parquet")
+    for _ in range(2):
+        report = published(lake)
+        assert (report.late, report.waiting) == (0, [f"file://{old}/late.parquet"])
+        assert not report.overwritten and stock(lake) == every(0, 1, 2, 3, 4)
+    (old / "late.parquet").write_bytes(content)
+    age(old / "late.parquet", 30)
+    report = published(lake)
+    assert (report.late, report.waiting) == (1, [])
+    assert stock(lake) == every(0, 1, 2, 3, 4, 9) == numbers(lake)
+
+
+def test_half_a_file_is_not_published_and_the_whole_follows(lake: Lake) -> None:
+    old = place(lake)
+    fill_at(old / "f9.parquet", 9)
+    content = half(old / "f9.parquet")
+    report = published(lake)
+    assert (report.published, report.waiting) == ([""], [f"file://{old}/f9.parquet"])
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+    cleaned(lake)
+    (old / "f9.parquet").write_bytes(content)
+    age(old / "f9.parquet", 30)
+    assert published(lake).late == 1
+    assert stock(lake) == every(0, 1, 2, 3, 4, 9) == numbers(lake)
+
+
+def test_a_young_file_waits(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 9)  # 50 s ago
+    report = published(lake, settled=3600)
+    assert (report.late, report.waiting) == (0, [f"file://{old}/late.parquet"])
+    # A compaction deletes what it has replaced before its file is old enough.
+    for path in old.glob("f*.parquet"):
+        path.unlink()
+    report = published(lake, settled=1)
+    assert report.withheld == [f"file://{old}/late.parquet"]
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+
+
+def test_a_late_file_that_is_written_again_replaces_its_copy(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    published(lake)
+    for number in (9, 7):
+        fill_at(old / "late.parquet", number)
+        age(old / "late.parquet", 40 + number)
+        report = published(lake)
+        assert (report.late, report.overwritten) == (1, [])
+        assert stock(lake) == every(0, 1, 2, 3, 4, number) == numbers(lake)
+    assert published(lake).late == 0
+    cleaned(lake)
+    assert not list(old.glob("*.parquet"))
+    assert stock(lake) == every(0, 1, 2, 3, 4, 7)
+
+
+def test_a_copy_that_was_clustered_is_not_replaced(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    published(lake)
+    clustered(lake, **SORTED)
+    published(lake)
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+    fill_at(old / "late.parquet", 9)
+    age(old / "late.parquet", 40)
+    report = published(lake)
+    assert (report.late, report.overwritten) == (0, [f"file://{old}/late.parquet"])
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+@pytest.mark.parametrize(("done", "deletes"), [(True, False), (False, True)])
+def test_a_run_that_dies_between_copying_and_recording(
+    tmp_path: Path, done: bool, deletes: bool
+) -> None:
+    """Whatever a writer does to the late file then, its rows come once."""
+    last, ended = 0, False
+    while not ended:
+        last += 1
+        lake = five_files(tmp_path / f"{last}")
+        old = place(lake)
+        published(lake)
+        fill_at(old / "late.parquet", 8)
+        fill_at(old / "other.parquet", 6)
+        ended = True
+        try:
+            published(lake, Life(last, done=done))
+        except Killed:
+            ended = False
+        copies = {x // 10 for x in stock(lake) - every(0, 1, 2, 3, 4)}
+        assert copies <= {6, 8}
+        if deletes:
+            (old / "late.parquet").unlink()
+        else:
+            fill_at(old / "late.parquet", 9)
+            age(old / "late.parquet", 40)
+        for _ in range(2):
+            report = published(lake)
+            if deletes and 8 in copies:  # was shown, and deleted by path later
+                expected = every(0, 1, 2, 3, 4, 8, *copies - {8})
+            else:
+                expected = every(0, 1, 2, 3, 4, 6, *([] if deletes else [9]))
+            if deletes and 8 in copies and 6 not in copies:
+                assert report.withheld == [f"file://{old}/other.parquet"]
+            assert stock(lake) == expected == numbers(lake)
+    assert last > 5
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Storage at which something happens after the first copy."""
+
+    thing: Any
+    then: Any
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.thing, name)
+        if name != "copy":
+            return method
+
+        def copy(*arguments: Any) -> Any:
+            result = method(*arguments)
+            if self.then:
+                self.then.pop()()
+            return result
+
+        return copy
+
+
+def test_a_compaction_that_ends_while_its_file_is_copied_doubles_no_row(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    parts = [pq.ParquetFile(path).read() for path in sorted(old.glob("*.parquet"))[:3]]
+    pq.write_table(pa.concat_tables(parts), old / "compacted.parquet")
+    age(old / "compacted.parquet")
+
+    def deletes() -> None:
+        for path in sorted(old.glob("f*.parquet"))[:3]:
+            path.unlink()
+
+    storage = Busy(lake.storage, [deletes])
+    report = Publisher(lake.table(), storage, LakePlaces(lake)).run(groups_of(lake))
+    assert (report.late, report.waiting) == (0, [f"file://{old}/compacted.parquet"])
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+    report = published(lake)
+    assert report.withheld == [f"file://{old}/compacted.parquet"]
+    assert stock(lake) == every(0, 1, 2, 3, 4) == numbers(lake)
+    assert (old / "compacted.parquet").exists()
+
+
+def test_a_compaction_that_was_brought_over_too_early_is_named(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    parts = [pq.ParquetFile(path).read() for path in sorted(old.glob("*.parquet"))[:3]]
+    pq.write_table(pa.concat_tables(parts), old / "compacted.parquet")
+    age(old / "compacted.parquet")
+    assert published(lake).late == 1
+    for path in sorted(old.glob("f*.parquet"))[:3]:
+        path.unlink()
+    assert published(lake).doubtful == [f"file://{old}/compacted.parquet"]
+
+
+def test_two_runs_bring_a_file_over_once(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    other = Publisher(lake.table(), lake.storage, LakePlaces(lake))
+    storage = Busy(lake.storage, [lambda: other.run(())])
+    report = Publisher(lake.table(), storage, LakePlaces(lake)).run(())
+    assert report.late + other.report.late >= 1
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+    assert published(lake).late == 0
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+def test_announcements_of_dead_runs_go(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    with pytest.raises(Killed):
+        published(lake, Life(2))
+    records = lake.root / "t/.skipbridge_clustered/publications"
+    (left,) = records.glob("*.bringing-*")
+    hours = time.time() - 2 * 3600
+    os.utime(left, (hours, hours))
+    assert published(lake).late == 1
+    assert not list(records.glob("*.bringing-*"))
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
