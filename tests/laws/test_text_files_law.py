@@ -18,10 +18,7 @@ from typing import Any
 import pytest
 
 from bridge.file_formats.recipe import Recipe
-from bridge.types import (
-    STRING,
-    Type,
-)
+from bridge.types import BIGINT, STRING, Type
 from tests.support import text_engines
 from tests.support.text_engines import DIFFER
 from tests.support.text_files import TYPES, json_value, read, value
@@ -30,6 +27,17 @@ FILES = 12_000 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 900
 OPENCSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 HCATALOG = "org.apache.hive.hcatalog.data.JsonSerDe"
+_ODD_KEYS = (
+    "c0", "c0", "c0", "C0", "\\u00630", "\\u00430", "_col1", "_COL1", "c\u212a", "c0\u017f",
+    "c\\\\", "\\\"c0", "c0 ", "", "é", "É",
+)  # fmt: skip
+_MORE = (
+    '"x":{"c0":1}', '"y":[1,{"c1":"}"}]', '"z":"C0: \\" : x"', '"c9":NaN', '"c9":[1,-Inf]',
+    '"c9":["a", Infinity]', '"w":"C1" ', '"Key":1', '"Ünï":2', '"v":"{\\"C0\\":1}"',
+    '"v":"Information: NaN"', '"v":"\\ud83d\\ude00"', '"v":"\\ude00"', '"v":"É\\\\" : 1',
+    '"\\ud83d":1', '"ſ":1', '"c1\\\\":"C1"',
+)  # fmt: skip
+"""Members that are no columns."""
 asked: Counter[str] = Counter()
 
 
@@ -190,7 +198,7 @@ def test_json_is_read_as_both_engines_read_it() -> None:
     for _ in range(FILES):
         columns = _columns(rng, TYPES)
         odd = rng.choice((0, 0, 0, 0.1))
-        keys = rng.choice(("plain", "plain", "plain", "upper", "odd"))
+        keys = rng.choice(("plain", "plain", "plain", "upper", "mixed", "odd"))
         lines = []
         for _ in range(rng.randrange(0, 6)):
             members = []
@@ -198,20 +206,13 @@ def test_json_is_read_as_both_engines_read_it() -> None:
                 if rng.random() < 0.1:
                     continue
                 key = name.upper() if keys == "upper" else name
+                if keys == "mixed" and name != "c0":
+                    key = name.upper()
                 if keys == "odd":
-                    key = rng.choice(
-                        (name, name, name.upper(), "\\u0063" + name[1:], "_col1", "c\u212a")
-                    )
+                    key = rng.choice(_ODD_KEYS).replace("c0", name).replace("C0", name.upper())
                 members.append(f'"{key}":{json_value(rng, type, odd)}')
             if rng.random() < 0.2:
-                more = (
-                    '"x":{"c0":1}',
-                    '"y":[1,{"c1":"}"}]',
-                    '"z":"C0: \\" : x"',
-                    '"c9":NaN',
-                    '"w":"C1" ',
-                )
-                members.insert(rng.randrange(len(members) + 1), rng.choice(more))
+                members.insert(rng.randrange(len(members) + 1), rng.choice(_MORE))
             if rng.random() < 0.03:
                 members.append(rng.choice((*members, '"c0":1')))
             lines.append("{" + rng.choice((",", ",", ", ")).join(members) + "}")
@@ -225,6 +226,22 @@ def test_json_is_read_as_both_engines_read_it() -> None:
             DIFFER if found is DIFFER else [text_engines.json_row(line, columns) for line in found]  # type: ignore[union-attr]
         )
         judge("json", recipe, raw, rows, uri)
+
+
+@pytest.mark.parametrize(
+    "more",
+    (
+        "",
+        ',"text":"Information É \\u00e9 \\ud83d\\ude00 {\\"Key\\":1} C:\\\\Dir"',
+        ',"userId":1,"Größe":2,"nested":{"innerKey":[1,null]}',
+    ),
+)
+def test_plain_json_is_not_read_line_by_line(more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.file_formats.readers.json_columns._SLOW", 0)
+    lines = [f'{{"c0":{i},"firstName":"Ä{i}"{more}}}\n' for i in range(100)]
+    columns = (("c0", BIGINT), ("firstname", STRING))
+    found = read(_recipe("json", columns, serialization__lib=HCATALOG), "".join(lines).encode())
+    assert found == (100, [list(range(100)), [f"Ä{i}" for i in range(100)]], {})
 
 
 def test_files_are_read_and_columns_are_known() -> None:

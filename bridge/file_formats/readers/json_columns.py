@@ -1,9 +1,10 @@
 """Columns of JSON, one object per line: Hive's JSON SerDes, and OpenX's.
 
 Arrow's reader takes a column's values only from JSON of the declared type: integers without
-fraction or exponent, ``true`` and ``false``, text in quotes. It refuses duplicate keys. What it
-does not see is checked before: keys in other case, escaped keys, several objects in one line, and
-numbers that are not JSON. Where a check fails, the lines are read one by one by the same rules.
+fraction or exponent, ``true`` and ``false``, text in quotes without lone surrogates. It refuses
+duplicate keys, and, if asked, keys that are no columns. Where a file has such keys, what Arrow does
+not see is checked before: keys in other case, escaped keys, and numbers that are not JSON. Each
+line must hold one object. Where a check fails, the lines are read one by one by the same rules.
 Values of nested types are not read.
 """
 
@@ -11,12 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
@@ -40,7 +40,6 @@ _SERDES = frozenset(
 )
 _OF_OPENX = (Kind.STRING, Kind.BOOLEAN, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE)
 """Types that OpenX's SerDe reads as the others do."""
-Bytes = npt.NDArray[np.uint8]
 _HARMLESS = (Kind.DECIMAL, Kind.VARCHAR)
 """Types of which engines read a doubtful number or a long text without an error. Other doubtful
 values may fail the query: a file that holds one is never skipped."""
@@ -48,6 +47,16 @@ _DEEPEST = 200
 _BY_PLACE = re.compile(r"_col[0-9]+")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
+_ODD_KEY = r'(?:[A-Z\x80-\xff]|[A-Z\x80-\xff\\][^"]*[^"\\])"[ \t:]'
+"""The rest of a key, from a byte that is a capital, beyond ASCII, or an escape.
+
+Text before a quote counts as a key if a colon or space follows: more is found than there is. Keys
+that end with a backslash are not found; names of columns hold none.
+"""
+_STRANGE = r'"_col[0-9]|"[ \t]*[:,\]}][^"]*(?:NaN|Inf)'
+"""Keys by place, and numbers that are not JSON."""
+_SAMPLE = 50
+"""Lines of a block whose keys are taken for those of all lines, until this is checked."""
 _SLOW = 256 * 1024 * 1024
 """Bytes of a file that are read line by line; more would take too long."""
 _ARROW = {
@@ -94,6 +103,8 @@ class _JsonLines:
             for i, leaf in enumerate(leaves)
         )
         self._names = [name for name, _ in recipe.columns]
+        self._only_columns = not any(map(_BY_PLACE.fullmatch, self._names))
+        """Whether Arrow may be asked to refuse keys that are no columns: no key is then odd."""
         self._loose: dict[int, float] = {}
         self._slowly = 0
 
@@ -103,7 +114,7 @@ class _JsonLines:
     def batches(self) -> Iterator[tuple[int, Batch]]:
         for block in self._blocks:
             rows = block.count(b"\n")
-            read = self._read_block(block, rows) or self._read_lines(block)
+            read = self._read_block(block) or self._read_lines(block)
             found: dict[int, pa.ChunkedArray] = {}
             for leaf, declared in list(self._types.items()):
                 values = read.get(leaf)
@@ -119,55 +130,72 @@ class _JsonLines:
                 found[leaf] = pa.chunked_array([parsed.values])
             yield rows, found
 
-    def _read_block(self, block: bytes, rows: int) -> dict[int, pa.Array] | None:
+    def _read_block(self, block: bytes) -> dict[int, pa.Array] | None:
         """The values, read by Arrow; None if a check fails."""
-        keys = self._keys(block)
-        if keys is None:
+        raw = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(raw == ord("\n"))
+        if block[0] != ord("{") or not (raw[ends[:-1] + 1] == ord("{")).all():
             return None
-        schema = pa.schema(
-            [
-                (keys.get(self._names[leaf], self._names[leaf]), _parsed_as(declared))
-                for leaf, declared in self._types.items()
-            ]
-        )
+        if not (raw[ends - 1] == ord("}")).all():
+            return None
         try:
-            table = pajson.read_json(
-                pa.BufferReader(block),
-                pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
-        except (pa.ArrowInvalid, UnicodeDecodeError):
+            rows = [_object(line) for line in block[: ends[:_SAMPLE][-1]].split(b"\n")]
+        except (ValueError, RecursionError):
             return None
+        seen = {key for row in rows for key, _ in row}
+        keys = {key.lower(): key for key in seen if key != key.lower()}
+        table = None
+        if self._only_columns:
+            table = self._parsed(block, keys, "error")
+            self._only_columns = table is not None
+        if table is None:
+            inner = {key for row in rows for _, value in row for key in _keys_in(value)}
+            if self._are_sure(_one_text(block), seen, inner):
+                table = self._parsed(block, keys, "ignore")
         # Each line begins and ends an object: with as many objects, none shares a line.
-        if table.num_rows != rows:
+        if table is None or table.num_rows != len(ends):
             return None
         return {leaf: _one(table.column(place)) for place, leaf in enumerate(self._types)}
 
-    def _keys(self, block: bytes) -> dict[str, str] | None:
-        """How the lines spell columns whose key is not in lower case; None if a check fails."""
-        if b"\\u" in block or b"NaN" in block or b"Inf" in block or b'"_col' in block:
-            return None
-        raw = np.frombuffer(block, np.uint8)
-        ends = np.flatnonzero(raw == ord("\n"))
-        begins = np.concatenate(([0], ends[:-1] + 1))
-        if not ((raw[begins] == ord("{")).all() and (raw[ends - 1] == ord("}")).all()):
-            return None
-        if not block.isascii() and _has_odd_letters(block.decode()):
-            return None
-        starts, lengths = _keys_in_upper_case(raw)
-        if not len(starts):
-            return {}
+    def _parsed(self, block: bytes, keys: Mapping[str, str], others: str) -> pa.Table | None:
+        """The columns, if Arrow reads them.
+
+        Args:
+            keys: how columns are spelled whose key is not in lower case.
+            others: what is done with other keys: ``error`` or ``ignore``.
+        """
+        names = [(leaf, self._names[leaf]) for leaf in self._types]
+        schema = pa.schema(
+            [(keys.get(name, name), _parsed_as(self._types[leaf])) for leaf, name in names]
+        )
         try:
-            first = _object(block[: ends[0]])
-        except (ValueError, RecursionError):
+            return pajson.read_json(
+                pa.BufferReader(block),
+                pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
+            )
+        except (pa.ArrowInvalid, UnicodeDecodeError):
             return None
-        allowed = [key for key, _ in first if key != key.lower()]
-        if any(_is_other(raw, starts, lengths, allowed)):
-            return None
-        found = {key.lower(): key for key in allowed if key.lower() in self._names}
-        twice = len({key.lower() for key in allowed}) < len(allowed)
-        mixed = any(f'"{name}"'.encode() in block for name in found)
-        return None if twice or mixed else found
+
+    def _are_sure(self, text: pa.Array, seen: set[str], inner: set[str]) -> bool:
+        """Whether all keys that may name a column are known, and no column has two of them.
+
+        Args:
+            seen: the keys of the first lines.
+            inner: the keys of objects inside of their values.
+        """
+        if not _holds(text, f"{_STRANGE}|{_ODD_KEY}"):
+            return True
+        odd = {key for key in seen | inner if key != key.lower() or not key.isascii()}
+        if _holds(text, _STRANGE) or any(map(_has_twins, odd)):
+            return False
+        found = {key.lower() for key in odd & seen}
+        if len(found) < len(odd & seen) or not found.isdisjoint(seen - odd):
+            return False
+        mine = {key.lower() for key in odd if key != key.lower()}.intersection(self._names)
+        if not mine <= found or (mine and _holds(text, _key(mine))):
+            return False
+        return _count(text, _ODD_KEY) == _count(text, _key(odd))
 
     def _read_lines(self, block: bytes) -> dict[int, pa.Array]:
         """The values line by line; doubtful columns are missing.
@@ -219,44 +247,50 @@ def _one(values: pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else pa.concat_arrays(values.chunks)
 
 
-def _keys_in_upper_case(raw: Bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where keys with an upper-case letter begin, and their lengths in bytes.
+def _one_text(block: bytes) -> pa.Array:
+    """The block as a column of one row, not copied, on which Arrow runs RE2."""
+    ends = pa.py_buffer(np.array([0, len(block)], np.int64))
+    return pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(block)])
 
-    Text that may be a key counts as one.
+
+def _holds(text: pa.Array, pattern: str) -> bool:
+    return bool(pc.match_substring_regex(text, pattern)[0].as_py())
+
+
+def _count(text: pa.Array, pattern: str) -> int:
+    return int(pc.count_substring_regex(text, pattern)[0].as_py())
+
+
+def _key(names: Iterable[str]) -> str:
+    """A pattern of bytes for any of these keys, as they are."""
+    spelled = (name.encode("utf-8", "surrogatepass") for name in names)
+    escaped = ("".join(f"\\x{byte:02x}" for byte in one) for one in spelled)
+    return f'"(?:{"|".join(escaped)})"[ \\t:]'
+
+
+def _keys_in(value: Any) -> Iterator[str]:
+    """The keys of all objects in a value."""
+    if isinstance(value, _Members):
+        for key, inner in value:
+            yield key
+            yield from _keys_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys_in(inner)
+
+
+def _has_twins(key: str) -> bool:
+    """Whether an engine may take a key for a column that `str.lower` does not lead to.
+
+    The Kelvin sign is a k in lower case, and the long s is an S in upper case.
     """
-    none = np.empty(0, np.int64)
-    upper = (raw >= ord("A")) & (raw <= ord("Z"))
-    if not upper.any():
-        return none, none
-    quotes = np.flatnonzero(raw == ord('"'))
-    after = raw[np.minimum(quotes + 1, len(raw) - 1)]
-    closing = np.flatnonzero((after == ord(":")) | (after == ord(" ")) | (after == ord("\t")))
-    closing = closing[closing > 0]
-    before = np.cumsum(upper, dtype=np.int32)
-    begin, end = quotes[closing - 1], quotes[closing]
-    found = before[end] != before[begin]
-    return begin[found] + 1, (end - begin)[found] - 1
-
-
-def _is_other(
-    raw: Bytes,
-    starts: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    allowed: list[str],
-) -> npt.NDArray[np.bool_]:
-    """Which keys are none of the allowed ones."""
-    other = np.ones(len(starts), np.bool_)
-    for key in allowed:
-        text = np.frombuffer(key.encode("utf-8", "surrogatepass"), np.uint8)
-        same = np.flatnonzero(other & (lengths == len(text)))
-        places = starts[same][:, None] + np.arange(len(text))
-        other[same[(raw[places] == text).all(axis=1)]] = False
-    return other
-
-
-def _has_odd_letters(text: str) -> bool:
-    """Whether letters beyond ASCII may be others in lower case: the Kelvin sign is a k there."""
-    return any(c.lower() != c for c in set(text) if not c.isascii())
+    if _BY_PLACE.fullmatch(key.lower()) or "\\" in key or '"' in key:
+        return True
+    return any(
+        c.lower() != c or (len(c.upper()) == 1 and c.upper().isascii())
+        for c in key
+        if not c.isascii()
+    )
 
 
 def _object(line: bytes) -> list[tuple[str, Any]]:

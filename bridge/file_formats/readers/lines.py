@@ -84,7 +84,7 @@ def line_blocks(storage: Storage, uri: str, size: int, header: int) -> Iterator[
             if len(rest) > _LONGEST:
                 raise ambiguous(uri, f"a line is longer than {_LONGEST} bytes")
             continue
-        block, rest = rest + part[:end], part[end:]
+        block, rest = b"".join((rest, memoryview(part)[:end])), part[end:]
         block, header = _without(uri, _checked(uri, block), header)
         if block:
             yield block
