@@ -141,3 +141,5 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
         say(f"left alone: files of plan {instant}, which this index does not know")
     for name in made["shared"]:
         say(f"left alone: what {name} may read, which lies in the same place")
+    for name in made["unreadable"]:
+        say(f"the metastore cannot give {name}; it is taken to lie in its database's directory")

@@ -48,6 +48,8 @@ class CleanReport:
         bytes: of all these but the generations.
         unknown: plans below the table that this index does not know; they are left alone.
         shared: other tables that lie in the same place. What they may read is left alone.
+        unreadable: other tables whose records the metastore cannot give. They are taken to lie
+            where tables of their databases lie by default.
     """
 
     generations: int = 0
@@ -57,6 +59,7 @@ class CleanReport:
     bytes: int = 0
     unknown: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
 
 class Cleaner:
@@ -107,12 +110,14 @@ class Cleaner:
 
     def _look_for_others(self) -> None:
         """Collects other tables in the same place."""
-        others = {} if self._places is None else self._places.others()
-        for name, place in sorted(others.items()):
+        for other in [] if self._places is None else self._places.others():
+            place = other.location
+            if other.unreadable:
+                self.report.unreadable.append(other.name)
             # Engines that read subdirectories read all that is below a location.
             above = self._recursive and relative(place, self._home) is not None
             if above or place == self._home or relative(self._home, place) is not None:
-                self.report.shared.append(name)
+                self.report.shared.append(other.name)
                 self._locations |= {self._home if above else place}
 
     def _generations(self) -> list[Manifest]:

@@ -34,6 +34,20 @@ _ATTEMPTS = 5
 _COPIES_AT_ONCE = 8
 
 
+@dataclass(frozen=True, slots=True)
+class OtherTable:
+    """Another table of the metastore.
+
+    Attributes:
+        location: canonical URI.
+        unreadable: the metastore does not tell its record; the location is the usual one.
+    """
+
+    name: str
+    location: str
+    unreadable: bool = False
+
+
 class Places(Protocol):
     """The locations that the metastore has of one table; canonical URIs by partition.
 
@@ -42,8 +56,8 @@ class Places(Protocol):
 
     def all(self) -> dict[str, str]: ...
 
-    def others(self) -> dict[str, str]:
-        """Locations of all other tables by name. May take a request per table."""
+    def others(self) -> list[OtherTable]:
+        """All other tables that have a location."""
         ...
 
     def of(self, partition: str) -> str | None:

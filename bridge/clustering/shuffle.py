@@ -7,7 +7,6 @@ them.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from bridge.clustering.spill import spill_directory
 
 Int64 = npt.NDArray[np.int64]
 _OFFSETS = 2**31
@@ -110,8 +111,7 @@ class Shuffle:
     def _spilled(self, number: int, table: pa.Table, cuts: Int64) -> _Spilled:
         with self._lock:
             if self._directory is None:
-                made = tempfile.TemporaryDirectory(prefix="skipbridge-cluster-")
-                self._directory = Path(self._closing.enter_context(made))
+                self._directory = self._closing.enter_context(spill_directory())
         return _Spilled(self._directory / f"{number}.arrow", table, cuts)
 
     def gather(self, number: int) -> pa.Table:

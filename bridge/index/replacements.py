@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt
+from bridge.index.compact import compact
 from bridge.index.entries import absolute, live_entries, one_chunk, relative_to
 from bridge.index.manifest import VERSION, Blob, Clustering, Manifest, Shard, clustered_files
 from bridge.index.replaced_files import FileState as FileState
@@ -169,6 +170,7 @@ def commit_replacements(
         untouched, made = composed(replacements_of(read_replacements(store, held)), groups)
         taken = {state.path for group in made for state in group.old}
         kept = [g for g in untouched if not any(state.path in taken for state in g.old)]
+        groups_now = [*kept, *made]
         asked = {SIGNATURE, *(definition.signature for definition in held.settings.definitions)}
         added = [
             replace(s, payloads=tuple(p for p in s.payloads if p.signature in asked))
@@ -176,8 +178,8 @@ def commit_replacements(
         ]
         clustering = Clustering(
             (*(() if before is None else before.instants), instant),
-            _write(store, [*kept, *made], held.location),
-            (*(() if before is None else before.shards), *added),
+            _write(store, groups_now, held.location),
+            _needed(store, held, (*(() if before is None else before.shards), *added), groups_now),
         )
         following = next_generation(
             held, held.generation + 1, builder=new_id(), clustering=clustering
@@ -245,7 +247,7 @@ def forget_replacements(store: IndexStore, holds: Callable[[Replacement], bool])
             clustering = replace(
                 held.clustering,
                 replacements=_write(store, kept, held.location),
-                shards=_needed(store, held, kept),
+                shards=_needed(store, held, held.clustering.shards, kept),
             )
         following = next_generation(
             held, held.generation + 1, builder=new_id(), clustering=clustering
@@ -259,13 +261,18 @@ def forget_replacements(store: IndexStore, holds: Callable[[Replacement], bool])
     raise AssertionError
 
 
-def _needed(store: IndexStore, held: Manifest, kept: Sequence[Replacement]) -> tuple[Shard, ...]:
-    """The shards with entries of new files that are still read."""
-    new = pa.array([s.path for group in kept for s in group.new], pa.large_string())
-    found = clustered_files(held)
-    entries = live_entries(found, store)
-    used = entries.shard[pc.is_in(entries.paths, new).to_numpy(zero_copy_only=False)]
-    return tuple(shard for i, shard in enumerate(found.shards) if i in set(used.tolist()))
+def _needed(
+    store: IndexStore, held: Manifest, shards: Sequence[Shard], groups: Sequence[Replacement]
+) -> tuple[Shard, ...]:
+    """Shards with the entries of all new files of some groups, few and without many others."""
+    new = pa.array([s.path for group in groups for s in group.new], pa.large_string())
+    entries = live_entries(replace(clustered_files(held), shards=tuple(shards)), store)
+    unused = ~pc.is_in(entries.paths, new).to_numpy(zero_copy_only=False)
+    dead = {
+        shard.id: entries.ordinal[unused & (entries.shard == i)].tolist()
+        for i, shard in enumerate(shards)
+    }
+    return tuple(compact(store, list(shards), dead)[0])
 
 
 def _missing(store: IndexStore, table: pa.Table, location: str) -> bool:

@@ -8,15 +8,17 @@ those two calls may be lost, as with any two alterations in Hive.
 from __future__ import annotations
 
 import copy
-from contextlib import closing, suppress
+from contextlib import closing
 
-from bridge.errors import InvalidUri, SchemaNotFound, TableNotFound, UnsupportedTable
+from bridge.clustering.publishing import OtherTable
+from bridge.errors import UnsupportedTable
 from bridge.jobs.compose import INDEX_ROOT_PROPERTY
+from bridge.jobs.other_tables import other_tables
 from bridge.jobs.sync.metastore import alter_unless_changed
 from bridge.metastore import records
 from bridge.metastore.catalog import HiveCatalog
 from bridge.storage.uri import canonical
-from bridge.table.model import Table, TableName
+from bridge.table.model import Table
 
 _ACCURATE = "COLUMN_STATS_ACCURATE"
 """While it is set, Hive answers counts from the metastore."""
@@ -43,18 +45,8 @@ class MetastorePlaces:
         with closing(self._catalog.partitions(table, names)) as batches:
             return {p.name: p.location for batch in batches for p in batch.partitions}
 
-    def others(self) -> dict[str, str]:
-        client = self._catalog.client
-        found = {}
-        for schema in client.get_all_databases():
-            with suppress(SchemaNotFound):  # dropped meanwhile
-                for name in client.get_all_tables(schema):
-                    with suppress(TableNotFound, InvalidUri):  # or not in storage that we know
-                        described = client.get_table(schema, name).sd
-                        place = None if described is None else described.location
-                        if place and TableName(schema.lower(), name.lower()) != self._table.name:
-                            found[f"{schema}.{name}"] = canonical(place)
-        return found
+    def others(self) -> list[OtherTable]:
+        return other_tables(self._catalog.client, self._table.name)
 
     def of(self, partition: str) -> str | None:
         record = self._read(partition)

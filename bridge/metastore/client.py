@@ -154,6 +154,24 @@ class MetastoreClient(Caller):
         except ttypes.NoSuchObjectException:
             self._table_not_found(database, table)
 
+    def get_tables_by_names(self, database: str, names: Sequence[str]) -> list[ttypes.Table]:
+        """Records of tables in one call, in any order; tables that do not exist are left out.
+
+        Errors:
+            SchemaNotFound: the database does not exist.
+            MetastoreFailure: also if one of the records cannot be read.
+        """
+        request = ttypes.GetTablesRequest(
+            dbName=database, tblNames=list(names), capabilities=_CAPABILITIES
+        )
+        try:
+            found: list[ttypes.Table] = self.call("get_table_objects_by_name_req", request).tables
+        except ttypes.UnknownDBException:
+            self._schema_not_found(database)
+        except ttypes.InvalidOperationException as error:
+            raise self.failure("get_table_objects_by_name_req", error) from error
+        return found
+
     def create_table(self, table: ttypes.Table, context: Mapping[str, str] | None = None) -> None:
         """Errors: TableExists, SchemaNotFound."""
         try:

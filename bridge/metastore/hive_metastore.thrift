@@ -89,6 +89,14 @@ struct GetTableRequest { 1: required string dbName, 2: required string tblName, 
 
 struct GetTableResult { 1: required Table table }
 
+struct GetTablesRequest {
+  1: required string dbName,
+  2: optional list<string> tblNames,
+  3: optional ClientCapabilities capabilities
+}
+
+struct GetTablesResult { 1: required list<Table> tables }
+
 struct AddPartitionsRequest {
   1: required string dbName,
   2: required string tblName,
@@ -212,6 +220,7 @@ struct NotificationEventResponse { 1: required list<NotificationEvent> events }
 struct CurrentNotificationEventId { 1: required i64 eventId }
 
 exception MetaException { 1: string message } (python.immutable = "false")
+exception UnknownDBException { 1: string message } (python.immutable = "false")
 exception NoSuchObjectException { 1: string message } (python.immutable = "false")
 exception AlreadyExistsException { 1: string message } (python.immutable = "false")
 exception InvalidObjectException { 1: string message } (python.immutable = "false")
@@ -238,6 +247,8 @@ service ThriftHiveMetastore {
   list<string> get_tables_by_type(1: string db_name, 2: string pattern, 3: string tableType) throws (1: MetaException o1),
   list<string> get_all_tables(1: string db_name) throws (1: MetaException o1),
   GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2),
+  GetTablesResult get_table_objects_by_name_req(1: GetTablesRequest req)
+    throws (1: MetaException o1, 2: InvalidOperationException o2, 3: UnknownDBException o3),
   void create_table_with_environment_context(1: Table tbl, 2: EnvironmentContext environment_context)
     throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4),
   void alter_table_with_environment_context(

@@ -11,6 +11,7 @@ import pytest
 from bridge.clustering.execution import DIRECTORY
 from bridge.errors import InvalidRequest
 from bridge.expression.builders import eq
+from bridge.index.compact import MAX_SHARDS
 from bridge.index.replacements import read_replacements, replacements_of
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
@@ -140,3 +141,33 @@ def test_a_lone_file_is_not_rewritten_for_ever(lake: Lake) -> None:
             executed(lake, plan)
             assert read(lake)[0] == before
     assert len(groups(lake)) == 1
+
+
+def test_entries_of_files_that_are_rewritten_again_do_not_pile_up(lake: Lake) -> None:
+    """Neither do shards, however many plans are committed."""
+    batch(lake, "a", 0, 400)
+    lake.build()
+    clustered(lake, **{**DEEP, "depth": None})
+    for i in range(5):
+        batch(lake, f"b{i}", 0, 400)
+        lake.build()
+        clustered(lake, **{**DEEP, "depth": None})
+        assert clustered(lake, **DEEP).state == "completed"
+    held = lake.store().latest()
+    assert held is not None and held.clustering is not None
+    named = {state.path for group in groups(lake) for state in group.new}
+    assert sum(shard.num_files for shard in held.clustering.shards) == len(named)
+
+
+def test_many_small_plans_do_not_make_many_shards(lake: Lake) -> None:
+    for i in range(MAX_SHARDS + 3):
+        lake.write(f"a{i}.parquet", {"x": [i], "s": ["a"]})
+        lake.write(f"b{i}.parquet", {"x": [i], "s": ["b"]})
+        lake.build()
+        assert clustered(lake, **{**DEEP, "depth": None}).new_files == 1
+    held = lake.store().latest()
+    assert held is not None and held.clustering is not None
+    assert len(held.clustering.shards) <= MAX_SHARDS
+    assert read(lake)[0].total() == 2 * (MAX_SHARDS + 3)
+    rows, files = read(lake, eq("x", 7))
+    assert len(files) == 1 and DIRECTORY in next(iter(files)) and rows.total() == 2

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.clustering.cleaning import Cleaner, CleanReport
-from bridge.clustering.publishing import Publisher, PublishReport
+from bridge.clustering.publishing import OtherTable, Publisher, PublishReport
 from bridge.index.replacements import (
     Replacement,
     forget_replacements,
@@ -95,8 +95,8 @@ class LakePlaces:
         self.lake.locations[partition] = Path(new.removeprefix("file://"))
         return True
 
-    def others(self) -> dict[str, str]:
-        return self.tables
+    def others(self) -> list[OtherTable]:
+        return [OtherTable(name, place) for name, place in self.tables.items()]
 
     def distrust(self, partition: str) -> None:
         """There are no statistics."""

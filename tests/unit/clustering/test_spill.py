@@ -1,0 +1,63 @@
+"""Temporary files of rewrites: those of processes that were killed go with the next run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bridge.clustering.shuffle import Shuffle
+from bridge.clustering.spill import spill_directory
+
+HOLDS = """
+import sys, tempfile
+from bridge.clustering.spill import spill_directory
+tempfile.tempdir = sys.argv[1]
+with spill_directory() as made:
+    (made / "0.arrow").write_bytes(b"rows")
+    print("made", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_killed_process_leaves_nothing_for_ever(scratch: Path) -> None:
+    command = (sys.executable, "-c", HOLDS, str(scratch))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stdout.readline() == b"made\n"
+        (theirs,) = scratch.iterdir()
+        with spill_directory() as mine:
+            assert {mine, theirs} == set(scratch.iterdir())  # it lives
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert (theirs / "0.arrow").exists()
+    with spill_directory() as mine:
+        assert list(scratch.iterdir()) == [mine]
+    assert not list(scratch.iterdir())
+
+
+def test_directories_of_others_stay(scratch: Path) -> None:
+    other = scratch / "skipbridge-cluster-strange"
+    other.mkdir()
+    with spill_directory():
+        assert other.exists()
+
+
+def test_rows_that_spill_leave_no_file(scratch: Path) -> None:
+    table = pa.table({"x": list(range(100))})
+    order = np.arange(100)[::-1].astype(np.int64)
+    with Shuffle(order, [100], [0, 50, 100], memory=0) as shuffle:
+        shuffle.add(0, table)
+        assert len(list(scratch.glob("*/0.arrow"))) == 1
+        assert shuffle.gather(0)["x"].to_pylist() == list(range(99, 49, -1))
+    assert not list(scratch.iterdir())
