@@ -62,20 +62,42 @@ _START_AFTER = frozenset({"s3", "gs"})
 """Stores that can start a listing at a key. Elsewhere obstore lists all files and filters."""
 
 
+_PREFIXES = {"azure_": "abfss", "google_": "gs"}
+"""How options begin that are for one kind of store; the others are for S3."""
+_ENDPOINTS = {
+    "s3": (
+        ("endpoint", "endpoint_url"),
+        ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "AWS_ALLOW_HTTP",
+    ),
+    "gs": (("google_base_url",), ("GOOGLE_BASE_URL",), "GOOGLE_ALLOW_HTTP"),
+    "abfss": (
+        ("azure_storage_endpoint", "azure_endpoint"),
+        ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+        "AZURE_ALLOW_HTTP",
+    ),
+}
+"""By scheme: the options that name an endpoint, the variables, and the one that allows HTTP."""
+_AZURE_CLOUD = "core.windows.net"
+"""The host of accounts in Azure's public cloud; others are in a location's own host."""
+
+
 def open_store(place: Location, options: Mapping[str, str]) -> Store:
     """The store of a bucket.
 
     Args:
-        options: obstore's configuration keys, such as ``endpoint``, ``region`` and
-            ``access_key_id``, and ``allow_http``, ``timeout`` (seconds) and ``retries``. Missing
-            options come from the environment.
+        options: ``allow_http``, ``timeout`` (seconds) and ``retries`` of every store, and obstore's
+            configuration keys: those that begin with ``azure_`` are for Azure, those with
+            ``google_`` for GCS, and all others, such as ``endpoint``, ``region`` and
+            ``access_key_id``, for S3. Missing options come from the environment.
     """
-    config: dict[str, Any] = dict(options)
-    client: dict[str, Any] = {"timeout": timedelta(seconds=float(config.pop("timeout", "60")))}
-    if config.pop("allow_http", "false").lower() == "true":
+    given = dict(options)
+    client: dict[str, Any] = {"timeout": timedelta(seconds=float(given.pop("timeout", "60")))}
+    if given.pop("allow_http", "false").lower() == "true":
         client["allow_http"] = True
-    checked_endpoint(config, client)
-    retries = int(config.pop("retries", "5"))
+    retries = int(given.pop("retries", "5"))
+    config: dict[str, Any] = {k: v for k, v in given.items() if _scheme_of(k) == place.scheme}
+    endpoint = checked_endpoint(config, client, place.scheme)
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
     try:
@@ -84,6 +106,9 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
         if place.scheme == "gs":
             return GCSStore(place.authority, **arguments, **config)
         container, _, host = place.authority.partition("@")
+        before, _, suffix = host.partition(".dfs.")
+        if not endpoint and suffix not in ("", _AZURE_CLOUD):
+            config["azure_storage_endpoint"] = f"https://{before}.blob.{suffix}"
         account = host.partition(".")[0]
         return AzureStore(container, account_name=account, **arguments, **config)
     except (BaseError, TypeError) as error:
@@ -93,14 +118,21 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
         ) from error
 
 
-def checked_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> str:
-    """The endpoint of a store other than AWS, by the options or the environment; empty for AWS.
+def _scheme_of(option: str) -> str:
+    return next((scheme for start, scheme in _PREFIXES.items() if option.startswith(start)), "s3")
+
+
+def checked_endpoint(
+    config: Mapping[str, Any], client: Mapping[str, Any], scheme: str = "s3"
+) -> str:
+    """The endpoint by the options or the environment; empty for that of the cloud.
 
     Errors:
         StorageFailure: it has no scheme, or is plain HTTP, which is not allowed.
     """
-    variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    named = [("storage.endpoint", config.get("endpoint") or config.get("endpoint_url") or "")]
+    options, variables, allowing = _ENDPOINTS[scheme]
+    name = "storage.endpoint" if scheme == "s3" else options[0]
+    named = [(name, next(filter(None, (config.get(option, "") for option in options)), ""))]
     named += [(name, os.environ.get(name, "")) for name in variables]
     name, endpoint = next(((n, e) for n, e in named if e), ("", ""))
     if not endpoint:
@@ -109,14 +141,14 @@ def checked_endpoint(config: Mapping[str, Any], client: Mapping[str, Any]) -> st
         raise StorageFailure(
             f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
         )
-    allowed = client.get("allow_http") or os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+    allowed = client.get("allow_http") or os.environ.get(allowing, "").lower() == "true"
     if endpoint.lower().startswith("http://") and not allowed:
         raise StorageFailure(
             f"{name} is {endpoint}, and plain HTTP is not allowed: "
             "it carries keys and data unencrypted",
             "write https://, or set storage.allow_http = true if the network is yours",
         )
-    return endpoint
+    return str(endpoint)
 
 
 class ObjectStorage:
@@ -175,15 +207,16 @@ class ObjectStorage:
     def _ranges(
         self, prefix: str, bounds: list[str | None], recursive: bool
     ) -> Iterator[FileTable]:
-        """The pages of all ranges in path order, each as soon as those before it have come."""
+        """The pages of all ranges, each as soon as it has come."""
         # obstore cannot combine start-after with a delimiter, so drop files in subdirectories.
         depth = prefix.removesuffix("/").count("/") + 1
         over = threading.Event()
 
-        def fill(part: tuple[_Pages, str | None, str | None]) -> None:
-            pages, after, until = part
+        pages: _Pages = SimpleQueue()
+
+        def fill(part: tuple[str | None, str | None]) -> None:
             try:
-                for page in self._between(prefix, after, until):
+                for page in self._between(prefix, *part):
                     if over.is_set():
                         return
                     pages.put(page)
@@ -193,20 +226,23 @@ class ObjectStorage:
 
         pool = ThreadPoolExecutor(_PARALLEL, "skipbridge-pages")
         try:
-            parts: list[_Pages] = [SimpleQueue() for _ in bounds[1:]]
             work = carried(fill)
-            for pages, (after, until) in zip(parts, pairwise(bounds), strict=True):
-                pool.submit(work, (pages, after, until))
-            for pages in parts:
-                while (found := pages.get()) is not None:
-                    if isinstance(found, BaseException):
-                        raise found
-                    if not recursive:
-                        found = found.filter(
-                            _mask(pc.equal(pc.count_substring(found.paths, "/"), depth))
-                        )
-                    if len(found):
-                        yield found
+            for part in pairwise(bounds):
+                pool.submit(work, part)
+            listing = len(bounds) - 1
+            while listing:
+                found = pages.get()
+                if isinstance(found, BaseException):
+                    raise found
+                if found is None:
+                    listing -= 1
+                    continue
+                if not recursive:
+                    found = found.filter(
+                        _mask(pc.equal(pc.count_substring(found.paths, "/"), depth))
+                    )
+                if len(found):
+                    yield found
         finally:
             over.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -238,6 +274,7 @@ class ObjectStorage:
         asked("list")
         whole = 0
         while True:
+            after = last
             try:
                 for batch in obstore.list(
                     self._store,
@@ -251,6 +288,11 @@ class ObjectStorage:
                         continue
                     asked("list", whole // _PAGE)  # the page before was full, and had a successor
                     whole = len(page)
+                    if after is not None and page.paths[0].as_py() <= after:
+                        # not every server of Azure heeds where a listing shall start
+                        page = page.filter(_mask(pc.greater(page.paths, after)))
+                        if not len(page):
+                            continue
                     ordered &= last is None or page.paths[0].as_py() > last
                     last = page.paths[-1].as_py()
                     patience.progressed()
@@ -289,7 +331,7 @@ class ObjectStorage:
                 paths,
                 batch.column("size").to_numpy().astype(np.int64),
                 modified.to_numpy(),
-                batch.column("e_tag").cast(pa.large_string()),
+                _quoted(batch.column("e_tag").cast(pa.large_string())),
             )
         )
 
@@ -468,6 +510,16 @@ def _state(uri: str, meta: Any) -> FileStat:
     modified = meta["last_modified"]
     micros = int(modified.timestamp()) * 1_000_000 + modified.microsecond
     return FileStat(uri, meta["size"], micros, meta["e_tag"])
+
+
+def _quoted(etags: pa.Array) -> pa.Array:
+    """As in the headers of answers: Azure's listings have them without quotes."""
+    bare = pc.invert(pc.starts_with(etags, '"'))
+    if not pc.any(bare).as_py():  # none, or none is known
+        return etags
+    quote, none = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
+    quoted = pc.binary_join_element_wise(quote, etags, quote, none)
+    return pc.if_else(pc.fill_null(bare, False), quoted, etags)
 
 
 def _plain(etag: str | None) -> str | None:

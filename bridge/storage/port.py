@@ -148,16 +148,18 @@ def join_tables(tables: Sequence[FileTable]) -> FileTable:
 def concatenate(listings: Iterable[FileTable]) -> FileTable:
     """All files of the listings, sorted by path.
 
-    Sorting is skipped if the parts are already in order, like the ranges of one prefix.
+    Sorting is skipped if no part reaches into another, like the pages of one prefix.
     """
     parts = [part for part in listings if len(part)]
     if not parts:
         return EMPTY
     if len(parts) == 1:
         return parts[0]
-    whole = join_tables(parts)
-    edges = [(part.paths[0].as_py(), part.paths[-1].as_py()) for part in parts]
-    if all(left[1] < right[0] for left, right in pairwise(edges)):
+    bounds = [(part.paths[0].as_py(), part.paths[-1].as_py()) for part in parts]
+    order = sorted(range(len(parts)), key=lambda i: bounds[i][0].encode())
+    whole = join_tables([parts[i] for i in order])
+    edges = [bounds[i] for i in order]
+    if all(left[1].encode() < right[0].encode() for left, right in pairwise(edges)):
         return whole
     return sort(whole)
 
@@ -199,8 +201,8 @@ class Storage(Protocol):
 
         Args:
             hints: sorted paths of an earlier listing. Stores with paged listings are listed in
-                parallel ranges between some of them. The result is the same. Not allowed together
-                with ``start_after``.
+                parallel ranges between some of them. The pages are of the same files, each in path
+                order, and come in any order. Not allowed together with ``start_after``.
         """
         ...
 

@@ -23,7 +23,17 @@ _REFUSED = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "ExpiredToken",
      "InvalidToken", "AuthenticationFailed"}
 )  # fmt: skip
-_DENIED = frozenset({"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch"})
+_DENIED = frozenset(
+    {"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure",
+     "InsufficientAccountPermissions", "NoAuthenticationInformation", "PublicAccessNotPermitted"}
+)  # fmt: skip
+_UNSIGNED = "Server failed to authenticate the request"
+"""What Azure says of a wrong key, under several codes."""
+_ENDPOINT = {
+    "s3": "storage.endpoint and storage.region",
+    "gs": "GOOGLE_BASE_URL",
+    "abfss": "the account's name and AZURE_STORAGE_ENDPOINT",
+}
 _POLICY = "check the credentials and their policy"
 
 
@@ -52,10 +62,11 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
             "and this machine has no role in a cloud that would give some",
             _CREDENTIALS[place.scheme],
         )
-    if code in _NO_BUCKET:
+    if code in _NO_BUCKET or (not what and isinstance(error, (NotFoundError, FileNotFoundError))):
+        kind = "container" if place.scheme == "abfss" else "bucket"
         return (
-            f"there is no bucket {place.authority}: {said}",
-            "check the bucket's name, storage.endpoint and storage.region",
+            f"there is no {kind} {place.authority}: {said or _first(text)}",
+            f"check the {kind}'s name, {_ENDPOINT[place.scheme]}",
         )
     if code in _REGION or "incorrectly configured region" in text:
         region = re.search(r"<Region>([^<]+)</Region>", text)
@@ -63,7 +74,7 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
             f"{place.authority} is in another region: {said or _first(text)}",
             f"set storage.region to {region[1] if region else 'the region of the bucket'}",
         )
-    if code in _REFUSED:
+    if code in _REFUSED or said.startswith(_UNSIGNED):
         return f"the store refuses the credentials for {uri}: {said}", _CREDENTIALS[place.scheme]
     if code in _DENIED or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
         what = what or ("to list " if "list request" in text else "for ")
@@ -77,9 +88,9 @@ def _words(error: Exception, uri: str) -> tuple[str, str]:
     if "error sending request" in str(error):
         return (
             f"{uri}: the store cannot be reached: {_first(str(error))}",
-            "check storage.endpoint and the network",
+            f"check {_ENDPOINT[parse(uri).scheme]}, and the network",
         )
-    return f"{uri}: {_said(error)}", "check endpoint, region, bucket and network"
+    return f"{uri}: {_said(error)}", f"check {_ENDPOINT[parse(uri).scheme]}, bucket and network"
 
 
 def _said(error: Exception) -> str:

@@ -15,7 +15,8 @@ import pytest
 from bridge.servers.process import ServerSpec, free_port, start_server
 from bridge.servers.trino_server import TrinoSpec, start_trino
 from tests.engines.stack import ask
-from tests.support.versitygw import MODULE, VERSION, VersitygwMissing, versitygw
+from tests.support.go_programs import GoMissing
+from tests.support.versitygw import PACKAGE, VERSION, versitygw
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "s3.md"
 _LISTENS = "until (exec 3<>/dev/tcp/127.0.0.1/7070) 2>/dev/null; do sleep 0.1; done\n"
@@ -34,7 +35,7 @@ def blocks() -> dict[str, list[str]]:
 def test_a_bucket_in_trino(blocks: dict[str, list[str]], plugin_476: Path, tmp_path: Path) -> None:
     try:
         (tmp_path / "versitygw").symlink_to(versitygw())
-    except VersitygwMissing as error:
+    except GoMissing as error:
         pytest.skip(str(error))
     store, planner = free_port(), free_port()
 
@@ -46,7 +47,7 @@ def test_a_bucket_in_trino(blocks: dict[str, list[str]], plugin_476: Path, tmp_p
         )
 
     build, start = blocks["sh"][0].split("\n", 1)
-    assert build.endswith(f"go install {MODULE}@v{VERSION}")
+    assert build.endswith(f"go install {PACKAGE}@v{VERSION}")
     (tmp_path / "put_flights.py").write_text(blocks["python"][0])
     script = here("".join([start, _LISTENS, *blocks["sh"][1:]]))
     environment = {

@@ -17,7 +17,7 @@ from tests.support.slow_store import Behaviour
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 QUERIES = 100 if NIGHTLY else 10
 SEEDS = 20 if NIGHTLY else 2
-FAULTS = ("503", "500", "reset", "cut", "lost")
+FAULTS = ("503", "500", "reset", "cut", "lost", "expired")
 ASKED = (
     GROUPED,
     "SELECT count(*) FROM lake.{}",

@@ -1,7 +1,11 @@
-"""The storages of the suite: local files, a real S3 endpoint and a real HDFS on loopback."""
+"""The storages of the suite: local files, and real servers of S3, HDFS, Azure and GCS on loopback.
+
+GCS takes part with ``SKIPBRIDGE_LAWS=nightly``: its server takes minutes to build.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -14,6 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from tests.support import azurite, fake_gcs
 from tests.support.hdfs import start_hdfs
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import Versitygw, versitygw_or_skip
@@ -85,20 +90,62 @@ def slow(gateway: Versitygw, proxy: SlowStore) -> Iterator[Storage]:
     proxy.behave(Behaviour())
 
 
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
+    found = azurite.azurite_or_skip(tmp_path_factory.mktemp("azurite"))
+    with found.server:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fake_gcs.FakeGcs]:
+    found = fake_gcs.fake_gcs_or_skip(tmp_path_factory.mktemp("gcs"))
+    with found.server:
+        yield found
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A storage, an empty directory in it, and the options to open it anew."""
+    """A storage, an empty directory in it, and how to open it anew.
+
+    Attributes:
+        options: of `open_storage`.
+        settings: of skipbridge, which say the same together with ``environment``.
+    """
 
     storage: Storage
     root: str
     options: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@pytest.fixture(params=["local", "s3", "hdfs"])
+NIGHTLY = pytest.mark.skipif(
+    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="a server of GCS: nightly"
+)
+
+
+@pytest.fixture(params=["local", "s3", "hdfs", "azure", pytest.param("gcs", marks=NIGHTLY)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "local":
-        return Place(open_storage(), f"file://{tmp_path}/t")
-    if request.param == "hdfs":
-        return Place(open_storage(), f"{request.getfixturevalue('hdfs_uri')}/{tmp_path.name}/t")
+    name = tmp_path.name
+    match request.param:
+        case "local":
+            return Place(open_storage(), f"file://{tmp_path}/t")
+        case "hdfs":
+            return Place(open_storage(), f"{request.getfixturevalue('hdfs_uri')}/{name}/t")
+        case "azure":
+            return _in_cloud(request.getfixturevalue("azure").options, f"{azurite.URI}/{name}/t")
+        case "gcs":
+            return _in_cloud(request.getfixturevalue("gcs").options, f"{fake_gcs.URI}/{name}/t")
     options = request.getfixturevalue("s3_options")
-    return Place(open_storage(options=options), f"s3://{BUCKET}/{tmp_path.name}/t", options)
+    settings = {f"storage.{key}": options[key] for key in ("endpoint", "region", "allow_http")}
+    keys = ("access_key_id", "secret_access_key")
+    environment = {f"AWS_{key.upper()}": options[key] for key in keys}
+    root = f"s3://{BUCKET}/{name}/t"
+    return Place(open_storage(options=options), root, options, settings, environment)
+
+
+def _in_cloud(options: Mapping[str, str], root: str) -> Place:
+    environment = {k.upper(): v for k, v in options.items() if k != "allow_http"}
+    settings = {"storage.allow_http": "true"}
+    return Place(open_storage(options=options), root, options, settings, environment)

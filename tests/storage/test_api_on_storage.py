@@ -28,11 +28,9 @@ def test_a_table_is_indexed_pruned_and_read(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: dict[str, Any] = {"planner_cache_dir": str(tmp_path / "cache")}
-    if place.options:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", place.options["access_key_id"])
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", place.options["secret_access_key"])
-        names = ("endpoint", "region", "allow_http")
-        settings |= {f"storage_{name}": place.options[name] for name in names}
+    settings |= {key.replace(".", "_"): value for key, value in place.settings.items()}
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
     for part in range(3):
         place.storage.put(f"{place.root}/p=1/f{part}.parquet", content(part * 1000))
     large = content(1_000_000, 1_300_000)

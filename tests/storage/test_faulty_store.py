@@ -33,7 +33,7 @@ from tests.support.versitygw import BUCKET, Versitygw
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 BUILDS = 50 if NIGHTLY else 6
 QUERIES = 2_000 if NIGHTLY else 60
-FAULTS = ("503", "500", "reset", "cut", "lost")
+FAULTS = ("503", "500", "reset", "cut", "lost", "expired")
 happened: Counter[str] = Counter()
 
 

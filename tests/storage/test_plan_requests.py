@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from bridge.planner.request import ScanRequest
 from bridge.planner.scan_plan import ScanPlan
 from bridge.report.document import report_document
 from bridge.report.text import funnel
-from bridge.storage.port import Storage
+from bridge.storage.port import FileTable, Storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from bridge.telemetry import STORAGE_REQUESTS
@@ -79,7 +82,32 @@ def test_a_listing_in_ranges_hands_on_each_page(
     pages = list(slow.pages(root, recursive=recursive, hints=whole.paths))
     assert sum(map(len, pages)) == len(whole)
     assert max(map(len, pages)) <= 1_000
+    assert all(page.paths.equals(page.paths.sort()) for page in pages)
     paths = [path for page in pages for path in page.paths.to_pylist()]
-    assert paths == whole.paths.to_pylist()
-    first = next(iter(slow.pages(root, recursive=recursive, hints=whole.paths)))
-    assert first.paths[0].as_py() == f"{root}/f0000"  # the others are given up
+    assert sorted(paths) == whole.paths.to_pylist()
+    listed = slow.list_all(root, recursive=recursive, hints=whole.paths)
+    assert listed.paths.equals(whole.paths)
+    assert len(next(iter(slow.pages(root, recursive=recursive, hints=whole.paths))))
+
+
+def test_a_slow_range_does_not_hold_back_the_pages_of_the_others(
+    direct: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"s3://{BUCKET}/one-slow"
+    put_all(direct, root, {f"f{i:04d}": b"x" for i in range(5_000)})
+    hints = direct.list_all(root).paths
+    store = direct.store(root)  # type: ignore[attr-defined]
+    between, let = store._between, threading.Event()
+
+    def held_back(prefix: str, after: str | None, until: str | None) -> Iterator[FileTable]:
+        if after is None:
+            let.wait(60)
+        yield from between(prefix, after, until)
+
+    monkeypatch.setattr(store, "_between", held_back)
+    pages = store.pages(root, hints=hints)
+    early = [path for page in islice(pages, 2) for path in page.paths.to_pylist()]
+    assert early and f"{root}/f0000" not in early
+    let.set()
+    late = [path for page in pages for path in page.paths.to_pylist()]
+    assert sorted(early + late) == hints.to_pylist()

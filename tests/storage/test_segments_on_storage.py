@@ -26,11 +26,9 @@ def content(first: int, rows: int = 10) -> bytes:
 def test_a_table_lives_and_facts_stay(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("endpoint", "region", "allow_http")
-    if place.options:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", place.options["access_key_id"])
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", place.options["secret_access_key"])
-    given = {f"storage.{n}": place.options[n] for n in names if n in place.options}
+    given = place.settings
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
     config = Config({key: Setting(value, "test") for key, value in given.items()})
     monkeypatch.setattr(opened, "storage_of", lambda _: place.storage)
     table, facts = f"{place.root}/table", f"{place.root}/facts"

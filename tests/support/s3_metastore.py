@@ -1,4 +1,4 @@
-"""A metastore for tables on S3: PySpark's jars hold no file system for it."""
+"""A metastore for tables on object stores: PySpark's jars hold no file systems for them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,22 @@ _SCHEME = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 
 def s3_metastore(directory: Path, bucket: str, tables: Iterable[str]) -> MetastoreSpec:
     """One that takes s3://BUCKET/TABLE for an existing directory; it only asks whether it is."""
-    properties = {"fs.s3.impl": _SCHEME, "fs.viewfs.overload.scheme.target.s3.impl": _SCHEME}
+    return store_metastore(directory, {"s3": bucket}, tables)
+
+
+def store_metastore(directory: Path, hosts: dict[str, str], tables: Iterable[str]) -> MetastoreSpec:
+    """One that takes SCHEME://HOST/TABLE for an existing directory.
+
+    Args:
+        hosts: by scheme, a bucket, or the host of Azure's account.
+    """
+    properties = {}
+    for scheme in hosts:
+        properties[f"fs.{scheme}.impl"] = _SCHEME
+        properties[f"fs.viewfs.overload.scheme.target.{scheme}.impl"] = _SCHEME
     for table in tables:
         place = directory / "bucket" / table
         place.mkdir(parents=True)
-        properties[f"fs.viewfs.mounttable.{bucket}.link./{table}"] = place.as_uri()
+        for host in hosts.values():
+            properties[f"fs.viewfs.mounttable.{host}.link./{table}"] = place.as_uri()
     return MetastoreSpec(directory, port=0, in_memory=True, properties=properties)

@@ -18,8 +18,12 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
 
-FAULTS = ("503", "500", "reset", "cut", "lost", "hang")
-"""``lost``: the store does what is asked, and its answer does not arrive."""
+FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "expired", "flip")
+"""``lost``: the store does what is asked, and its answer does not arrive. ``flip``: a bit of the
+answer's body is another one; only for what has a checksum. ``expired``: the store says that the
+credentials are.
+"""
+_PASSED_ON = ("cut", "lost", "flip")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _ERROR = (
     "HTTP/1.1 {status} {words}\r\nContent-Type: application/xml\r\n"
@@ -28,6 +32,7 @@ _ERROR = (
 _SLOW_DOWN = (
     "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
+_EXPIRED = "<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
 _INTERNAL = "<Error><Code>InternalError</Code><Message>We encountered an error.</Message></Error>"
 
 
@@ -232,7 +237,7 @@ class _Client(asyncio.Protocol):
     def _request(self, head: bytes) -> None:
         fault = self._proxy.asked(head.partition(b"\r\n")[0])
         self._pending += 1
-        self._swallowed = fault is not None and fault not in ("cut", "lost")
+        self._swallowed = fault is not None and fault not in _PASSED_ON
         self._fault = fault
         match fault:
             case "503":
@@ -241,7 +246,9 @@ class _Client(asyncio.Protocol):
                 self._later(_error(500, "Internal Server Error", _INTERNAL))
             case "reset":
                 self._later(None)
-            case None | "cut" | "lost":
+            case "expired":
+                self._later(_error(403, "Forbidden", _EXPIRED))
+            case None | "cut" | "lost" | "flip":
                 self._forward(head)
 
     def _forward(self, part: bytes) -> None:
@@ -262,6 +269,13 @@ class _Client(asyncio.Protocol):
         elif self._fault == "lost":
             self._fault = "over"
             self._later(None)
+        elif self._fault == "flip":
+            begin = data.find(b"\r\n\r\n") + 4
+            if len(data) > begin >= 4:
+                at = (begin + len(data)) // 2
+                data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                self._fault = None
+            self._later(data)
         elif self._fault is None:
             self._later(data)
 

@@ -7,25 +7,18 @@ once, heeds conditions, and lists 39,000 keys in seconds.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from bridge.servers.maven import build_once, cache_directory
 from bridge.servers.process import Server, ServerSpec, free_port, start_server
+from tests.support.go_programs import GoMissing, go_program
 
-MODULE = "github.com/versity/versitygw/cmd/versitygw"
+PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
 VERSION = "1.8.0"
-_BUILD_TIMEOUT = 900
 BUCKET = "lake"
 _ACCESS, _SECRET = "test", "testtest"
-
-
-class VersitygwMissing(Exception):
-    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,49 +40,22 @@ class Versitygw:
 
 
 def versitygw() -> Path:
-    """The program; built if it is not in the cache. Errors: VersitygwMissing."""
-    return build_once(cache_directory() / f"versitygw-{VERSION}" / "versitygw", _build)
-
-
-def _build(target: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise VersitygwMissing("there is no go to build versitygw with")
-    place = target.parent
-    environment = {
-        **os.environ,
-        "GOBIN": str(place),
-        "GOPATH": str(place / "modules"),
-        "GOCACHE": str(place / "cache"),
-        "GOFLAGS": "-modcacherw",
-    }
-    try:
-        done = subprocess.run(
-            [go, "install", "-ldflags=-s -w", f"{MODULE}@v{VERSION}"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_BUILD_TIMEOUT,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise VersitygwMissing(f"versitygw was not built in {_BUILD_TIMEOUT} s") from error
-    if done.returncode:
-        raise VersitygwMissing(f"versitygw cannot be built: {done.stderr.strip()[-500:]}")
-    (place / "versitygw").rename(target)
+    """The program; built if it is not in the cache. Errors: GoMissing."""
+    return go_program(PACKAGE, VERSION)
 
 
 def start_versitygw(directory: Path) -> Versitygw:
     """Starts one that keeps its objects in a directory.
 
     Errors:
-        VersitygwMissing: it cannot be built, or the directory has no extended attributes.
+        GoMissing: it cannot be built, or the directory has no extended attributes.
     """
     program = versitygw()
     directory.mkdir(parents=True, exist_ok=True)
     try:
         os.setxattr(directory, "user.skipbridge", b"")
     except OSError as error:
-        raise VersitygwMissing(f"{directory} has no extended attributes: {error}") from error
+        raise GoMissing(f"{directory} has no extended attributes: {error}") from error
     port = free_port()
     (directory / "objects" / BUCKET).mkdir(parents=True)
     command = (
@@ -116,5 +82,5 @@ def versitygw_or_skip(directory: Path) -> Versitygw:
     """For fixtures: skips their tests, with the reason, where there is none."""
     try:
         return start_versitygw(directory)
-    except VersitygwMissing as error:
+    except GoMissing as error:
         pytest.skip(str(error))
