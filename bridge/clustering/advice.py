@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,12 +74,17 @@ class ClusteringAdvice:
         return self.candidates[0] if self.candidates else None
 
 
-def choices(scans: Sequence[Logged], fields: Sequence[Field]) -> list[tuple[str, tuple[str, ...]]]:
+def choices(
+    scans: Sequence[Logged], fields: Sequence[Field], answered: Collection[str] = ()
+) -> list[tuple[str, tuple[str, ...]]]:
     """Layouts and columns to try: each hot column alone, and curves over the two to four hottest.
 
     Layouts of one's own are tried with as many of these columns as they order by.
+
+    Args:
+        answered: columns of which an index tells which values a file holds.
     """
-    hot = [name for name, _ in hot_columns(scans, fields)][:_HOTTEST]
+    hot = [name for name, _ in hot_columns(scans, fields, answered)][:_HOTTEST]
     found: list[tuple[str, tuple[str, ...]]] = [(_PLAIN, ())]
     for name, each in sorted(layouts().items()):
         if each.fewest <= 1 <= each.most:
@@ -159,14 +164,16 @@ def advise(
     Errors: those of the arguments.
     """
     made: list[tuple[str, tuple[str, ...], Plan]] = []
-    for name, columns in choices(scans, fields):
+    answered = {each.column for each in current.filters}
+    for name, columns in choices(scans, fields, answered):
         plan = plan_of(name, columns)
         if plan.groups:
             made.append((name, columns, plan))
     sample = sample_of([plan for _, _, plan in made])
     asked = questions(scans, fields, sample)
     plans = [
-        (plan, simulated(plan, sample, layout(name, len(columns)))) for name, columns, plan in made
+        (plan, simulated(plan, sample, layout(name, len(columns)), current.filters))
+        for name, columns, plan in made
     ]
     now, *after = forecasts(asked.questions, current, [None, *plans], open_cost)
     found = [

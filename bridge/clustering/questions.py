@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,18 +65,26 @@ class Asked:
     values: int
 
 
-def hot_columns(scans: Sequence[Logged], fields: Sequence[Field]) -> list[tuple[str, int]]:
+def hot_columns(
+    scans: Sequence[Logged], fields: Sequence[Field], answered: Collection[str] = ()
+) -> list[tuple[str, int]]:
     """Columns by which files could be skipped, with the number of scans that ask about each.
 
     Args:
         fields: the table's data columns.
+        answered: columns of which an index tells which values a file holds, in lower case. Scans
+            that ask them for values come last.
     """
     known = {f.name.lower(): f for f in fields if comparable(f.type)}
     useful = {op.value for op in _USEFUL}
+    values = {op.value for op in _VALUES}
     counts: Counter[str] = Counter()
+    first: Counter[str] = Counter()
     for scan in scans:
-        counts.update({c.lower() for c, op in scan.asked if op in useful and c.lower() in known})
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        asked = {(c.lower(), op) for c, op in scan.asked if op in useful and c.lower() in known}
+        counts.update({column for column, _ in asked})
+        first.update({c for c, op in asked if op not in values or c not in answered})
+    ordered = sorted(counts.items(), key=lambda item: (-first[item[0]], -item[1], item[0]))
     return [(known[name].name, count) for name, count in ordered]
 
 

@@ -59,11 +59,13 @@ class RowSample:
         paths: of the files that were read, ascending.
         file: each row's index into ``paths``, ascending.
         columns: by name in lower case; a column that cannot be compared is missing.
+        whole: rows of the files that were read, sampled or not; 0 if unknown.
     """
 
     paths: tuple[str, ...]
     file: Int64
     columns: Mapping[str, SampledColumn]
+    whole: int = 0
 
     def __len__(self) -> int:
         return len(self.file)
@@ -107,6 +109,7 @@ def read_sample(
     wanted = [f for f in fields if comparable(f.type)]
     total = sum(max(file.rows, 1) for file in files)
     share = min(1.0, most_rows / max(total, 1))
+    whole = 0
     paths: list[str] = []
     counts: list[int] = []
     parts: list[list[pa.Array]] = []
@@ -120,6 +123,7 @@ def read_sample(
         if found:
             paths.append(file.path)
             counts.append(len(found[0]))
+            whole += max(file.rows, len(found[0]))
             parts.append(found)
     columns = {
         field.name.lower(): sampled_column(
@@ -128,7 +132,7 @@ def read_sample(
         for i, field in enumerate(wanted)
         if parts
     }
-    return RowSample(tuple(paths), np.repeat(np.arange(len(paths)), counts), columns)
+    return RowSample(tuple(paths), np.repeat(np.arange(len(paths)), counts), columns, whole)
 
 
 def sampled_column(type: Type, values: pa.Array) -> SampledColumn:

@@ -1,8 +1,9 @@
 """What a layout would let queries skip: new files simulated from sampled rows.
 
 The law: for the sampled rows it is exact. A simulated file is kept by a predicate exactly if a file
-that held just its rows would be kept by its bounds. Files that a plan does not touch are asked by
-their real statistics, and groups of which too few rows were sampled count like the others of their
+that held just its rows would be kept by its bounds. Bloom filters and value lists of the table's
+index are simulated, too (`simulated_filters`). Files that a plan does not touch are asked by their
+real indexes, and groups of which too few rows were sampled count like the others of their
 plan.
 """
 
@@ -21,7 +22,14 @@ from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Question
 from bridge.clustering.row_sample import RowSample, SampledColumn
-from bridge.expression.nodes import BoundReference
+from bridge.clustering.simulated_filters import (
+    Filter,
+    IndexedFiles,
+    SimulatedFilter,
+    filters_of,
+    narrowed,
+)
+from bridge.expression.nodes import BoundExpression, BoundPredicate, BoundReference
 from bridge.expression.prune import prune
 from bridge.expression.statistics import ColumnStatistics
 from bridge.index.listed import Listed
@@ -116,6 +124,7 @@ class NewFiles:
 
     Attributes:
         statistics: None if no group could be simulated.
+        filters: what tells of simulated files which values they hold.
         files, num_bytes: how many real new files, and how many bytes, each of them stands for.
     """
 
@@ -124,6 +133,22 @@ class NewFiles:
     num_bytes: Floats
     all_files: float
     all_bytes: float
+    filters: tuple[SimulatedFilter, ...] = ()
+
+    def never(self, predicate: BoundExpression) -> npt.NDArray[np.bool_] | None:
+        """The simulated files that hold no matching row; None: there are none."""
+        files = self.statistics
+        if files is None:
+            return None
+        found = prune(predicate, files, TRINO).never
+
+        def bounds(expression: BoundExpression, at: Int64) -> npt.NDArray[np.bool_] | None:
+            if not isinstance(expression, BoundPredicate):
+                return None
+            return prune(expression, files, TRINO).never[at]
+
+        asks = [bounds, *(each.never for each in self.filters)] if self.filters else []
+        return narrowed(predicate, found, asks)
 
     def kept(self, never: npt.NDArray[np.bool_] | None) -> tuple[float, float]:
         """Files and bytes that are kept; ``never`` is of the simulated files."""
@@ -138,8 +163,14 @@ class NewFiles:
         )
 
 
-def simulated(plan: Plan, sample: RowSample, layout: Layout) -> NewFiles:
-    """The new files of a plan, as far as rows of its old files were sampled."""
+def simulated(
+    plan: Plan, sample: RowSample, layout: Layout, filters: Sequence[Filter] = ()
+) -> NewFiles:
+    """The new files of a plan, as far as rows of its old files were sampled.
+
+    Args:
+        filters: of the table's index.
+    """
     place = {path: i for i, path in enumerate(sample.paths)}
     group_of = np.full(len(sample.paths), -1, np.int64)
     for number, group in enumerate(plan.groups):
@@ -166,19 +197,28 @@ def simulated(plan: Plan, sample: RowSample, layout: Layout) -> NewFiles:
         files += [group.outputs / len(held)] * len(held)
         sizes += [group.num_bytes * count / len(rows) for count in held]
     found = None
+    known: list[SimulatedFilter] = []
     if orders:
-        found = SimulatedFiles(sample, np.concatenate(orders), np.array(edges, np.int64))
+        every, ends = np.concatenate(orders), np.array(edges, np.int64)
+        found = SimulatedFiles(sample, every, ends)
+        rows = np.diff(ends) * max(sample.whole / len(sample), 1) / np.array(files)
+        known = [
+            SimulatedFilter(each, sample.columns[each.column], every, ends, rows)
+            for each in filters
+            if each.column in sample.columns
+        ]
     return NewFiles(
         found,
         np.array(files, np.float64),
         np.array(sizes, np.float64),
         float(sum(group.outputs for group in plan.groups)),
         float(sum(group.num_bytes for group in plan.groups)),
+        tuple(known),
     )
 
 
 class CurrentFiles:
-    """The files that scans read today, asked by their real statistics.
+    """The files that scans read today, asked by their real bounds, filters and value lists.
 
     Args:
         fields: the table's data columns.
@@ -191,7 +231,12 @@ class CurrentFiles:
         names = {name: i for i, name in enumerate(dict.fromkeys(owners))}
         self._owner = np.array([names[name] for name in owners], np.int32)
         self._paths = listed.files.paths.to_pylist()
-        self._fields = tuple(fields)
+        self._asked = [IndexedFiles(each, tuple(fields)) for each in self.indexes]
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """Of the table's index: new files get them, too."""
+        return filters_of(self._index)
 
     @property
     def indexes(self) -> tuple[IndexSnapshot, ...]:
@@ -232,10 +277,7 @@ class CurrentFiles:
 
     def asking(self, question: Question) -> list[npt.NDArray[np.bool_]]:
         """The files of each index that hold no matching row."""
-        return [
-            prune(question.predicate, index.statistics(self._fields, TRINO), TRINO).never
-            for index in self.indexes
-        ]
+        return [files.never(question.predicate) for files in self._asked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +342,7 @@ def forecasts(
         for i, (each, held) in enumerate(zip(plans, sums, strict=True)):
             totals[i] += question.weight * np.array(held.kept(never))
             if each is not None:
-                new = each[1].statistics
-                skipped = None if new is None else prune(question.predicate, new, TRINO).never
+                skipped = each[1].never(question.predicate)
                 totals[i] += question.weight * np.array(each[1].kept(skipped))
     found = []
     for each, held, (files, size) in zip(plans, sums, totals / max(weight, 1e-9), strict=True):

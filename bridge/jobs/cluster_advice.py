@@ -137,10 +137,9 @@ class Advisor:
         """The questions, and the table before and after a plan."""
         sample = self.sample([plan])
         asked = questions(self.scans, self.fields, sample)
-        new = simulated(plan, sample, layout(plan.layout, len(plan.columns)))
-        before, after = forecasts(
-            asked.questions, self.current, [None, (plan, new)], self.open_cost
-        )
+        current, by = self.current, layout(plan.layout, len(plan.columns))
+        new = simulated(plan, sample, by, current.filters)
+        before, after = forecasts(asked.questions, current, [None, (plan, new)], self.open_cost)
         return asked, before, after
 
     def measured(self, asked: Asked) -> Forecast:

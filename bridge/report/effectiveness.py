@@ -277,7 +277,7 @@ def _clustering(found: Effectiveness, command: str) -> list[Advice]:
         if not uses or column.constant or column.overlap < _SORTED:
             continue
         # If the table were sorted by it, a value would be in one file, a range in its share.
-        one = column.keeps[0] - 1 / max(found.files, 1)
+        one = column.keeps[0] * _left(found, column.name) - 1 / max(found.files, 1)
         ranged = column.keeps[1] - 0.01 - 1 / max(found.files, 1)
         saved = column.uses(_EQUAL) * one + column.uses(_RANGE) * ranged
         if saved > 0 and (best is None or saved > best[0]):
@@ -296,6 +296,17 @@ def _clustering(found: Effectiveness, command: str) -> list[Advice]:
             f"skipbridge cluster advise {command}",
         )
     ]
+
+
+def _left(found: Effectiveness, column: str) -> float:
+    """The share of files that the column's filters and lists leave when it is asked for a value."""
+    names = {f"bloom({column.lower()})", f"values({column.lower()})"}
+    left = 1.0
+    for index in found.indexes:
+        if index.name.lower() in names and index.visible:
+            kept = 1 - index.skipped / index.seen if index.seen else 0.0
+            left *= 1 - index.coverage * (1 - kept)
+    return left
 
 
 def _blooms(found: Effectiveness, command: str) -> list[Advice]:

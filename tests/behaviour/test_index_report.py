@@ -121,6 +121,20 @@ def test_a_random_column_that_queries_ask_for(directory: Path, tmp_path: Path) -
     assert how == f"skipbridge index build {directory} --bloom id"
 
 
+def test_a_column_that_a_filter_answers_is_not_to_be_sorted_by(
+    directory: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log" / "predicates"
+    build(directory)
+    ask(directory, config(log), *[f"id = {v}" for v in range(5)])
+    assert advice(report_index(config(log), str(directory)))["cluster"] == "id"
+    build(directory, ("bloom", "id"))
+    found = advice(report_index(config(log), str(directory)))
+    assert "cluster" not in found and "bloom" not in found
+    ask(directory, config(log), *["id > 5 AND id < 99"] * 20)
+    assert advice(report_index(config(log), str(directory)))["cluster"] == "id"
+
+
 def test_a_sorted_column_needs_no_advice(directory: Path, tmp_path: Path) -> None:
     build(directory)
     log = tmp_path / "log"

@@ -111,6 +111,11 @@ class Bloom(IndexKind):
             return [column_of(parsed(definition.on))]
         return super().columns(definition)
 
+    def most_values(self, definition: Definition) -> int | None:
+        if _is_function(definition.on):
+            return None
+        return capacity(int(definition.option("max_bytes")), _WORST)
+
     def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
         if _is_function(definition.on):
             return ()

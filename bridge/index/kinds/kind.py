@@ -224,6 +224,14 @@ class IndexKind:
         """The columns of the table that the definition covers."""
         return [column_path(definition.on)]
 
+    def most_values(self, definition: Definition) -> int | None:
+        """Up to how many distinct values of its one column in a file it tells which a file holds.
+
+        Advice on clustering simulates such kinds: they answer = and IN whatever the order of rows.
+        None: it answers otherwise.
+        """
+        return None
+
     def ahead(self, definition: Definition, file: FileFacts) -> Sequence[Range]:
         """Byte ranges that `gather` reads, as far as they are known; builders fetch them ahead."""
         return ()

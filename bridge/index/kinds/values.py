@@ -91,6 +91,9 @@ class Values(IndexKind):
         limits = int(definition.option("limit")), int(definition.option("max_bytes"))
         return _Gathering(found[0], file.leaves[found[0]], limits, file.legacy)
 
+    def most_values(self, definition: Definition) -> int | None:
+        return int(definition.option("limit"))
+
     def concerns(self, definition: Definition, expression: BoundExpression) -> bool:
         columns = (c for p in predicates(expression) for c in columns_of(p.reference))
         return any(is_column(c, definition.on) for c in columns)

@@ -108,6 +108,30 @@ def test_a_curve_is_advised_for_two_columns(table: Path, log: Path) -> None:
     assert by["linear", ("a",)] < best["gain"] and by["linear", ("b",)] < best["gain"]
 
 
+def test_a_column_that_a_bloom_filter_answers_is_not_sorted_by(table: Path, log: Path) -> None:
+    rng = np.random.default_rng(5)
+    ids = rng.permutation(48_000)
+    for i, path in enumerate(sorted(table.glob("*.parquet"))):
+        rows = {"id": ids[i * 4000 : i * 4000 + 4000], "a": rng.integers(0, 10_000, 4000)}
+        pq.write_table(pa.table(rows), path)
+        age(path)
+    assert invoke("index", "build", table, "--local").exit_code == 0
+    ask(table, log, *(f"id = {v}" for v in range(0, 48_000, 2000)))
+    ask(table, log, *(f"a >= {v} AND a < {v + 300}" for v in range(0, 9000, 900)))
+
+    def advised() -> tuple[dict[str, Any], dict[tuple[str, ...], float]]:
+        found = json.loads(run("advise", table, *SIZES, "--output", "json").stdout)
+        return found, {tuple(c["columns"]): c["gain"] for c in found["candidates"]}
+
+    plain, gains = advised()
+    assert "id" in plain["candidates"][0]["columns"] and gains[("id",)] > gains[("a",)]
+    assert "sorted by it" in invoke("index", "report", table).output
+    assert invoke("index", "build", table, "--local", "--bloom", "id").exit_code == 0
+    found, gains = advised()
+    assert found["candidates"][0]["columns"] == ["a"] and gains[("id",)] < 0.2
+    assert found["now"]["kept"]["files"] < plain["now"]["kept"]["files"] / 2
+
+
 def test_auto_clusters_and_measures_what_was_foretold(table: Path, log: Path) -> None:
     before = rows(table)
     ask(table, log, *(f"b >= {v} AND b < {v + 300}" for v in range(0, 9000, 900)))

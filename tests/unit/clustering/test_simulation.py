@@ -29,10 +29,11 @@ from bridge.clustering.row_sample import (
     read_sample,
     sampled_column,
 )
+from bridge.clustering.simulated_filters import Filter, SimulatedFilter
 from bridge.clustering.simulation import SimulatedFiles, simulated
 from bridge.expression.bind import bind
 from bridge.expression.evaluate import Oracle
-from bridge.expression.nodes import BoundReference
+from bridge.expression.nodes import BoundPredicate, BoundReference, Op
 from bridge.expression.prune import prune
 from bridge.expression.text import parse_where
 from bridge.index.replacements import FileState
@@ -229,6 +230,80 @@ def test_hot_columns_and_choices() -> None:
         ("linear", ("x",)), ("linear", ("s",)), ("linear", ("x", "s")),
         ("kdtree", ("x", "s")), ("hilbert", ("x", "s")), ("zorder", ("x", "s")),
     }  # fmt: skip
+
+
+@settings(max_examples=EXAMPLES)
+@given(ROWS, st.data())
+def test_a_filter_never_skips_a_simulated_file_that_holds_the_value(
+    rows: list[tuple[Any, ...]], data: st.DataObject
+) -> None:
+    sample = sample_of(rows)
+    order = np.array(data.draw(st.permutations(range(len(rows)))), np.int64)
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(len(rows) - 1, 1)), max_size=5)))
+    edges = np.array(sorted({0, *(c for c in cuts if c < len(rows)), len(rows)}), np.int64)
+    number = data.draw(st.integers(0, len(FIELDS) - 1))
+    field, column = FIELDS[number], sample.columns[FIELDS[number].name]
+    most = data.draw(st.sampled_from([1, 3, 10**6]))
+    tells = SimulatedFilter(
+        Filter(field.name, most), column, order, edges, np.diff(edges) * data.draw(st.floats(1, 9))
+    )
+    held = [row[number] for row in rows if row[number] is not None and row[number] == row[number]]
+    absent: Any = {"s": b"zz", "f": 77.5}.get(field.name, 77)
+    values = data.draw(st.lists(st.sampled_from([*held, absent]), min_size=1, max_size=4))
+    op = Op.EQ if len(values) == 1 else Op.IN
+    asked = BoundPredicate(op, BoundReference((field.name,), field.type), tuple(values))
+    some = sorted(data.draw(st.sets(st.integers(0, len(edges) - 2), min_size=1)))
+    skipped = tells.never(asked, np.array(some, np.int64))
+    if skipped is None:
+        return
+    for place, file in enumerate(some):
+        piece = [rows[i][number] for i in order[edges[file] : edges[file + 1]]]
+        assert not skipped[place] or not set(piece) & set(values)
+        assert not skipped[place] or len({v for v in piece if v is not None and v == v}) <= most
+
+
+def filtered(values: list[int], most: int = 10**6, whole: int = 0) -> Any:
+    """A layout by ``y`` of rows whose column ``x`` has a filter; 10 files."""
+    count = len(values)
+    rng = np.random.default_rng(1)
+    columns = {"x": values, "y": rng.permutation(count).tolist()}
+    sample = RowSample(
+        ("file:///t/0",),
+        np.zeros(count, np.int64),
+        {name: sampled_column(BIGINT, pa.array(v, pa.int64())) for name, v in columns.items()},
+        whole,
+    )
+    return simulated(plan_of(1, 10, ("y",)), sample, layout("linear", 1), (Filter("x", most),))
+
+
+def kept_files(new: Any, text: str) -> float:
+    fields = (Field("x", BIGINT), Field("y", BIGINT))
+    files: float = new.kept(new.never(bind(parse_where(text)[0], fields, (), TRINO)))[0]
+    return files
+
+
+def test_filters_of_ids_of_frequent_and_of_rare_values() -> None:
+    ids = filtered(list(range(1000)), whole=100_000)
+    assert kept_files(ids, "x = 7") == 1
+    assert kept_files(ids, "x IN (7, 8, 9)") <= 3
+    assert kept_files(ids, "x = 7000") == 0  # bounds
+    assert kept_files(filtered([2 * v for v in range(1000)]), "x = 7") == 1  # not sampled
+    assert kept_files(ids, "x = 7 AND y < 100") <= 1
+    assert kept_files(ids, "x = 7 OR x = 8") <= 2
+    assert kept_files(ids, "x > 7") == 10
+    # New files of so many rows hold more ids than a filter.
+    assert kept_files(filtered(list(range(1000)), most=5000, whole=100_000), "x = 500") == 10
+    often = filtered([v % 2 for v in range(1000)], most=5, whole=100_000)
+    assert kept_files(often, "x = 1") == 10
+    seldom = filtered([v % 200 for v in range(1000)], whole=100_000)
+    assert kept_files(seldom, "x = 100") == 10  # 500 rows somewhere
+
+
+def test_columns_that_a_filter_answers_come_last() -> None:
+    scans = [logged("x = 1")] * 3 + [logged("s > 'a' AND x = 1")] + [logged("f > 1")] * 2
+    assert hot_columns(scans, FIELDS, {"x"}) == [("f", 2), ("s", 1), ("x", 4)]
+    assert hot_columns([*scans, *[logged("x > 1")] * 3], FIELDS, {"x"})[0] == ("x", 7)
+    assert ("linear", ("f", "s")) in choices(scans, FIELDS, {"x"})
 
 
 def test_partitions_are_spread() -> None:
