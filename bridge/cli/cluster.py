@@ -16,12 +16,14 @@ from bridge.cli.output import emit, emit_json, progress, say, settings
 from bridge.config import Config
 
 _SETTINGS = ("metastore.uri", "index.root")
+_HUDI = ("hudi.spark", "hudi.bundle", "hudi.properties")
 _RUN_SETTINGS = (
     *_SETTINGS,
     "clustering.memory",
     "clustering.verify",
     "planner.predicate_log",
     "splits.open_cost",
+    *_HUDI,
 )
 _OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text")
 
@@ -39,7 +41,7 @@ def cluster() -> None:
 @click.argument("table")
 @strategy_options
 @_OUTPUT
-@settings(*_SETTINGS)
+@settings(*_SETTINGS, *_HUDI)
 def schedule(config: Config, table: str, output: str, **given: Any) -> None:
     """Save a plan of what is worth a rewrite, and print its instant.
 
@@ -65,10 +67,12 @@ def _schedule(
     *,
     dry: bool = False,
     begin: bool = False,
+    local: bool = False,
 ) -> dict[str, Any]:
     from bridge.jobs.cluster import schedule as plan
 
-    made = plan(config, table, chosen_strategy(given), say, auto=auto, dry=dry, begin=begin)
+    strategy = chosen_strategy(given)
+    made = plan(config, table, strategy, say, auto=auto, dry=dry, begin=begin, local=local)
     if made["instant"] is not None:
         say(_line(made))
     elif "best" in made:
@@ -99,9 +103,10 @@ def _line(made: dict[str, Any]) -> str:
     if "problem" in made:
         return f"{made['instant']}  {made['problem']}"
     by = f" by {', '.join(made['columns'])}" if made["columns"] else ""
+    size = "" if made["bytes"] is None else f", {human_bytes(made['bytes'])}"
     return (
-        f"{made['instant']}  {made['layout']}{by}: {made['old_files']} files, "
-        f"{human_bytes(made['bytes'])} -> {made['new_files']} files, in {made['groups']} groups of "
+        f"{made['instant']}  {made['layout']}{by}: {made['old_files']} files{size}"
+        f" -> {made['new_files']} files, in {made['groups']} groups of "
         f"{made['partitions']} partitions"
     )
 
@@ -211,7 +216,7 @@ def run(
         return
     if auto or now:
         by = chosen if auto else None
-        made = _schedule(config, table, given, by, dry=dry_run, begin=True)
+        made = _schedule(config, table, given, by, dry=dry_run, begin=True, local=local)
         instant = made["instant"]
         if dry_run:
             _foretell(made, output)
@@ -267,7 +272,7 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
 @cluster.command("cancel")
 @click.argument("table")
 @click.argument("instant")
-@settings(*_SETTINGS)
+@settings(*_SETTINGS, *_HUDI)
 def cancel(config: Config, table: str, instant: str) -> None:
     """Cancel a plan that is not committed yet; what was written for it is never read."""
     from bridge.jobs.cluster import cancel as stop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ def strategy_options(command: Any) -> Any:
         click.option(
             "--layout",
             help="binpack, linear, kdtree, hilbert, zorder or an installed one.  [default: linear "
-            "with one column, kdtree with several, binpack with none]",
+            "with one column, kdtree with several (hilbert on Hudi tables), binpack with none]",
         ),
         click.option(
             "--by", "columns", multiple=True, metavar="COLUMN", help="Sort column; repeat it."
@@ -98,22 +97,16 @@ def strategy_options(command: Any) -> Any:
     return command
 
 
-def usual_layout(columns: Sequence[str]) -> str:
-    """The layout if none is named."""
-    return "binpack" if not columns else "linear" if len(columns) == 1 else "kdtree"
-
-
 def chosen_strategy(given: dict[str, Any]) -> Any:
     """The `Strategy` that the options ask for."""
     from bridge.clustering.eligibility import Limits, PartitionFilter
     from bridge.clustering.scheduling import Strategy
     from bridge.config import parse_size
 
-    columns = tuple(given["columns"])
     return Strategy(
-        given["layout"] or usual_layout(columns),
-        columns,
-        given["group"] or ("overlap" if columns else "size"),
+        given["layout"] or "",
+        tuple(given["columns"]),
+        given["group"] or "",
         Limits(
             parse_size(given["target"]),
             parse_size(given["small"]),

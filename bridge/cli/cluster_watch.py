@@ -163,15 +163,13 @@ class Inline:
 
     def run(self, config: Config, table: str) -> None:
         """Clusters the table in this process if it is due. The index is taken as it is."""
-        from bridge.cli.cluster_options import usual_layout
         from bridge.clustering.scheduling import Strategy
         from bridge.clustering.triggers import Triggers
         from bridge.config import parse_size
-        from bridge.jobs.cluster_advice import usual_grouping
         from bridge.jobs.cluster_watch import cluster_if_due
 
         columns = self.columns
-        strategy = Strategy(usual_layout(columns), columns, usual_grouping(columns))
+        strategy = Strategy("", columns, "")
         if self.target is not None:
             limits = replace(strategy.limits, target=parse_size(self.target))
             strategy = replace(strategy, limits=limits)

@@ -184,7 +184,7 @@ index.add_command(build, "create")
 )
 @click.option("--cluster-target", metavar="SIZE", help="Size of new files. [default: 1GiB]")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
-@settings(*_BUILD_SETTINGS)
+@settings(*_BUILD_SETTINGS, "hudi.spark", "hudi.bundle", "hudi.properties")
 def refresh(
     config: Config,
     table: str,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ class Strategy:
     """What a plan is to do.
 
     Attributes:
+        layout, grouping: empty: the usual one for the columns, see `with_usual`.
         columns: sort columns, most important first.
         again: files that were clustered are rewritten too, from their old files.
         depth: only files of a greater overlap depth are rewritten, whatever their size, and
@@ -61,6 +62,23 @@ class Strategy:
     filters: tuple[str, ...] = ()
     page_index: bool = False
     bloom: tuple[str, ...] = ()
+
+
+def usual_grouping(columns: Sequence[str]) -> str:
+    """The grouping if none is named."""
+    return "overlap" if columns else "size"
+
+
+def with_usual(strategy: Strategy, several: str = "kdtree") -> Strategy:
+    """The strategy with the usual layout and grouping where it names none.
+
+    Args:
+        several: the layout for several columns.
+    """
+    columns = strategy.columns
+    usual = "binpack" if not columns else "linear" if len(columns) == 1 else several
+    by = strategy.grouping or usual_grouping(columns)
+    return replace(strategy, layout=strategy.layout or usual, grouping=by)
 
 
 def check_table(table: Table) -> None:
@@ -121,7 +139,7 @@ def make_plan(
         UnsupportedTable.
     """
     check_table(table)
-    fields = [_field(table, name) for name in strategy.columns]
+    fields = [sort_field(table, name) for name in strategy.columns]
     if len({f.name.lower() for f in fields}) < len(fields):
         raise InvalidRequest(
             f"a column is named twice: {', '.join(strategy.columns)}", "name each column once"
@@ -223,7 +241,7 @@ def make_plan(
 
 def _bloomed(table: Table, name: str) -> Field:
     """A column that gets a bloom filter. Errors: those of `make_plan`."""
-    field = _field(table, name)
+    field = sort_field(table, name)
     if field.type.is_floating or field.type.kind is Kind.BOOLEAN:
         # Engines look for 0.0, and the filter knows -0.0 as another value.
         raise InvalidRequest(
@@ -233,7 +251,7 @@ def _bloomed(table: Table, name: str) -> Field:
     return field
 
 
-def _field(table: Table, name: str) -> Field:
+def sort_field(table: Table, name: str) -> Field:
     for column in table.columns:
         if column.name.lower() == name.lower():
             if column.type.is_nested:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from bridge.clustering.scheduling import (
     check_table,
     make_plan,
     pending_files,
+    usual_grouping,
+    with_usual,
 )
 from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
@@ -26,7 +28,8 @@ from bridge.config import Config
 from bridge.errors import BridgeError, FileCorrupt, InvalidRequest
 from bridge.index.collect import Collector
 from bridge.index.store import IndexStore
-from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged, usual_grouping
+from bridge.jobs import cluster_hudi
+from bridge.jobs.cluster_advice import Advisor, Auto, effect, logged
 from bridge.jobs.compose import storage_options
 from bridge.jobs.index_table import Progress, Say, collector_of, index_table, opened
 from bridge.jobs.spark_log_filter import filter_spark_log
@@ -47,12 +50,14 @@ def schedule(
     dry: bool = False,
     refresh: bool = True,
     begin: bool = False,
+    local: bool = False,
 ) -> dict[str, Any]:
     """Plans what is worth a rewrite, and saves the plan. The index is brought up to date first.
 
     Args:
         refresh: False takes the index as it is.
         begin: the caller executes the plan at once. If it dies before, the plan counts as begun.
+        local: and does so without Spark, which Hudi's plans need.
         auto: takes the layout and the columns that gain most, in place of the strategy's.
         dry: only tells what the plan would bring; nothing is written, the index neither.
 
@@ -64,8 +69,12 @@ def schedule(
         UnsupportedTable, ColumnNotFound, InvalidRequest, InvalidConfiguration.
         IndexConflict, StorageFailure and others.
     """
-    with opened(config, table) as (_, _, found, _):
+    with opened(config, table) as (storage, _, found, _):
+        if cluster_hudi.is_hudi(found):
+            _refuse(found, {"--auto": auto is not None, "--dry-run": dry, "--local": local})
+            return cluster_hudi.schedule(config, storage, found, strategy, begin=begin)
         check_table(found)
+    strategy = with_usual(strategy)
     if refresh and not dry:
         index_table(config, table, local=True, progress=lambda *_: None, say=say)
     with opened(config, table) as (storage, catalog, found, store):
@@ -121,6 +130,7 @@ def dry_run(
         GenerationNotFound, StorageFailure and others.
     """
     with opened(config, table) as (storage, catalog, found, store):
+        _refuse(found, {"--dry-run": cluster_hudi.is_hudi(found)})
         timeline = Timeline(storage, store.root)
         plan = timeline.plan(instant or _oldest(timeline, store, found, table))
         advisor = Advisor.open(config, storage, catalog, found, store, log=log)
@@ -128,6 +138,15 @@ def dry_run(
             return _planned(plan)
         _, before, after = advisor.forecast(plan)
         return {**_planned(plan), "forecast": effect(before, after)}
+
+
+def _refuse(found: Table, given: Mapping[str, bool]) -> None:
+    """Errors: InvalidRequest: an option was given that Hudi's clustering cannot do."""
+    for option in (name for name, is_given in given.items() if is_given):
+        raise InvalidRequest(
+            f"{found.name} is a Hudi table, whose clustering cannot do {option}",
+            "leave it out: Hudi plans and executes by itself, in Spark",
+        )
 
 
 def _oldest(timeline: Timeline, store: IndexStore, found: Table, table: str) -> str:
@@ -166,6 +185,9 @@ def run(
         GenerationNotFound, IndexCorrupt, IndexConflict, StorageFailure, StorageFull.
     """
     with opened(config, table) as (storage, catalog, found, store):
+        if cluster_hudi.is_hudi(found):
+            _refuse(found, {"--local": local})
+            return cluster_hudi.run(config, storage, found, instant)
         timeline = Timeline(storage, store.root)
         instant = instant or _oldest(timeline, store, found, table)
         plan = timeline.plan(instant)
@@ -244,8 +266,13 @@ def _workers(
 
 
 def begun(config: Config, table: str) -> str | None:
-    """The oldest plan that a run has begun and not ended; None: there is none."""
-    with opened(config, table) as (storage, _, _, store):
+    """The oldest plan that a run has begun and not ended; None: there is none.
+
+    Of a Hudi table none is continued unasked: Hudi first deletes what the other run has written.
+    """
+    with opened(config, table) as (storage, _, found, store):
+        if cluster_hudi.is_hudi(found):
+            return None
         states = Timeline(storage, store.root).states(store.latest())
         return next((s.instant for s in states if s.state in ("inflight", "committing")), None)
 
@@ -256,7 +283,9 @@ def show(config: Config, table: str, instant: str | None = None) -> list[dict[st
     Errors:
         InvalidRequest: there is no such plan.
     """
-    with opened(config, table) as (storage, _, _, store):
+    with opened(config, table) as (storage, _, found, store):
+        if cluster_hudi.is_hudi(found):
+            return cluster_hudi.show(config, storage, found, instant)
         timeline = Timeline(storage, store.root)
         states = timeline.states(store.latest())
         if instant is not None:
@@ -282,6 +311,8 @@ def cancel(config: Config, table: str, instant: str) -> dict[str, Any]:
         InvalidRequest: no such plan, or it is completed or about to be.
     """
     with opened(config, table) as (storage, _, found, store):
+        if cluster_hudi.is_hudi(found):
+            return cluster_hudi.cancel(config, storage, found, instant)
         timeline = Timeline(storage, store.root)
         states = timeline.states(store.latest())
         state = next((s for s in states if s.instant == instant), None)

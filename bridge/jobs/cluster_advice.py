@@ -18,7 +18,13 @@ from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Asked, questions
 from bridge.clustering.registry import layout
 from bridge.clustering.row_sample import RowSample, read_sample
-from bridge.clustering.scheduling import Strategy, check_table, make_plan, pending_files
+from bridge.clustering.scheduling import (
+    Strategy,
+    check_table,
+    make_plan,
+    pending_files,
+    usual_grouping,
+)
 from bridge.clustering.simulation import CurrentFiles, Forecast, forecasts, simulated
 from bridge.clustering.timeline import Timeline
 from bridge.config import Config
@@ -152,11 +158,6 @@ def logged(config: Config, table: Table, log: Path | None) -> list[Logged]:
     configured = config.text("planner.predicate_log")
     path = log or (Path(configured) if configured else None)
     return [] if path is None else read_log(path, str(table.name))
-
-
-def usual_grouping(columns: Sequence[str]) -> str:
-    """The grouping if none is named."""
-    return "overlap" if columns else "size"
 
 
 def advise_clustering(

@@ -11,7 +11,9 @@ from bridge.clustering.scheduling import Strategy, check_table
 from bridge.clustering.timeline import Timeline
 from bridge.clustering.triggers import Triggers, completed_plans, due, since, small_files
 from bridge.config import Config
+from bridge.errors import InvalidRequest
 from bridge.index.snapshot import IndexSnapshot
+from bridge.jobs import cluster_hudi
 from bridge.jobs.cluster import begun, run, schedule
 from bridge.jobs.cluster_advice import Auto
 from bridge.jobs.compose import index_limits, local_index_cache
@@ -58,6 +60,18 @@ def cluster_if_due(
     Errors:
         UnsupportedTable, ColumnNotFound, InvalidRequest, IndexConflict, StorageFailure and others.
     """
+    if _is_hudi(config, table):
+        if auto is not None:
+            raise InvalidRequest(
+                f"{table} is a Hudi table, for which --auto cannot choose", "give --by COLUMN"
+            )
+        done = cluster_hudi.cluster_if_due(
+            config, table, strategy, triggers, as_before=as_before, say=say
+        )
+        if done is not None:  # the index does not know the new files yet
+            made = index_table(config, table, local=True, progress=_nobody, say=say, check=False)
+            done["generation"] = made["generation"]
+        return done
     instant = begun(config, table)
     if instant is None:
         chosen, why = _due(config, table, strategy, triggers, clock, as_before)
@@ -71,6 +85,11 @@ def cluster_if_due(
     else:
         say(f"{table}: plan {instant}, which was begun before, is continued")
     return run(config, table, instant, local=local, spark=spark, progress=progress)
+
+
+def _is_hudi(config: Config, table: str) -> bool:
+    with opened(config, table) as (_, _, found, _):
+        return cluster_hudi.is_hudi(found)
 
 
 def _due(
@@ -126,6 +145,10 @@ def watched_round(
     Returns:
         The report of the run; ``committed`` tells whether there was one.
     """
+    if local and _is_hudi(config, table):
+        raise InvalidRequest(
+            f"{table} is a Hudi table, whose clustering cannot do --local", "leave it out"
+        )
     index_table(config, table, local=True, progress=_nobody, say=say, check=check)
     report = cluster_if_due(
         config, table, strategy, triggers, auto=auto, local=local, progress=progress, say=say

@@ -1,0 +1,84 @@
+"""A Python with PySpark 3.5, and a Spark in it that writes and reads Hudi tables for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from bridge.servers.hudi_spark import find_hudi_spark
+from bridge.servers.maven import build_once, cache_directory
+
+_ROOT = Path(__file__).parents[2]
+_PYSPARK = "pyspark==3.5.6"
+
+
+def python_with_spark_35() -> Path:
+    """What ``SKIPBRIDGE_HUDI_SPARK`` names, or an environment of the cache, made the first time."""
+    named = os.environ.get("SKIPBRIDGE_HUDI_SPARK")
+    if named:
+        return Path(named)
+
+    def make(target: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(target)], check=True)
+        pip = [str(target / "bin" / "python"), "-m", "pip", "install", "-q", _PYSPARK]
+        subprocess.run(pip, check=True)
+
+    return build_once(cache_directory() / "pyspark-3.5.6", make) / "bin" / "python"
+
+
+class HudiStory:
+    """A process of ``tests/engines/hudi_story.py``; ends with the block."""
+
+    def __init__(self, spark: Path, version: int, scratch: Path) -> None:
+        found = find_hudi_spark(str(spark), "", version)
+        environment = {**os.environ, **found.environment}
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(_ROOT), environment.get("PYTHONPATH", "")])
+        )
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._log = (scratch / "story.log").open("wb")
+        self._process = subprocess.Popen(
+            [found.python, "-m", "tests.engines.hudi_story", str(found.bundle), str(scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=_ROOT,
+            env=environment,
+            text=True,
+        )
+        self._answer()
+
+    def __call__(self, do: str, path: Path, **more: Any) -> Any:
+        """One step of the story. Errors: AssertionError: Spark's own."""
+        assert self._process.stdin is not None
+        asked = json.dumps({"do": do, "path": str(path), **more})
+        print(asked, file=self._process.stdin, flush=True)
+        answer = self._answer()
+        assert "is" in answer, answer["error"]
+        return answer["is"]
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("@@"):
+                return json.loads(line[2:])
+        raise AssertionError(f"Spark ended with {self._process.wait()}: see {self._log.name}")
+
+    def __enter__(self) -> HudiStory:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._log.close()
