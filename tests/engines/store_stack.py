@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,8 @@ DESCRIBED = {
     "avro_large": "avro",
 }
 """Tables of other formats, and the formats."""
+PUBLISHED = "published"
+"""A directory for a table that a test makes."""
 FEW_FILES = 80
 NO_ANSWERS = {"metadata_answers_enabled": "false"}
 SLOW = Behaviour(latency=0.03)
@@ -61,12 +63,14 @@ class Stores:
     Attributes:
         proxy: before the store, for Trino alone.
         planners: before the store, for the planner alone.
+        settings: by which commands reach the store and the metastore.
     """
 
     trino_port: int
     proxy: SlowStore
     planners: SlowStore
     storage: Storage
+    settings: dict[str, str]
 
     def query(self, sql: str, catalog: str = "bridge") -> list[list[object]]:
         session = NO_ANSWERS if catalog == "bridge" else {}
@@ -146,11 +150,16 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
         _fill(storage)
         time.sleep(1.1)  # an index takes a file for settled a second after it was written
         with start_embedded_metastore(
-            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED))
+            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED, PUBLISHED))
         ) as server:
             uri = f"thrift://{LOOPBACK}:{server.port}"
-            endpoint = gateway.options["endpoint"]
-            _register(uri, endpoint)
+            settings = {
+                "metastore.uri": uri,
+                "storage.endpoint": gateway.options["endpoint"],
+                "storage.region": "us-east-1",
+                "storage.allow_http": "true",
+            }
+            _register(settings)
             _register_described(uri)
             environment = {
                 "SKIPBRIDGE_CACHE": str(directory / "cache"),
@@ -189,18 +198,11 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                 )
                 with start_trino(spec) as trino:
                     proxy.behave(SLOW)
-                    yield Stores(trino.port, proxy, planners, storage)
+                    yield Stores(trino.port, proxy, planners, storage, settings)
 
 
-def _register(uri: str, endpoint: str) -> None:
-    config = Config(
-        {
-            "metastore.uri": Setting(uri, "test"),
-            "storage.endpoint": Setting(endpoint, "test"),
-            "storage.region": Setting("us-east-1", "test"),
-            "storage.allow_http": Setting("true", "test"),
-        }
-    )
+def _register(settings: Mapping[str, str]) -> None:
+    config = Config({key: Setting(value, "test") for key, value in settings.items()})
     for table in TABLES:
         create_table(
             config,
@@ -216,7 +218,7 @@ def _register(uri: str, endpoint: str) -> None:
             progress=lambda done, total: None,
             say=lambda text: None,
         )
-    with MetastoreClient(uri) as client:
+    with MetastoreClient(settings["metastore.uri"]) as client:
         frozen = client.get_table("lake", "changing")
         frozen.parameters["skipbridge.freshness"] = "snapshot"
         client.alter_table("lake", "changing", frozen)

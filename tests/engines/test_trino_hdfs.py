@@ -28,6 +28,7 @@ from bridge.storage.routed import open_storage
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT
 from tests.engines.everything import Everything
+from tests.engines.published_story import tell
 from tests.engines.stack import Stack
 from tests.support.format_files import WRITERS
 from tests.support.hdfs import start_hdfs
@@ -193,6 +194,15 @@ def test_another_release(stack_483: Stack) -> None:
     for format in WRITERS:
         found = stack_483.query(f"SELECT count(noise), sum(id) FROM lake.{format}")
         assert found == [[SMALL + HALF_LARGE, ids]], format
+
+
+def test_the_story_of_a_published_table(stack: Stack, lake: Lake) -> None:
+    def stock() -> tuple[int, int]:
+        ((count, total),) = stack.query("SELECT count(*), sum(x) FROM hive.lake.published")
+        return count, total
+
+    settings = {"metastore.uri": lake.metastore_uri}
+    tell(settings, open_storage(), "lake.published", f"{lake.uri}/published", stock)
 
 
 def test_a_catalog_without_hdfs_says_so(stack: Stack) -> None:

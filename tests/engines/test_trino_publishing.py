@@ -1,4 +1,4 @@
-"""A published table in Trino: the connector and Trino's hive connector read the same files."""
+"""Published tables in Trino: the connector and Trino's hive connector read the same files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from bridge.jobs import cluster
 from bridge.jobs.publish import clean, publish
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
+from tests.engines.published_story import tell
 from tests.engines.stack import Stack, register
+from tests.engines.store_stack import PUBLISHED, Stores
+from tests.support.versitygw import BUCKET
 
 pytestmark = pytest.mark.engine
 QUERY = "SELECT count(*), sum(x), min(s), max(s) FROM laws.published WHERE {}"
@@ -49,3 +52,15 @@ def test_both_connectors_read_the_published_files(stack: Stack, tmp_path: Path) 
         assert paths and all("/published-" in path for (path,) in paths)
         assert before == {p: stack.query(QUERY.format(p), catalog=catalog) for p in PREDICATES}
     assert stack.kept_files(f"{QUERY.format('x BETWEEN 100 AND 200')} AND s <> ''") == 1
+
+
+def test_the_story_on_s3(stores: Stores) -> None:
+    """Trino's hive connector reads the store through a proxy that delays its answers."""
+
+    def stock() -> tuple[int, int]:
+        ((count, total),) = stores.query(f"SELECT count(*), sum(x) FROM lake.{PUBLISHED}", "hive")
+        assert isinstance(count, int) and isinstance(total, int)
+        return count, total
+
+    name, root = f"lake.{PUBLISHED}", f"s3://{BUCKET}/{PUBLISHED}"
+    tell(stores.settings, stores.storage, name, root, stock)
