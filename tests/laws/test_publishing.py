@@ -111,9 +111,8 @@ class Story:
             name, directory = draw(st.sampled_from(self.left))
             path = directory / f"late{self.written}.parquet"
             self.late[path] = (self._put(name, path), Counter())
-        elif step == "late again" and (there := [p for p in self.late if p.exists()]):
-            path = draw(st.sampled_from(there))
-            name = next(n for n, d in self.left if d == path.parent)
+        elif step == "late again" and (there := self._late_there()):
+            name, path = draw(st.sampled_from(there))
             self.late[path] = (self._put(name, path), self.late[path][1])
         elif step == "half late" and self.left:
             _, directory = draw(st.sampled_from(self.left))
@@ -121,7 +120,7 @@ class Story:
             self._put("", path)
             path.write_bytes(path.read_bytes()[: draw(st.integers(1, 200))])
             age(path, 5000 - self.written)
-        elif step == "compact" and self.left and not self.late:
+        elif step == "compact" and self.left and all(a == b for a, b in self.late.values()):
             chosen = draw(st.sampled_from(self.left))
             held = list(chosen[1].glob("*.parquet"))
             rows = [pq.ParquetFile(path).read() for path in held]
@@ -154,7 +153,10 @@ class Story:
 
     def _forget(self) -> None:
         """The retention has ended: writers know the new directories."""
-        self.left, self.late = [], {}
+        self.left = []
+
+    def _late_there(self) -> list[tuple[str, Path]]:
+        return [(n, path) for n, d in self.left for path in self.late if path.parent == d]
 
     def _die(self) -> None:
         life = Life(self.draw(st.integers(1, 30)), done=self.draw(st.booleans()))
@@ -169,7 +171,7 @@ class Story:
         """Late files count, but for those that the run names."""
         named = {*report.overwritten, *report.withheld}
         for path, (rows, seen) in self.late.items():
-            if f"file://{path}" not in named:
+            if f"file://{path}" not in named and rows != seen:
                 self._bring(path, rows, seen)
 
     def _bring(self, path: Path, rows: Rows, seen: Rows) -> None:
