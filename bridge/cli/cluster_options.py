@@ -61,6 +61,19 @@ def strategy_options(command: Any) -> Any:
             metavar="N",
             help="Leave out the N newest partitions.",
         ),
+        click.option(
+            "--recent-days",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="The partitions of N days, up to the newest one. Names tell their day, as "
+            "day=2026-01-31, 20260131 or year=2026/month=1/day=31.",
+        ),
+        click.option(
+            "--rolling",
+            type=click.IntRange(min=2),
+            metavar="N",
+            help="Each hour another Nth of the partitions, so that regular runs take all in turn.",
+        ),
         click.option("--oldest-first", is_flag=True, help="Plan old partitions before new ones."),
         click.option(
             "--again", is_flag=True, help="Also rewrite what was clustered, from its old files."
@@ -115,7 +128,12 @@ def chosen_strategy(given: dict[str, Any]) -> Any:
             given["min_files"],
         ),
         PartitionFilter(
-            tuple(given["partition"]), not given["oldest_first"], given["recent"], given["skip"]
+            tuple(given["partition"]),
+            not given["oldest_first"],
+            given["recent"],
+            given["skip"],
+            given["recent_days"],
+            given["rolling"],
         ),
         given["compression"],
         parse_size(given["row_group"]),

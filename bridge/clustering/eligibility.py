@@ -6,10 +6,13 @@ that would only be written again as it is (one file) is not planned unless the c
 
 from __future__ import annotations
 
+import datetime as dt
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -18,6 +21,11 @@ from bridge.clustering.groupings.grouping import Candidates, Grouping
 
 GIB = 1024**3
 MIB = 1024**2
+_DAYS = (
+    re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)"),
+    re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)"),
+    re.compile(r"(?i)\by(?:ear)?=(\d{4})/m(?:onth)?=(\d{1,2})/d(?:ay)?=(\d{1,2})(?!\d)"),
+)
 Eligible = Callable[[Candidates], np.ndarray]
 
 
@@ -61,12 +69,19 @@ class PartitionFilter:
         newest_first: the order in which groups are planned.
         recent: only so many of the newest partitions; None: all.
         skip: so many of the newest ones are left alone: writers may still add to them.
+        days: only partitions of so many days up to the newest one that a name tells; None: all.
+        rolling: partitions are divided into so many parts, and each hour has another one; None:
+            they are not.
+        hour: since the epoch; None: whatever hour it is.
     """
 
     selected: tuple[str, ...] = ()
     newest_first: bool = True
     recent: int | None = None
     skip: int = 0
+    days: int | None = None
+    rolling: int | None = None
+    hour: int | None = None
 
     def of(self, names: Sequence[str]) -> list[str]:
         """The partitions to plan, in order.
@@ -79,7 +94,30 @@ class PartitionFilter:
         kept = newest[self.skip : end]
         if self.selected:
             kept = [n for n in kept if any(fnmatch.fnmatchcase(n, p) for p in self.selected)]
+        if self.days is not None:
+            dated = {name: day for name in kept if (day := day_of(name)) is not None}
+            first = max(dated.values(), default=dt.date.min).toordinal() - self.days
+            kept = [name for name in kept if name in dated and dated[name].toordinal() > first]
+        if self.rolling is not None and self.hour is not None:
+            turn = self.hour % self.rolling
+            kept = [name for name in kept if crc32(name.encode()) % self.rolling == turn]
         return kept if self.newest_first else kept[::-1]
+
+
+def day_of(name: str) -> dt.date | None:
+    """The day in the name of a partition.
+
+    >>> day_of("region=eu/dt=2026-01-31/hour=5")
+    datetime.date(2026, 1, 31)
+    >>> day_of("year=2026/month=1/day=31")
+    datetime.date(2026, 1, 31)
+    """
+    for form in _DAYS:
+        found = form.search(name)
+        if found is not None:
+            with suppress(ValueError):
+                return dt.date(*(int(part) for part in found.groups()))
+    return None
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:

@@ -7,6 +7,7 @@ alone.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -193,7 +194,7 @@ def make_plan(
         {name: each for name, (_, each) in partitions.items()},
         by,
         strategy.limits,
-        strategy.partitions,
+        replace(strategy.partitions, hour=_hour(instant)),
         eligible=eligible,
         filters=[group_filter(name) for name in strategy.filters],
     )
@@ -237,6 +238,15 @@ def make_plan(
         strategy.page_index,
         bloom,
     )
+
+
+def _hour(instant: str) -> int | None:
+    """Hours since the epoch; None if a plan is only simulated."""
+    try:
+        found = dt.datetime.strptime(instant[:10], "%Y%m%d%H").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return int(found.timestamp()) // 3600
 
 
 def _bloomed(table: Table, name: str) -> Field:

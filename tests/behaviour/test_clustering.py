@@ -13,7 +13,9 @@ import pyarrow.orc as po
 import pyarrow.parquet
 import pytest
 
+from bridge.clustering.eligibility import PartitionFilter
 from bridge.clustering.execution import DIRECTORY
+from bridge.clustering.scheduling import Strategy, make_plan
 from bridge.errors import IndexCorrupt, IndexNewer, InvalidRequest
 from bridge.expression.builders import eq, ge, le
 from bridge.expression.nodes import And
@@ -28,6 +30,7 @@ from bridge.planner.system_tables import COLUMNS, system_table_rows
 from bridge.table.model import Column
 from bridge.types import BIGINT, DOUBLE, STRING
 from tests.support.clustered import clustered, executed, read, scheduled, timeline_of
+from tests.support.directories import in_directories
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
 
@@ -105,6 +108,23 @@ def test_every_layout_in_every_partition(days: Lake, layout: str) -> None:
         assert rows == before and len(new_files(files)) == len(files) == 2
     one, files = read(days, le("day", "1"), freshness="snapshot")
     assert len(files) == 1 and sum(one.values()) == 160
+
+
+def test_rolling_plans_take_all_partitions_in_turn(days: Lake) -> None:
+    days.partition_values = [(str(i),) for i in range(8)]
+    for i in range(8):
+        interleaved(days, 2, (str(i),), rows=2)
+    days.build()
+    index, listed = days.snapshot(), in_directories(days.all_partitions(), days.storage)()
+    strategy = Strategy(limits=limits(), partitions=PartitionFilter(rolling=4))
+
+    def planned(instant: str) -> list[str]:
+        plan = make_plan(instant, days.table(), listed, index, strategy)
+        return [group.partition for group in plan.groups]
+
+    turns = [planned(f"20260101{hour:02}0000000") for hour in range(4)]
+    assert sorted(name for turn in turns for name in turn) == [f"day={i}" for i in range(8)]
+    assert planned("20260101040000000") == turns[0] and len(planned("0" * 17)) == 8
 
 
 @pytest.mark.parametrize("layout", ["linear", "binpack"])

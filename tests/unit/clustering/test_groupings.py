@@ -109,6 +109,30 @@ def test_partitions_are_filtered_and_ordered() -> None:
     assert PartitionFilter(selected=("day=1*",), skip=1).of(names) == ["day=10", "day=1"]
 
 
+def test_partitions_of_recent_days() -> None:
+    names = [f"region={r}/dt=2026-02-{d:02}" for d in (1, 2, 3, 9) for r in "ab"]
+    found = PartitionFilter(days=7).of([*names, "region=a/dt=__HIVE_DEFAULT_PARTITION__"])
+    assert sorted(found) == [f"region={r}/dt=2026-02-{d:02}" for r in "ab" for d in (3, 9)]
+    hours = [f"year=2026/month=1/day={d}/hour={h}" for d in (30, 31) for h in range(24)]
+    assert set(PartitionFilter(days=1).of(hours)) == set(hours[24:])
+    assert PartitionFilter(days=2).of(["d=20251231", "d=20260101", "d=20251230", "d=99999999"]) == [
+        "d=20260101",
+        "d=20251231",
+    ]
+    assert PartitionFilter(days=2).of(["x=1", ""]) == []
+
+
+def test_rolling_partitions_take_turns() -> None:
+    names = [f"day={i}" for i in range(200)]
+    turns = [PartitionFilter(rolling=24, hour=hour).of(names) for hour in range(490_000, 490_024)]
+    held = [name for turn in turns for name in turn]
+    assert sorted(held) == sorted(names) and max(map(len, turns)) < 24
+    assert turns[3] == PartitionFilter(rolling=24, hour=490_027).of(names)
+    more = PartitionFilter(rolling=24, hour=490_003).of([*names, "day=200", "day=1000"])
+    assert [name for name in more if name in names] == turns[3]  # each keeps its hour
+    assert len(PartitionFilter(rolling=24).of(names)) == 200  # advice is on all of them
+
+
 def test_an_unknown_grouping() -> None:
     with pytest.raises(InvalidConfiguration, match="no grouping 'nearest'"):
         grouping("nearest")
