@@ -171,7 +171,7 @@ class OperationBlocked(UserError):
 
 
 class ClusteringPending(ExternalError):
-    """A clustering plan rewrites a file that a writer is about to replace."""
+    """A clustering is in progress: a writer's file is in it, or another process is at it."""
 
     code = "CLUSTERING_PENDING"
     retryable = True

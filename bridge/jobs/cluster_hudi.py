@@ -26,10 +26,12 @@ from bridge.clustering.hudi import (
     table_options,
     with_usual_of_hudi,
 )
+from bridge.clustering.lease import lease
 from bridge.clustering.scheduling import Strategy
 from bridge.clustering.triggers import Since, Triggers, due
 from bridge.config import Config
 from bridge.errors import InvalidConfiguration, InvalidRequest, TableChanged, UnsupportedTable
+from bridge.jobs.compose import index_root
 from bridge.jobs.index_table import Say, opened
 from bridge.servers.hudi_spark import HudiSpark, find_hudi_spark
 from bridge.storage.port import Storage
@@ -154,7 +156,8 @@ def run(config: Config, storage: Storage, table: Table, instant: str | None) -> 
     Errors:
         InvalidRequest: no such plan, or none waits.
         UnsupportedTable, FileCorrupt, EnvironmentMissing, ArtifactUnavailable, HudiFailed.
-        TableChanged: Hudi reported success, but the timeline does not show it.
+        ClusteringPending: another process is at it.
+        TableChanged: the timeline does not show it as completed afterwards.
     """
     found = _Opened.of(config, storage, table)
     plan = _oldest(found) if instant is None else found.plan(instant)
@@ -165,12 +168,15 @@ def run(config: Config, storage: Storage, table: Table, instant: str | None) -> 
     if plan.commit is None:
         found.check()
         _check_places(found, plan)
-        rows = int(found.call("run", plan_options(plan), instant=instant)["rows"])
+        with lease(storage, index_root(config, table), instant):
+            found.reload()  # another process may have begun or ended it meanwhile
+            if found.plan(instant).state == plan.state:
+                rows = int(found.call("run", plan_options(plan), instant=instant)["rows"])
         found.reload()
         plan = found.plan(instant)
     if plan.commit is None:
         raise TableChanged(
-            f"Hudi has executed the clustering {instant} of {table.name}, and it is {plan.state}",
+            f"the clustering {instant} of {table.name} was executed, and it is {plan.state}",
             f"skipbridge cluster show {table.name}",
         )
     return {
@@ -212,7 +218,8 @@ def cancel(config: Config, storage: Storage, table: Table, instant: str) -> dict
             f"the clustering {instant} of {table.name} is completed, and cannot be cancelled",
             "the table's rows are the same as before; Hudi's restore goes back to older files",
         )
-    found.call("cancel", {}, instant=instant)
+    with lease(storage, index_root(config, table), instant):
+        found.call("cancel", {}, instant=instant)
     found.reload()
     left = next((each for each in found.plans if each.instant.requested == instant), None)
     if left is not None:

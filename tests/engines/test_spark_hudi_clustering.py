@@ -18,6 +18,12 @@ from click.testing import CliRunner
 
 import bridge
 from bridge.cli.main import cli
+from bridge.config import Config
+from bridge.jobs.compose import storage_of
+from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.metadata_table import read_file_listing
+from bridge.table.hudi.table_config import HudiTableConfig
+from bridge.table.hudi.timeline import Timeline
 from tests.support.hudi_spark import HudiStory, python_with_spark_35
 
 pytestmark = [
@@ -231,6 +237,33 @@ def test_cancel_and_partitions(story: HudiStory, spark: Path, tmp_path: Path) ->
     assert "is completed" in world.run("cluster", "cancel", done, code=2)
     world.write([(i, 9) for i in range(10)], "upsert")  # a writer goes on after both
     assert world.ours() == world.theirs()
+
+
+def test_metadata_table_stays(story: HudiStory, spark: Path, tmp_path: Path) -> None:
+    """Hudi deletes indexes of the metadata table that its options do not name."""
+    world = World(story, spark, tmp_path / "t", COW)
+    on = {"hoodie__metadata__enable": "true"}
+    on["hoodie__metadata__index__column__stats__enable"] = "true"
+    instants = world.fill(3, **on)
+    before, held = world.answers(instants), _metadata_partitions(world.path)
+    assert {"files", "column_stats"} <= held
+    world.run("cluster", "run", "--now", *PLAN)
+    assert _metadata_partitions(world.path) == held
+    assert world.answers(instants) == before
+    listed = {f["path"].rpartition("/")[2] for fs in world.files().values() for f in fs}
+    known = read_file_listing(storage_of(Config()), *_config_and_timeline(world.path))
+    assert isinstance(known, FileListing) and listed <= set(known.names.to_pylist())
+    world.write([(i, 9) for i in range(10)], "upsert")
+    assert world.ours() == world.theirs()
+
+
+def _config_and_timeline(path: Path) -> tuple[HudiTableConfig, Timeline]:
+    view = FileSystemView.open(storage_of(Config()), f"file://{path}")
+    return view.config, view.timeline
+
+
+def _metadata_partitions(path: Path) -> frozenset[str]:
+    return _config_and_timeline(path)[0].metadata_partitions
 
 
 def test_killed_between_schedule_and_commit(story: HudiStory, spark: Path, tmp_path: Path) -> None:
