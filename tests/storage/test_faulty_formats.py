@@ -196,8 +196,12 @@ def test_files_are_rewritten_on_a_store_that_fails(
             happened["rewrites that failed"] += 1
         calm.behave(Behaviour())
         assert {where: scanned(config, root, where) for where in WHERE} == before
-        if done:
+        if done.get("state") == "completed":
             break
+        if done:  # a group that storage fails twice is left out, for a plan that comes later
+            assert done["state"] == "rejected"
+            happened["plans that were rejected"] += 1
+            made, done = {}, {}
     happened["faults"] += calm.take().failed
     happened["rewrites"] += 1
     assert done["state"] == "completed"
