@@ -1,4 +1,4 @@
-"""Real Trino servers from Maven artifacts: one node as coordinator and worker, on loopback.
+"""Real Trino servers from Maven artifacts on loopback: one node, or one with more workers.
 
 Trino 476 is a distribution (``trino-server-core``, without connectors) that is unpacked once. 482
 and 483 are assembled from ``trino-main`` and its run-time dependencies, because Maven repositories
@@ -36,6 +36,8 @@ _JVM = (
 )
 
 
+_COORDINATOR = {"coordinator": "true", "node-scheduler.include-coordinator": "true"}
+
 # SELECT 1 needs no worker and succeeds before a node is available. This query schedules splits.
 _READY_QUERY = "SELECT count(*) FROM TABLE(sequence(start => 1, stop => 3))"
 
@@ -53,6 +55,7 @@ class TrinoSpec:
         heap: the JVM's heap size in Java's syntax.
         properties: more entries of config.properties.
         jvm_options: more options of the JVM.
+        coordinator: the port of the server for which this one is a worker; 0: it is one itself.
     """
 
     directory: Path
@@ -63,6 +66,7 @@ class TrinoSpec:
     heap: str = "2G"
     properties: Mapping[str, str] = field(default_factory=dict)
     jvm_options: tuple[str, ...] = ()
+    coordinator: int = 0
     start_timeout: float = 180.0
 
 
@@ -80,7 +84,7 @@ def start_trino(spec: TrinoSpec) -> Server:
             f"no Trino {spec.version} to start", f"one of {', '.join(_DISTRIBUTIONS)}"
         )
     jdk = find_jdk(25)
-    ready = _answers_queries()
+    ready = _has_started if spec.coordinator else _answers_queries()
     libraries, main, own_plugins = distribution()
     port = choose_port(spec.port, NAME)
     _write_etc(spec, port)
@@ -164,15 +168,14 @@ def _unpacked(artifact: Artifact) -> Path:
 
 def _write_etc(spec: TrinoSpec, port: int) -> None:
     config = {
-        "coordinator": "true",
-        "node-scheduler.include-coordinator": "true",
+        **({"coordinator": "false"} if spec.coordinator else _COORDINATOR),
         "node.environment": "skipbridge",
         "node.id": f"skipbridge-{port}",
         # Without the second property the node announces the address of another interface.
         "node.bind-ip": LOOPBACK,
         "node.internal-address": LOOPBACK,
         "http-server.http.port": str(port),
-        "discovery.uri": f"http://{LOOPBACK}:{port}",
+        "discovery.uri": f"http://{LOOPBACK}:{spec.coordinator or port}",
         # A static catalogue works only after the node announces it, seconds after startup; until
         # then queries fail with NO_NODES_AVAILABLE. Dynamic catalogues work on all nodes at once.
         "catalog.management": "dynamic",
@@ -205,6 +208,11 @@ def _link_plugins(directory: Path, plugins: Mapping[str, Path]) -> None:
         (directory / name).symlink_to(target.resolve(), target_is_directory=True)
 
 
+def _has_started(port: int) -> bool:
+    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/v1/info", timeout=5.0) as answer:
+        return b'"starting":false' in answer.read()
+
+
 def _answers_queries() -> Callable[[int], bool]:
     """A check that a query succeeds, because a started server may have no node yet."""
     try:
@@ -216,9 +224,8 @@ def _answers_queries() -> Callable[[int], bool]:
         ) from error
 
     def ready(port: int) -> bool:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/v1/info", timeout=5.0) as answer:
-            if b'"starting":false' not in answer.read():
-                return False
+        if not _has_started(port):
+            return False
         connection = connect(host=LOOPBACK, port=port, user=NAME, max_attempts=1)
         try:
             cursor = connection.cursor()

@@ -43,8 +43,8 @@ public class BridgeConnector
         this.context = context;
         this.timeZone = config.timeZone();
         this.planners = new Planners(config.planners(), config.plannerTimeout());
-        this.splitManager = new BridgeSplitManager(planners, context);
         this.files = openFiles(config.storage(), catalog, context);
+        this.splitManager = new BridgeSplitManager(planners, context, files.placement());
         this.pageSources = new BridgePageSourceProviderFactory(files, new ReadSettings(config.orcByName(), config.orcTimeZone(), context.getTypeManager()));
         this.sessionProperties = BridgeSession.properties(config);
     }

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.annotation.JsonCreator;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.trino.spi.SplitWeight;
-import io.trino.spi.connector.ConnectorSplit;
 import io.trino.spi.predicate.TupleDomain;
 
 import java.util.List;
@@ -16,10 +15,12 @@ import static java.util.Objects.requireNonNull;
  * packed bytes, which are unpacked when the split is read.
  */
 public final class BridgeSplit
-        implements ConnectorSplit
+        extends PlacedSplit
 {
     private static final int SHALLOW_BYTES = 64;
     private static final int FILE_BYTES = 48;
+    /** Parts of a large file that are kept in one place. */
+    private static final int PART_BITS = 28;
 
     private final SplitColumns columns;
     private final int ordinal;
@@ -27,8 +28,9 @@ public final class BridgeSplit
     private final TupleDomain<BridgeColumnHandle> rowFilter;
     private final int weightThousandths;
 
-    BridgeSplit(SplitColumns columns, int ordinal)
+    BridgeSplit(SplitColumns columns, int ordinal, SplitPlacement placement)
     {
+        super(placement, () -> key(columns, columns.firstFile(ordinal)));
         this.columns = columns;
         this.ordinal = ordinal;
         this.packed = null;
@@ -45,11 +47,18 @@ public final class BridgeSplit
     @JsonCreator
     public BridgeSplit(@JsonProperty("files") byte[] packed, @JsonProperty("rowFilter") TupleDomain<BridgeColumnHandle> rowFilter, @JsonProperty("weight") int weightThousandths)
     {
+        super(SplitPlacement.ANYWHERE, () -> "");
         this.columns = null;
         this.ordinal = 0;
         this.packed = packed;
         this.rowFilter = requireNonNull(rowFilter, "rowFilter is null");
         this.weightThousandths = weightThousandths;
+    }
+
+    /** Equal for splits that begin in the same part of a file. */
+    private static String key(SplitColumns columns, int file)
+    {
+        return file == columns.files() ? "" : columns.pathText(file) + ":" + (columns.start(file) >> PART_BITS);
     }
 
     @JsonProperty("files")

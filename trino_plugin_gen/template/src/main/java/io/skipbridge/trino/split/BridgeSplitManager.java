@@ -23,11 +23,13 @@ public class BridgeSplitManager
 
     private final Planners planners;
     private final ConnectorContext context;
+    private final SplitPlacement placement;
 
-    public BridgeSplitManager(Planners planners, ConnectorContext context)
+    public BridgeSplitManager(Planners planners, ConnectorContext context, SplitPlacement placement)
     {
         this.planners = planners;
         this.context = context;
+        this.placement = placement;
     }
 
     @Override
@@ -44,7 +46,7 @@ public class BridgeSplitManager
         }
         ScanRequest request = ScanRequest.of(context, session, handle, constraint, dynamicFilter.getColumnsCovered());
         OptionalLong wait = BridgeSession.dynamicFilterWaitMillis(session);
-        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
+        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS, placement);
         DynamicFilterTracker filters = new DynamicFilterTracker(dynamicFilter, wait);
         SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, filters, queue);
         Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).start(loader);

@@ -20,6 +20,7 @@ final class SplitQueue
     record Drained(List<ConnectorSplit> splits, boolean last) {}
 
     private final int maxBufferedSplits;
+    private final SplitPlacement placement;
     private final ArrayDeque<SplitColumns> batches = new ArrayDeque<>();
     private int nextInFirst;
     private int buffered;
@@ -28,9 +29,10 @@ final class SplitQueue
     private Throwable failure;
     private CompletableFuture<Void> changed = new CompletableFuture<>();
 
-    SplitQueue(int maxBufferedSplits)
+    SplitQueue(int maxBufferedSplits, SplitPlacement placement)
     {
         this.maxBufferedSplits = maxBufferedSplits;
+        this.placement = placement;
     }
 
     /** Waits while the queue is full. Returns false if the queue was closed. Only the loader calls it. */
@@ -137,7 +139,7 @@ final class SplitQueue
         List<ConnectorSplit> splits = new ArrayList<>(Math.min(max, buffered));
         while (splits.size() < max && buffered > 0) {
             SplitColumns first = batches.peek();
-            splits.add(new BridgeSplit(first, nextInFirst++));
+            splits.add(new BridgeSplit(first, nextInFirst++, placement));
             buffered--;
             if (nextInFirst == first.splits()) {
                 batches.remove();

@@ -46,7 +46,7 @@ class TestSplitLoader
         assumeTrue(Files.exists(FRAMES), "the golden frames are in the repository only");
         door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         Thread.ofVirtual().start(this::listen);
-        SplitQueue queue = new SplitQueue(10);
+        SplitQueue queue = new SplitQueue(10, SplitPlacement.ANYWHERE);
         PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of());
         try (Planners planners = new Planners(List.of(new PlannerAddress("127.0.0.1", door.getLocalPort())), Duration.ofSeconds(30))) {
             SplitLoader loader = new SplitLoader(planners, types(), new ScanRequest(request, "", Optional.empty(), List.of()), null, queue);

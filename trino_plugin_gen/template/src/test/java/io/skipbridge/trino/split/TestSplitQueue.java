@@ -22,7 +22,7 @@ class TestSplitQueue
     void givesEverySplitOnceThroughAFullQueue()
             throws Exception
     {
-        SplitQueue queue = new SplitQueue(3);
+        SplitQueue queue = new SplitQueue(3, SplitPlacement.ANYWHERE);
         Thread loader = Thread.ofVirtual().start(() -> {
             try {
                 for (int i = 0; i < 100 && queue.awaitRoom(); i++) {
@@ -50,7 +50,7 @@ class TestSplitQueue
     @Test
     void isNeverFinishedWithAFailure()
     {
-        SplitQueue queue = new SplitQueue(10);
+        SplitQueue queue = new SplitQueue(10, SplitPlacement.ANYWHERE);
         CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10, drained -> drained);
         queue.add(batch(0), false);
         queue.fail(new IllegalStateException("broken"));
@@ -65,7 +65,7 @@ class TestSplitQueue
     void closeWakesBothSides()
             throws Exception
     {
-        SplitQueue full = new SplitQueue(1);
+        SplitQueue full = new SplitQueue(1, SplitPlacement.ANYWHERE);
         full.add(batch(0), false);
         Thread loader = Thread.ofVirtual().start(() -> {
             try {
@@ -75,7 +75,7 @@ class TestSplitQueue
                 throw new AssertionError(e);
             }
         });
-        SplitQueue empty = new SplitQueue(1);
+        SplitQueue empty = new SplitQueue(1, SplitPlacement.ANYWHERE);
         CompletableFuture<SplitQueue.Drained> waiting = empty.drain(1, drained -> drained);
         assertTrue(full.close());
         assertTrue(empty.close());
@@ -88,7 +88,7 @@ class TestSplitQueue
     void announcesTheEndWithTheLastSplits()
             throws Exception
     {
-        SplitQueue queue = new SplitQueue(10);
+        SplitQueue queue = new SplitQueue(10, SplitPlacement.ANYWHERE);
         CompletableFuture<SplitQueue.Drained> waiting = queue.drain(10, drained -> drained);
         queue.add(batch(0), true);
         assertEquals(2, waiting.get().splits().size());

@@ -55,7 +55,7 @@ class TestSplits
         // as the engine's own: annotated properties only
         ObjectMapper mapper = JsonMapper.builder().addModule(new Jdk8Module()).disable(MapperFeature.AUTO_DETECT_GETTERS, MapperFeature.AUTO_DETECT_IS_GETTERS).build();
         for (int ordinal = 0; ordinal < 2; ordinal++) {
-            BridgeSplit split = new BridgeSplit(columns, ordinal);
+            BridgeSplit split = new BridgeSplit(columns, ordinal, SplitPlacement.ANYWHERE);
             BridgeSplit received = mapper.readValue(mapper.writeValueAsString(split), BridgeSplit.class);
             assertEquals(split.getSplitWeight(), received.getSplitWeight());
             assertEquals(TupleDomain.none(), received.rowFilter());
@@ -67,6 +67,21 @@ class TestSplits
             }
             assertTrue(split.getRetainedSizeInBytes() > 0 && received.getRetainedSizeInBytes() > 0);
         }
+    }
+
+    /** {@code getAddresses} is asked by releases before 481, and is all that this family has. */
+    @Test
+    void asksForTheWorkersOfItsFirstFile()
+    {
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(A, B).split(C).build(), TupleDomain.all());
+        List<String> asked = new ArrayList<>();
+        for (int ordinal = 0; ordinal < 2; ordinal++) {
+            new BridgeSplit(columns, ordinal, key -> {
+                asked.add(key);
+                return List.of();
+            });
+        }
+        assertEquals(List.of(A.path() + ":0", C.path() + ":" + (C.start() >> 28)), asked);
     }
 
     /** The batch of tests/vectors/wire, which Python reads too. */
@@ -98,7 +113,7 @@ class TestSplits
         assertEquals(said.get("weight").size(), columns.splits());
         for (int split = 0; split < columns.splits(); split++) {
             assertEquals(said.get("weight").get(split).asInt(), columns.weightThousandths(split));
-            List<PlannedFile> found = new BridgeSplit(columns, split).files();
+            List<PlannedFile> found = new BridgeSplit(columns, split, SplitPlacement.ANYWHERE).files();
             int first = said.get("first").get(split).asInt();
             assertEquals(said.get("first").get(split + 1).asInt() - first, found.size());
             for (int i = 0; i < found.size(); i++) {
@@ -186,7 +201,7 @@ class TestSplits
                 continue;
             }
             for (int split = 0; split < 2; split++) {
-                new BridgeSplit(columns, split).files();
+                new BridgeSplit(columns, split, SplitPlacement.ANYWHERE).files();
             }
         }
     }

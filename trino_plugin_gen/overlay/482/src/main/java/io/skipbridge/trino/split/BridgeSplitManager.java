@@ -24,11 +24,13 @@ public class BridgeSplitManager
 
     private final Planners planners;
     private final ConnectorContext context;
+    private final SplitPlacement placement;
 
-    public BridgeSplitManager(Planners planners, ConnectorContext context)
+    public BridgeSplitManager(Planners planners, ConnectorContext context, SplitPlacement placement)
     {
         this.planners = planners;
         this.context = context;
+        this.placement = placement;
     }
 
     @Override
@@ -46,7 +48,7 @@ public class BridgeSplitManager
         ScanRequest request = ScanRequest.of(context, session, handle, constraint, dynamicFilterColumns);
         OptionalLong wait = dynamicFilterColumns.isEmpty() ? OptionalLong.of(0) : BridgeSession.dynamicFilterWaitMillis(session);
         DynamicFilterTracker dynamicFilter = new DynamicFilterTracker(wait);
-        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS);
+        SplitQueue queue = new SplitQueue(MAX_BUFFERED_SPLITS, placement);
         SplitLoader loader = new SplitLoader(planners, context.getTypeManager(), request, dynamicFilter, queue);
         Thread.ofVirtual().name("skipbridge-splits-" + session.getQueryId()).start(loader);
         return new BridgeSplitSource(queue, loader, dynamicFilter);

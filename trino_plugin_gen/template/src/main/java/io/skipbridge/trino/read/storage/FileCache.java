@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.storage;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.split.PlannedFile;
+import io.skipbridge.trino.split.SplitPlacement;
 import io.trino.filesystem.Location;
 import io.trino.filesystem.TrinoInput;
 import io.trino.filesystem.TrinoInputFile;
@@ -48,6 +49,11 @@ final class FileCache
         Map<String, String> all = new HashMap<>(properties);
         all.put(ENABLED, "true");
         return new FileCache(new TrinoModule(all, catalog, context));
+    }
+
+    SplitPlacement placement()
+    {
+        return StorageModules.placement(module);
     }
 
     /**

@@ -3,6 +3,7 @@ package io.skipbridge.trino.read.storage;
 import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.split.LogFile;
 import io.skipbridge.trino.split.PlannedFile;
+import io.skipbridge.trino.split.SplitPlacement;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.TrinoException;
@@ -63,6 +64,12 @@ public final class FileOpener
     public ReadBudget budget()
     {
         return budget;
+    }
+
+    /** Where splits should run: on the workers whose caches keep their files. */
+    public SplitPlacement placement()
+    {
+        return cache.map(FileCache::placement).orElse(SplitPlacement.ANYWHERE);
     }
 
     /** Opens the planned file. Another file under its name is FILE_CHANGED, at once or when it is read. */

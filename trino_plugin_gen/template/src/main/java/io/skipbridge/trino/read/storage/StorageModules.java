@@ -1,17 +1,39 @@
 package io.skipbridge.trino.read.storage;
 
 import com.google.inject.Module;
+import io.airlift.log.Logger;
+import io.skipbridge.trino.split.SplitPlacement;
+import io.trino.filesystem.cache.CachingHostAddressProvider;
 import io.trino.filesystem.manager.FileSystemModule;
 import io.trino.spi.connector.ConnectorContext;
+
+import java.util.List;
 
 /** Trino's module of file systems, where it differs between families of releases. */
 final class StorageModules
 {
+    private static final Logger log = Logger.get(StorageModules.class);
+
     private StorageModules() {}
 
     static Module fileSystems(String catalog, ConnectorContext context)
     {
         return new FileSystemModule(catalog, context.getNodeManager(), context.getOpenTelemetry(), false);
+    }
+
+    /** The workers whose caches keep what is read under a key. */
+    static SplitPlacement placement(TrinoModule cache)
+    {
+        return key -> {
+            try {
+                return cache.get(CachingHostAddressProvider.class).getHosts(key, List.of());
+            }
+            catch (RuntimeException e) {
+                // a split without a preference is right, too
+                log.debug(e, "no worker is preferred");
+                return List.of();
+            }
+        };
     }
 
     /** The property that switches the store on in this release. */
