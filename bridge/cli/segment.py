@@ -156,9 +156,7 @@ def delete(
 @settings(*_SETTINGS)
 def enable(config: Config, table: str, ids: tuple[str, ...], output: str) -> None:
     """Let queries read disabled segments again."""
-    from bridge.jobs.segments.manage import enable_segments
-
-    _told(enable_segments(config, table, ids=ids), "enabled", output)
+    _switch(config, table, ids, output, enabled=True)
 
 
 @segment.command("disable")
@@ -168,9 +166,16 @@ def enable(config: Config, table: str, ids: tuple[str, ...], output: str) -> Non
 @settings(*_SETTINGS)
 def disable(config: Config, table: str, ids: tuple[str, ...], output: str) -> None:
     """Hide segments from queries until they are enabled."""
-    from bridge.jobs.segments.manage import disable_segments
+    _switch(config, table, ids, output, enabled=False)
 
-    _told(disable_segments(config, table, ids=ids), "disabled", output)
+
+def _switch(
+    config: Config, table: str, ids: tuple[str, ...], output: str, *, enabled: bool
+) -> None:
+    from bridge.jobs.segments.manage import switch_segments
+
+    report = switch_segments(config, table, ids=ids, enabled=enabled)
+    _told(report, "enabled" if enabled else "disabled", output)
 
 
 @segment.command("compact")
@@ -266,7 +271,8 @@ def refresh(
     """Take up files that were rewritten since they were added.
 
     Queries of a table whose files have changed fail until then. New files beside them are not taken
-    up: add them as another segment.
+    up: add them as another segment. If the metastore's record of the table is not one by which Hive
+    can read it, it is written anew.
     """
     from bridge.jobs.segments.refresh import refresh_segments
 
@@ -283,6 +289,8 @@ def refresh(
     if output == "json":
         emit_json(report)
         return
+    if report["recorded"]:
+        say("the metastore's record is written anew")
     for uri in report["gone"]:
         say(f"gone, and out of the table: {uri}")
     emit(

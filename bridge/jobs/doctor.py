@@ -23,6 +23,7 @@ from bridge.jobs.compose import (
 from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
 from bridge.jobs.explain import explain
+from bridge.jobs.doctor_segments import examine_record
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
 from bridge.report.remedies import spelled
@@ -69,6 +70,7 @@ def examine(
     if table is not None:
         yield guarded(f"index of {table}", lambda: _index(config, table), "error")
         if not is_location(table):
+            yield from examine_record(config, table)
             yield from examine_hooks(config, table, hive is not None, hooked_plans)
 
 

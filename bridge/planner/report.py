@@ -45,9 +45,9 @@ class Remedy:
     """What would let an index prune; `bridge.report.remedies` formats the command.
 
     Attributes:
-        action: a verb of ``skipbridge index``; empty if no command helps.
+        action: a verb of ``skipbridge index``, or ``sql``; empty if no command helps.
         table: the table as commands name it.
-        options: arguments after the table.
+        options: arguments after the table; of ``sql`` the statement.
         text: a sentence, if there is no command.
     """
 

@@ -10,6 +10,8 @@ from bridge.planner.file_pruner import unindexed_functions
 from bridge.planner.index_view import argument
 from bridge.planner.report import IndexNotUsed, PruneReport, Remedy, SplitTotals
 from bridge.planner.scan_context import ScanContext
+from bridge.planner.segment_remedies import by_statement
+from bridge.table.snapshot import HasSegments
 
 
 def report_of(
@@ -58,7 +60,11 @@ def _not_used(context: ScanContext) -> list[IndexNotUsed]:
         assert problem is not None
         build = Remedy("build", table)
         found.append(IndexNotUsed(index.name, problem.code, problem.message, build))
-    return [*found, *context.unknown.reasons()]
+    found += context.unknown.reasons()
+    snapshot = context.snapshot
+    if isinstance(snapshot, HasSegments):
+        return [by_statement(reason, snapshot, table) for reason in found]
+    return found
 
 
 def _views(context: ScanContext) -> list[IndexNotUsed]:

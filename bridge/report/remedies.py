@@ -15,5 +15,7 @@ def spelled(remedy: Remedy) -> str:
     """
     if not remedy.action:
         return remedy.text
+    if remedy.action == "sql":
+        return shlex.join(["skipbridge", "sql", *remedy.options])
     words = ["skipbridge", "index", remedy.action, remedy.table, *remedy.options]
     return shlex.join(words)

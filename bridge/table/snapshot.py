@@ -225,6 +225,10 @@ class HasSegments(Protocol):
         """All segments that the version names, also those that are not read."""
         ...
 
+    def index_names(self) -> Sequence[str]:
+        """The indexes that the table defines, whether they are built or not."""
+        ...
+
 
 def timeline_of(snapshot: Snapshot) -> Sequence[TimelineEntry]:
     """A snapshot's timeline. Errors: ReadVersionUnsupported: its format keeps none."""

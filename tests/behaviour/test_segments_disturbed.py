@@ -183,8 +183,8 @@ def test_cleaning_keeps_the_version_that_queries_read_until_lately(world: World)
         for path in (Path(world.table) / "_segments" / place).iterdir():
             os.utime(path, (1.6e9, 1.6e9))
     compaction.compact(CONFIG, world.table, kind="custom", ids=["0", "1"])
-    manage.disable_segments(CONFIG, world.table, ids=["0.1"])
-    manage.enable_segments(CONFIG, world.table, ids=["0.1"])
+    manage.switch_segments(CONFIG, world.table, ids=["0.1"], enabled=False)
+    manage.switch_segments(CONFIG, world.table, ids=["0.1"], enabled=True)
     manage.clean(CONFIG, world.table, keep=1)
     assert min(world.log().versions()) == before.version
     assert world.rows(version=str(before.version)) == [1, 2]
@@ -205,14 +205,14 @@ def test_a_commit_that_comes_after_a_cleanup_is_made_again(
         manage.clean(CONFIG, world.table, keep=1, older_than=0)
 
     paused(monkeypatch, meanwhile)
-    manage.disable_segments(CONFIG, world.table, ids=["0"])
+    manage.switch_segments(CONFIG, world.table, ids=["0"], enabled=False)
     assert world.rows() == [ord("g"), ord("h")]
     assert len(world.log().versions()) == 2
     late = world.write("late", 5)
 
     def again() -> None:
-        manage.enable_segments(CONFIG, world.table, ids=["0"])
-        manage.disable_segments(CONFIG, world.table, ids=["1"])
+        manage.switch_segments(CONFIG, world.table, ids=["0"], enabled=True)
+        manage.switch_segments(CONFIG, world.table, ids=["1"], enabled=False)
         manage.clean(CONFIG, world.table, keep=1, older_than=0)
 
     paused(monkeypatch, again)

@@ -12,6 +12,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +163,8 @@ class History:
     def change(self, id: str, status: str | None) -> tuple[Operation, Operation]:
         command = {
             None: manage.delete_segments,
-            SUCCESS: manage.enable_segments,
-            DISABLED: manage.disable_segments,
+            SUCCESS: partial(manage.switch_segments, enabled=True),
+            DISABLED: partial(manage.switch_segments, enabled=False),
         }[status]
 
         def after() -> None:

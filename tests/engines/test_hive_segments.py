@@ -359,7 +359,7 @@ def test_the_newest_version_or_none(world: World) -> None:
         world.add(table, write(world.root / "newest" / f"f{part}.parquet", part * 50))
         assert world.hive.ask(count, TEZ).rows == [(20 * part + 20,)]
     manage.delete_segments(world.config, table, ids=["1"])
-    manage.disable_segments(world.config, table, ids=["0"])
+    manage.switch_segments(world.config, table, ids=["0"], enabled=False)
     assert world.hive.ask(f"SELECT id FROM {table}").ids == list(range(100, 120))
     versions = world.root / "warehouse" / "newest" / "_segments" / "versions"
     last = max(versions.iterdir())
@@ -368,6 +368,23 @@ def test_the_newest_version_or_none(world: World) -> None:
         world.hive.ask(count, TEZ)
     with pytest.raises(Exception, match="SEGMENT_LOG_CORRUPT"):
         world.hive.ask(f"SELECT id FROM {table}")
+
+
+def test_a_record_of_an_earlier_version_is_an_error_until_it_is_refreshed(world: World) -> None:
+    """It named the SerDe of the fact files, by which Hive cannot read rows of a segment."""
+    table = world.table("outdated", "csv", [("id", "int")])
+    path = world.root / "outdated.csv"
+    path.write_text("1\n2\n")
+    world.add(table, path)
+    with MetastoreClient(world.hive.metastore_uri) as client:
+        record = client.get_table(SCHEMA, "outdated")
+        record.sd.serdeInfo.serializationLib = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+        client.alter_table(SCHEMA, "outdated", record)
+    for sql in (f"SELECT id FROM {table}", f"SELECT count(*) FROM {table}"):
+        with pytest.raises(Exception, match=r"TABLE_RECORD_OUTDATED.*segment refresh"):
+            world.hive.ask(sql)
+    assert refresh.refresh_segments(world.config, table, local=True)["recorded"]
+    assert world.hive.ask(f"SELECT id FROM {table}").ids == [1, 2]
 
 
 def test_without_a_planner_it_is_an_error(world: World) -> None:

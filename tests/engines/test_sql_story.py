@@ -270,6 +270,37 @@ def test_a_record_that_lost_its_properties_is_still_a_table_of_segments(
             assert read(metastore)["col1"].to_pylist() == list(range(ROWS))
 
 
+def test_a_record_of_an_earlier_version_is_written_anew(
+    sql: Sql, metastore: RunningMetastore, tmp_path: Path
+) -> None:
+    """It named the SerDe of the fact files; Hive before 4.0 lets anybody change it by hand."""
+    write_facts(tmp_path / "facts/0.parquet", "parquet", 0)
+    done(sql("CREATE TABLE fact_table (col1 bigint) STORED AS parquet"))
+    done(sql("ALTER TABLE fact_table ADD SEGMENT 'facts'"))
+
+    def told() -> tuple[str, str, str]:
+        with metastore.client() as client:
+            record = client.get_table("story", "fact_table")
+        names = ("skipbridge.table_format", "storage_handler")
+        return record.sd.serdeInfo.serializationLib, *(record.parameters[n] for n in names)
+
+    def doctor() -> str:
+        return CliRunner().invoke(cli, ["doctor", "story.fact_table"]).stdout
+
+    right = told()
+    with metastore.client() as client:
+        record = client.get_table("story", "fact_table")
+        record.sd.serdeInfo.serializationLib = (
+            "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+        )
+        client.alter_table("story", "fact_table", record)
+    assert told() != right
+    assert "Hive cannot read the table" in doctor()
+    mended = done(sql("ALTER TABLE fact_table REFRESH SEGMENTS"))
+    assert "0 changed files" in mended and told() == right
+    assert "Hive opens the table by it" in doctor()
+
+
 def examples() -> list[tuple[str, list[str]]]:
     """The statements of each chapter of the reference page."""
     found = []

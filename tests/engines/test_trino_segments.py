@@ -172,7 +172,7 @@ def test_chosen_segments_and_versions(world: World, table: Callable[..., str]) -
 def test_segments_are_a_table(world: World, table: Callable[..., str]) -> None:
     name = table("listed")
     compaction.compact(world.config, name, kind="custom", ids=["0", "1"])
-    manage.disable_segments(world.config, name, ids=["3"])
+    manage.switch_segments(world.config, name, ids=["3"], enabled=False)
     found = world.stack.query(
         "SELECT segment, status, format, files, indexed_files, merged_into FROM "
         f'{SCHEMA}."listed$segments"'

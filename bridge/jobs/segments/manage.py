@@ -61,14 +61,13 @@ def delete_segments_before(config: Config, table: str, *, time: datetime) -> dic
     return _change(config, table, "DELETE SEGMENT", chosen, Status.DELETED, HELD)
 
 
-def disable_segments(config: Config, table: str, *, ids: Sequence[str]) -> dict[str, Any]:
-    """Hides segments from queries, until they are enabled. Errors: SegmentNotFound."""
-    return _change(config, table, "DISABLE SEGMENT", ids, Status.DISABLED, HELD)
-
-
-def enable_segments(config: Config, table: str, *, ids: Sequence[str]) -> dict[str, Any]:
-    """Shows disabled segments to queries again. Errors: SegmentNotFound."""
-    return _change(config, table, "ENABLE SEGMENT", ids, Status.SUCCESS, HELD)
+def switch_segments(
+    config: Config, table: str, *, ids: Sequence[str], enabled: bool
+) -> dict[str, Any]:
+    """Hides segments from queries, or shows them again. Errors: SegmentNotFound."""
+    status = Status.SUCCESS if enabled else Status.DISABLED
+    operation = f"{'ENABLE' if enabled else 'DISABLE'} SEGMENT"
+    return _change(config, table, operation, ids, status, HELD)
 
 
 def clean(

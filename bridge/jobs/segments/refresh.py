@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bridge.config import Config
 from bridge.errors import FileUnreadable, SegmentConflict
+from bridge.jobs.compose import is_location
 from bridge.jobs.index_table import Progress, Say
 from bridge.jobs.segments.add import require_same
 from bridge.jobs.segments.fact_files import file_table, restat
@@ -19,6 +20,7 @@ from bridge.jobs.segments.headers import readers_of
 from bridge.jobs.segments.load import load_facts
 from bridge.jobs.segments.manage import chosen_segments
 from bridge.jobs.segments.opened import OpenSegments, open_segments
+from bridge.jobs.segments.registration import is_recorded, update_record
 from bridge.storage.port import FileTable
 from bridge.table.segments.manifest import FileReader, Manifest, Segment
 
@@ -43,7 +45,8 @@ def refresh_segments(
 ) -> dict[str, Any]:
     """Looks at the files of segments again, and takes up those that were rewritten.
 
-    New files beside them are not taken up: they are another segment.
+    New files beside them are not taken up: they are another segment. A record in the metastore by
+    which Hive cannot read the table is written anew first.
 
     Args:
         segments: ids; None: all that are read or disabled.
@@ -54,8 +57,15 @@ def refresh_segments(
         SegmentNotFound, SegmentSchemaMismatch, SegmentConflict.
     """
     changed: dict[str, tuple[Segment, Segment]] = {}
-    report: dict[str, Any] = {"segments": [], "changed_files": 0, "gone": []}
+    report: dict[str, Any] = {
+        "segments": [],
+        "changed_files": 0,
+        "gone": [],
+        "recorded": False,
+    }
     with open_segments(config, table) as opened:
+        if not is_location(table) and not is_recorded(config, opened.table):
+            report["recorded"] = update_record(config, opened.table)
         for segment in chosen_segments(opened.manifest, opened.table.name, segments):
             held = opened.log.read_files(segment.files)
             now, gone = restat(opened.storage, held.files)

@@ -41,8 +41,19 @@ def register(client: MetastoreClient, table: Table) -> None:
     client.create_table(_record(table))
 
 
-def update_columns(config: Config, table: Table) -> bool:
-    """Makes the record's columns those of the table.
+def is_recorded(config: Config, table: Table) -> bool:
+    """Whether Hive can open the table by its record: classes, properties and columns are right.
+
+    Errors:
+        TableNotFound, MetastoreUnavailable.
+    """
+    with metastore_of(config) as client:
+        held = client.get_table(table.name.schema, table.name.table)
+    return _opened_by(held) == _opened_by(_record(table))
+
+
+def update_record(config: Config, table: Table) -> bool:
+    """Makes the record's columns those of the table, and the classes by which Hive reads it ours.
 
     A metastore refuses columns whose types differ from those at the same places before, so that it
     takes two steps to drop a column in the middle.
@@ -51,9 +62,13 @@ def update_columns(config: Config, table: Table) -> bool:
         False if the metastore does not let columns change at all. The log tells the columns
         nevertheless, to all that skipbridge serves.
     """
-    wanted = thrift_columns(table.columns)
+    record = _record(table)
+    wanted = record.sd.cols
     with metastore_of(config) as client:
         held = client.get_table(table.name.schema, table.name.table)
+        held.sd.inputFormat, held.sd.outputFormat = record.sd.inputFormat, record.sd.outputFormat
+        held.sd.serdeInfo = record.sd.serdeInfo
+        held.parameters = {**(held.parameters or {}), **record.parameters}
         same = 0
         for old, new in zip(held.sd.cols, wanted, strict=False):
             if (old.name, old.type) != (new.name, new.type):
@@ -127,6 +142,19 @@ def dropped_log(log: SegmentLog) -> None:
             log.storage.delete(uri)
     for number in numbers:
         log.storage.delete(join(log.root, f"{VERSIONS}/{number:020}.json"))
+
+
+def _opened_by(record: records.Table) -> tuple[object, ...]:
+    """What Hive opens a table by."""
+    sd, told = record.sd, record.parameters or {}
+    return (
+        sd.inputFormat,
+        sd.outputFormat,
+        sd.serdeInfo.serializationLib,
+        (sd.serdeInfo.parameters or {}).get(FILE_FORMAT),
+        [told.get(name) for name in (PROPERTY, "storage_handler")],
+        [(column.name, column.type) for column in sd.cols],
+    )
 
 
 def _record(table: Table) -> records.Table:

@@ -22,7 +22,7 @@ from bridge.jobs.segments.headers import readable_as
 from bridge.jobs.segments.indexes import keep_other_columns
 from bridge.jobs.segments.manage import HELD
 from bridge.jobs.segments.opened import open_segments
-from bridge.jobs.segments.registration import dropped_log, register, unregister, update_columns
+from bridge.jobs.segments.registration import dropped_log, register, unregister, update_record
 from bridge.jobs.segments.registration import rename as rename_registered
 from bridge.sql.blocked import blocked
 from bridge.storage.uri import canonical, join
@@ -270,7 +270,7 @@ def _alter(config: Config, table: str, operation: str, change: Any) -> dict[str,
         change(opened.manifest)  # wrong requests fail before anything is done
         committed = opened.log.commit(operation, change)
         if not is_location(table):
-            update_columns(config, described(opened.table, committed))
+            update_record(config, described(opened.table, committed))
         keep_other_columns(opened, committed)
     return describe(config, table)
 

@@ -37,6 +37,11 @@ class _Place:
 
 def _place(context: SqlContext, name: s.Name) -> _Place:
     """What a name after ON stands for. Errors: TableNotFound, OperationBlocked."""
+    if name.schema is not None and "/" in name.schema:  # a view of a table without a metastore
+        definition, view = _definition(context.config, name.schema), name.name.lower()
+        if definition.view(view) is None:
+            raise TableNotFound(f"{name.schema} has no view {name.name}", "SHOW MATERIALIZED VIEWS")
+        return _Place(name.schema, view, definition)
     table = context.table(name)
     try:
         return _Place(table, None, _definition(context.config, table))
@@ -175,6 +180,9 @@ def _target(
         TableNotFound: of the table.
     """
     own = name.name.lower()
+    if table is None and name.schema is not None and "/" in name.schema:
+        held = _definition(context.config, name.schema).view(own)
+        return None if held is None else _Target(name.schema, own, True)
     if table is None:
         schema, _, own = context.table(name).partition(".")
         try:

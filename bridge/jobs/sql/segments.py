@@ -97,8 +97,9 @@ def _deleted(table: str, report: dict[str, Any]) -> str:
 def switch(context: SqlContext, statement: s.SwitchSegments) -> SqlResult:
     """ENABLE or DISABLE SEGMENTS. Errors: SegmentNotFound."""
     table = context.table(statement.table)
-    job = manage.enable_segments if statement.enabled else manage.disable_segments
-    report = job(context.config, table, ids=statement.ids)
+    report = manage.switch_segments(
+        context.config, table, ids=statement.ids, enabled=statement.enabled
+    )
     verb = "enabled" if statement.enabled else "disabled"
     said = f"{verb} {_segments(report['segments'])} of {table}"
     if not report["segments"]:
@@ -117,7 +118,10 @@ def refresh(context: SqlContext, statement: s.RefreshSegments) -> SqlResult:
         **context.building(),
     )
     return SqlResult(
-        str(statement), f"{report['changed_files']} changed files of {table}", report=report
+        str(statement),
+        f"{report['changed_files']} changed files of {table}",
+        notices=("the metastore's record is written anew",) if report["recorded"] else (),
+        report=report,
     )
 
 

@@ -150,6 +150,10 @@ class SegmentSnapshot:
             for one in self.manifest.segments
         ]
 
+    def index_names(self) -> list[str]:
+        """The indexes that the version defines."""
+        return [one.name for one in self.manifest.definition.indexes]
+
     def _indexed(self, segment: Segment) -> int:
         if self.index is None:
             return -1

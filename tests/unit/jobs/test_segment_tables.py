@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,15 +141,17 @@ def test_a_segment_keeps_the_properties_it_was_added_with(tmp_path: Path) -> Non
 
 def test_segments_are_managed_by_their_ids(table: str) -> None:
     grow(table, 3)
-    manage.disable_segments(CONFIG, table, ids=["1"])
+    manage.switch_segments(CONFIG, table, ids=["1"], enabled=False)
     assert states(table) == {"0": "Success", "1": "Disabled", "2": "Success"}
     assert rows(table) == 20
     with pytest.raises(SegmentNotFound, match="is 'Disabled'"):
         rows(table, segments=["1"])
-    manage.enable_segments(CONFIG, table, ids=["1"])
+    manage.switch_segments(CONFIG, table, ids=["1"], enabled=True)
     manage.delete_segments(CONFIG, table, ids=["0", "2"])
     assert rows(table) == 10
-    for command in (manage.delete_segments, manage.enable_segments, manage.disable_segments):
+    enable = partial(manage.switch_segments, enabled=True)
+    disable = partial(manage.switch_segments, enabled=False)
+    for command in (manage.delete_segments, enable, disable):
         for id in ("0", "7", "x"):
             with pytest.raises(SegmentNotFound):
                 command(CONFIG, table, ids=["1", id])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -309,3 +310,45 @@ def test_the_command_tells_what_is_wrong(run: Run, table: str, tmp_path: Path) -
         assert "\n  -> " in done.stderr and done.stdout == "" and "Traceback" not in done.output
     done = run("--output", "json", f"DESC {table}; DESC `{tmp_path}/nothing`")
     assert done.exit_code == 2 and len(json.loads(done.stdout)) == 1
+
+
+def test_explain_advises_statements(sql: Sql, table: str) -> None:
+    """An index that `index build` makes would not know the segments that are added later."""
+    place = table.strip("`")
+
+    def advice(where: str) -> list[str]:
+        found = CliRunner().invoke(cli, ["explain", place, where, "--output", "json"])
+        return [each["remedy"] for each in json.loads(found.stdout)["not_used"]]
+
+    (first,) = advice("caller = 105")
+    words = shlex.split(first)
+    assert words[:2] == ["skipbridge", "sql"] and words[2].startswith("CREATE INDEX bounds ON")
+    done = CliRunner().invoke(cli, [*words[1:], "--local"])
+    assert done.exit_code == 0, done.output
+    assert advice("caller = 105") == []
+    for text in advice("place LIKE '%sl%'"):
+        assert CliRunner().invoke(cli, [*shlex.split(text)[1:], "--local"]).exit_code == 0
+    assert advice("place LIKE '%sl%'") == []
+    sql("DROP INDEX bounds ON T!")
+
+
+def test_a_deferred_index_is_advised_to_be_built(sql: Sql, table: str) -> None:
+    sql("CREATE INDEX later ON T! AS 'minmax' WITH DEFERRED REBUILD")
+    shown = CliRunner().invoke(cli, ["explain", table.strip("`"), "caller = 105"]).stdout
+    assert f"skipbridge sql 'REFRESH INDEX later ON {table}'" in shown
+
+
+def test_an_index_of_a_view_of_a_directory(sql: Sql, table: str) -> None:
+    """The view's schema is the table's directory."""
+    sql("CREATE MATERIALIZED VIEW hot ON T! (caller) SORT BY (caller)")
+    sql("CREATE DATAMAP b ON TABLE T!.hot USING 'bloomfilter' DMPROPERTIES('INDEX_COLUMNS'='caller')")
+    (shown,) = sql("SHOW INDEXES ON T!.hot")
+    assert [(row["name"], row["on"]) for row in rows(shown)] == [("b", "hot")]
+    sql("REBUILD DATAMAP b ON T!.hot; ALTER INDEX b ON T!.hot INVISIBLE; REBUILD DATAMAP T!.hot")
+    sql("DROP INDEX b ON T!.hot; ALTER MATERIALIZED VIEW T!.hot DISABLE")
+    assert rows(sql("SHOW INDEXES ON T!.hot")[0]) == []
+    with pytest.raises(BridgeError, match="no view cold"):
+        sql("CREATE INDEX b ON TABLE T!.cold (caller) AS 'bloomfilter'")
+    sql("DROP MATERIALIZED VIEW T!.hot")
+    with pytest.raises(BridgeError, match="no view"):
+        sql("DROP DATAMAP T!.hot")

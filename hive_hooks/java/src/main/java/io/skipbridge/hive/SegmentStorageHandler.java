@@ -46,9 +46,19 @@ public class SegmentStorageHandler
     @Override
     public void configureInputJobProperties(TableDesc table, Map<String, String> properties)
     {
+        String serde = table.getProperties().getProperty("serialization.lib", "");
+        if (!serde.equals(SegmentSerDe.class.getName())) {
+            throw new IllegalStateException(outdated(table.getTableName(), "the SerDe " + serde));
+        }
         properties.put(TABLE, table.getTableName());
         properties.put(COLUMNS, table.getProperties().getProperty("columns", ""));
         properties.put(TYPES, table.getProperties().getProperty("columns.types", ""));
+    }
+
+    private static String outdated(String table, String what)
+    {
+        return "TABLE_RECORD_OUTDATED: the metastore's record of the table of segments " + table + " has " + what
+                + ", by which it cannot be read -> skipbridge segment refresh " + table;
     }
 
     /** The table that a job reads, {@code schema.table}. */
@@ -57,7 +67,7 @@ public class SegmentStorageHandler
     {
         String table = job.get(TABLE, "");
         if (table.indexOf('.') < 1) {
-            throw new IOException("a scan of a table of segments does not name its table: '" + table + "'");
+            throw new IOException(outdated(job.get("name", "DB.TABLE"), "no storage handler"));
         }
         return table;
     }
