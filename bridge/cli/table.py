@@ -131,7 +131,9 @@ def _create_segments(
         )
 
     if columns is None and not yes and not dry_run:
-        inferred = made(True)["columns"]
+        found = made(True)
+        inferred = found["columns"]
+        _say_left_out(found)
         say(f"columns of {name}, as inferred from {given.sample}:")
         for one in inferred:
             say(f"  {one['name']:<24} {one['type']}")
@@ -141,10 +143,21 @@ def _create_segments(
     if output == "json":
         emit_json(report)
         return
+    _say_left_out(report)
     verb = "would create" if dry_run else "created"
     emit(f"{verb} {report['table']}, of {report['format']} segments; its log is at "
          f"{report['location']}")  # fmt: skip
     _show_columns(report["columns"])
+
+
+def _say_left_out(report: dict[str, Any]) -> None:
+    """What is no column, as it was inferred."""
+    lines = [
+        f"left out: {name!r}: it is there twice, is no name of a column, or has no type of Hive"
+        for name in report["left_out"]
+    ]
+    for line in first_lines(lines):
+        say(line)
 
 
 def _show_columns(columns: Sequence[dict[str, Any]]) -> None:

@@ -22,8 +22,8 @@ from bridge.jobs.compose import (
 )
 from bridge.jobs.diagnostic import Diagnostic, guarded
 from bridge.jobs.doctor_hive import HiveAddress, examine_hive, examine_hooks
-from bridge.jobs.explain import explain
 from bridge.jobs.doctor_segments import examine_record
+from bridge.jobs.explain import explain
 from bridge.jobs.plugin import supported_versions
 from bridge.planner.request import ScanRequest
 from bridge.report.remedies import spelled

@@ -59,7 +59,7 @@ def declared(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
     found: list[SegmentColumn] = []
     for name, text in columns:
         own = name.strip().strip("`").lower()
-        if not own.replace("_", "a").isalnum():
+        if not _is_name(own):
             raise InvalidRequest(f"{name!r} cannot be the name of a column", _NAMES)
         if any(c.name == own for c in found):
             raise InvalidRequest(f"column {own} is declared twice", "name each column once")
@@ -72,10 +72,14 @@ def declared(columns: Sequence[tuple[str, str]]) -> tuple[SegmentColumn, ...]:
 
 def infer_columns(
     storage: Storage, root: str, path: str, format: str, properties: Mapping[str, str]
-) -> list[tuple[str, str]]:
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Columns that hold the values of some of the files at a path.
 
     Of text formats only the beginning of one file is looked at: check the types.
+
+    Returns:
+        Names and Hive types; and the names that are left out, since they are there twice, are no
+        names of columns, or Hive has no such type.
 
     Errors:
         UnsupportedType: of this format, or these files, columns have to be declared.
@@ -93,8 +97,17 @@ def infer_columns(
         raise UnsupportedType(
             f"columns of {file_format(format).spelled} files cannot be inferred", "declare them"
         )
-    unreadable = [c.name for c in columns if c.type is UNKNOWN]
-    return [(c.name, str(c.type)) for c in columns if c.name not in unreadable]
+    names = [c.name.strip().lower() for c in columns]
+    good = [
+        c.type is not UNKNOWN and _is_name(name) and names.count(name) == 1
+        for c, name in zip(columns, names, strict=True)
+    ]
+    found = [(c.name, str(c.type)) for c, one in zip(columns, good, strict=True) if one]
+    return found, sorted({c.name for c, one in zip(columns, good, strict=True) if not one})
+
+
+def _is_name(name: str) -> bool:
+    return name.replace("_", "a").isalnum()
 
 
 def _of_text(
@@ -130,8 +143,10 @@ def _of_text(
         raise FileCorrupt(
             f"{uri}: its columns cannot be inferred: {error}", "declare the columns"
         ) from error
-    plain = pa.schema([pa.field(f.name, _plain(f.type)) for f in schema])
-    return merge_schemas([(uri, plain)])
+    twice = {name for name in schema.names if schema.names.count(name) > 1}
+    plain = [pa.field(f.name, _plain(f.type)) for f in schema if f.name not in twice]
+    unknown = [Column(name, UNKNOWN) for name in sorted(twice)]
+    return (*merge_schemas([(uri, pa.schema(plain))]), *unknown)
 
 
 def _plain(type: pa.DataType) -> pa.DataType:

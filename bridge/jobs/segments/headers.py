@@ -18,11 +18,12 @@ from bridge.storage.ahead import ask_all
 from bridge.storage.port import FileTable, Storage
 from bridge.table.infer import common_type, read_schema, type_of
 from bridge.table.segments.manifest import FileReader, Properties, SegmentColumn
-from bridge.table.segments.properties import HEADER, header_lines, split_fields
+from bridge.table.segments.properties import HEADER, field_name, header_lines, split_fields
 from bridge.types import UNKNOWN, Kind, Type
 
 HEAD = 1 << 20
 """Bytes of a file in which its first line must end."""
+_UNREADABLE = "\ufffd"
 _TEXT = frozenset({Kind.STRING, Kind.VARCHAR, Kind.CHAR, Kind.BINARY})
 _TIMES = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_TZ})
 
@@ -70,14 +71,18 @@ def _of_csv(
     numbers: dict[FileReader, int] = {}
     number = np.zeros(len(listed), np.int32)
     for i, ((uri, _), fields) in enumerate(zip(listed, headers, strict=True)):
-        if declared is not None and fields != declared:
+        if declared is not None and _agree(fields, declared):
+            fields = declared
+        elif declared is not None:
             raise SegmentSchemaMismatch(
                 f"the first line of {uri} names {', '.join(fields)}, and {HEADER} names "
                 f"{', '.join(declared)}",
                 f"leave {HEADER} out for these files: their first lines then count",
             )
+        elif any(_UNREADABLE in name for name in fields):
+            raise _illegible(uri, "it is not UTF-8")
         _lacks(uri, fields, columns)
-        reader = FileReader("csv", properties, fields)
+        reader = FileReader("csv", properties, _distinct(fields))
         number[i] = numbers.setdefault(reader, len(numbers))
     return tuple(numbers), number
 
@@ -87,14 +92,32 @@ def _lacks(where: str, fields: Sequence[str], columns: Sequence[SegmentColumn]) 
     if missing:
         raise SegmentSchemaMismatch(
             f"{where} names no field {', '.join(missing)}; it names {', '.join(fields[:50])}",
-            "every column of the table must be among the files' fields",
+            "every column of the table must be among the files' fields"
+            + ("; if another character separates them: csv.delimiter" if len(fields) == 1 else ""),
         )
-    twice = sorted({f for f in fields if fields.count(f) > 1})
+    twice = [c.name for c in columns if fields.count(c.name) > 1]
     if twice:
         raise SegmentSchemaMismatch(
             f"{where} names {', '.join(repr(f) for f in twice)} twice",
-            "fields are found by name: each must be there once",
+            "fields are found by name: each that is a column must be there once",
         )
+
+
+def _agree(fields: Sequence[str], declared: Sequence[str]) -> bool:
+    """Whether the fields are those declared, as far as their names can be read."""
+    return len(fields) == len(declared) and all(
+        _UNREADABLE in name or name == other for name, other in zip(fields, declared, strict=True)
+    )
+
+
+def _distinct(fields: Sequence[str]) -> tuple[str, ...]:
+    """Names that differ. Those that are there twice are no columns, so others do as well."""
+    found: dict[str, None] = {}
+    for place, name in enumerate(fields):
+        while not name or name in found or (name != fields[place] and name in fields):
+            name = f"{name}_{place}"
+        found[name] = None
+    return tuple(found)
 
 
 def _require(uri: str, schema: pa.Schema, columns: Sequence[SegmentColumn]) -> None:
@@ -126,7 +149,9 @@ def readable_as(declared: Type, found: Type) -> bool:
 
 
 def read_header(storage: Storage, uri: str, size: int, properties: Properties) -> tuple[str, ...]:
-    """The fields that the first line of a CSV file names, in lower case.
+    """The fields that the first line of a CSV file names, by `field_name`.
+
+    A name that is not UTF-8 holds U+FFFD.
 
     Errors:
         SegmentSchemaMismatch: the line cannot be read.
@@ -143,7 +168,7 @@ def read_header(storage: Storage, uri: str, size: int, properties: Properties) -
             quotechar=quote,
             escapechar=escape if escape != quote else None,
         )
-        return tuple(name.strip().lower() for name in next(rows, []))
+        return tuple(name if _UNREADABLE in name else field_name(name) for name in next(rows, []))
     except csv.Error as error:
         raise _illegible(uri, str(error)) from error
 
@@ -151,6 +176,8 @@ def read_header(storage: Storage, uri: str, size: int, properties: Properties) -
 def first_line(storage: Storage, uri: str, size: int) -> str:
     """The first line of a text file, compressed or not. Errors: SegmentSchemaMismatch."""
     text = head_text(storage, uri, size)
+    if text.startswith("\ufffd\ufffd") and "\0" in text:
+        raise _illegible(uri, "it is not UTF-8, but UTF-16 perhaps: write the file again as UTF-8")
     ends = [at for at in (text.find("\n"), text.find("\r")) if at >= 0]
     if not ends and len(text) >= HEAD // 4 and size > HEAD:
         raise _illegible(uri, f"it does not end within {HEAD} bytes")
@@ -158,7 +185,11 @@ def first_line(storage: Storage, uri: str, size: int) -> str:
 
 
 def head_text(storage: Storage, uri: str, size: int) -> str:
-    """The beginning of a text file. Errors: SegmentSchemaMismatch."""
+    """The beginning of a text file; bytes that are not UTF-8 are U+FFFD.
+
+    Errors:
+        SegmentSchemaMismatch: it cannot be decompressed.
+    """
     raw = storage.read_ranges(uri, [(0, min(size, HEAD))])[0]
     try:
         plain = _decompressed(uri, raw)
@@ -169,10 +200,7 @@ def head_text(storage: Storage, uri: str, size: int) -> str:
     else:
         end = max(plain.rfind(b"\n"), plain.rfind(b"\r")) + 1  # a character may be cut
         cut = plain[:end] if end else plain
-    try:
-        return cut.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _illegible(uri, f"it is not UTF-8: {error}") from error
+    return cut.decode("utf-8-sig", errors="replace")
 
 
 def _decompressed(uri: str, raw: bytes) -> bytes:

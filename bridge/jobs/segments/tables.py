@@ -58,6 +58,9 @@ def create_table(
         sample: a path of fact files.
         comments: of columns, by their names.
 
+    Returns:
+        ``left_out`` names what was not inferred as a column.
+
     Errors:
         TableExists, InvalidRequest, UnsupportedType, SchemaNotFound, MetastoreUnavailable.
     """
@@ -65,13 +68,14 @@ def create_table(
     used = checked(format, properties or {})
     storage = storage_of(config)
     root = _root(config, table, location)
+    left_out: list[str] = []
     if columns is None:
         if sample is None:
             raise InvalidRequest(
                 "neither columns nor files to infer them from were given",
                 "give the columns, or a path of fact files",
             )
-        columns = infer_columns(storage, root, sample, format, used)
+        columns, left_out = infer_columns(storage, root, sample, format, used)
     said = {name.lower(): text for name, text in (comments or {}).items()}
     made = tuple(replace(c, comment=said.get(c.name)) for c in declared(columns))
     if format == "csv" and HEADER not in used and not header_lines(sorted_properties(used)):
@@ -90,6 +94,7 @@ def create_table(
         "location": root,
         "format": format,
         "columns": [{"name": c.name, "type": str(c.type)} for c in made],
+        "left_out": left_out,
         "properties": used,
         "dry_run": dry_run,
     }

@@ -6,6 +6,7 @@ readers under Hive's names, where Hive has one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ CAST = "skipbridge.cast"
 NULL of a value that cannot be cast, ``fail`` an error."""
 FIELDS = "skipbridge.csv.fields"
 """Reader property: the names of the files' fields in their order, separated by commas."""
+_OTHERS = re.compile(r"\W+")
 HEADER = "csv.header"
 HEADER_LINES = "csv.header_lines"
 
@@ -39,7 +41,7 @@ class Property:
         meaning: one sentence.
         reader: its name for readers; empty: readers are not told.
         default: what readers get if it is not set; None: nothing.
-        check: raises ValueError for a wrong value.
+        check: raises ValueError for a wrong value. A text that it returns is the value.
     """
 
     meaning: str
@@ -48,9 +50,14 @@ class Property:
     check: Callable[[str], object] = str
 
 
+_SPELLED = {"\\t": "\t", "\\001": "\x01", "\\u0001": "\x01", "\\\\": "\\"}
+"""Characters that are hard to type, as Hive spells them."""
+
+
 def _character(text: str) -> str:
+    text = _SPELLED.get(text, text)
     if len(text) != 1:
-        raise ValueError("one character")
+        raise ValueError("one character, or \\t or \\001")
     return text
 
 
@@ -122,13 +129,27 @@ PROPERTIES: dict[str, dict[str, Property]] = {
 """The properties of each format of which a table of segments can be."""
 
 
-def split_fields(text: str) -> tuple[str, ...]:
-    """The names in a header, in lower case.
+def field_name(text: str) -> str:
+    """The name by which a column finds a field of CSV: in lower case, other characters being ``_``.
 
-    >>> split_fields("Id, name")
-    ('id', 'name')
+    >>> field_name(" Seconds (s)")
+    'seconds_s'
+    >>> field_name("_id")
+    '_id'
     """
-    return tuple(name.strip().lower() for name in text.split(","))
+    name = text.strip().lower()
+    if _OTHERS.search(name) is None:
+        return name
+    return _OTHERS.sub("_", name).strip("_")
+
+
+def split_fields(text: str) -> tuple[str, ...]:
+    """The names in a header.
+
+    >>> split_fields("Call Id, name")
+    ('call_id', 'name')
+    """
+    return tuple(map(field_name, text.split(",")))
 
 
 def checked(format: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -153,9 +174,11 @@ def checked(format: str, properties: Mapping[str, str]) -> dict[str, str]:
                 f"its properties begin with '{format}.': {theirs}",
             )
         try:
-            known[name].check(value)
+            meant = known[name].check(value)
         except ValueError as error:
             raise InvalidRequest(f"{name} is {value!r}", f"give {error}") from error
+        if isinstance(meant, str):
+            found[name] = meant
     return found
 
 
@@ -187,7 +210,7 @@ def reader_spec(reader: FileReader, columns: Sequence[Column]) -> ReaderSpec:
         told["file.inputformat"] = format.hive.input_formats[0]
     if reader.fields is not None:
         types = {c.name: c.type for c in columns}
-        # Readers split names at commas. A field whose name has one is no column of the table.
+        # Readers split names at commas, which names of earlier versions of the log may hold.
         fields = [name.replace(",", ";") for name in reader.fields]
         own = tuple(Column(name, types.get(name, STRING)) for name in fields)
         told[FIELDS] = ",".join(fields)

@@ -12,6 +12,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
+import bridge
 from bridge.config import Config
 from bridge.errors import (
     BridgeError,
@@ -30,10 +31,10 @@ CONFIG = Config()
 COLUMNS = [("id", "bigint"), ("name", "string")]
 
 
-def csv_table(root: Path, **properties: str) -> str:
+def csv_table(root: Path, columns: list[tuple[str, str]] = COLUMNS, **properties: str) -> str:
     table = str(root / "t")
     named = {f"csv.{k}": v for k, v in properties.items()}
-    tables.create_table(CONFIG, table, format="csv", columns=COLUMNS, properties=named)
+    tables.create_table(CONFIG, table, format="csv", columns=columns, properties=named)
     return table
 
 
@@ -92,6 +93,52 @@ def test_a_wrong_first_line_is_refused_by_the_files_name(
         add.add_segment(CONFIG, table, paths=[str(tmp_path / "data")], local=True)
     assert "b.csv" in refused.value.message
     assert segments(table) == ()
+
+
+def test_names_of_a_messy_header(tmp_path: Path) -> None:
+    """Other characters are underscores; what is no column may be there twice, or have no name."""
+    path = write(tmp_path / "a.csv", "Call ID,note,,note,Seconds (s),note_3\n1,x,y,z,2,w\n")
+    storage, root = LocalStorage(), f"file://{tmp_path}/t"
+    inferred = declare.infer_columns(storage, root, str(path), "csv", {"csv.header_lines": "1"})
+    columns = [("call_id", "bigint"), ("seconds_s", "bigint"), ("note_3", "string")]
+    assert inferred == (columns, ["", "note"])
+    made = csv_table(tmp_path, columns, header_lines="1")
+    add.add_segment(CONFIG, made, paths=[str(path)], local=True)
+    (reader,) = segments(made)[0].readers
+    assert reader.fields is not None and len(set(reader.fields)) == 6
+    with bridge.connect() as session:
+        rows = session.table(made).scan().to_arrow().to_pylist()
+    assert rows == [{"call_id": 1, "seconds_s": 2, "note_3": "w"}]
+
+
+def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+    """Only names that cannot be read stop a file, and a header that is declared stands for them."""
+    table = csv_table(tmp_path, header_lines="1")
+    body = write(tmp_path / "body.csv", b"id,name\n1,J\xf6rg\n")
+    add.add_segment(CONFIG, table, paths=[str(body)], local=True)
+    head = write(tmp_path / "head.csv", b"id,n\xf6te,name\n1,x,y\n")
+    with pytest.raises(SegmentSchemaMismatch, match="not UTF-8"):
+        add.add_segment(CONFIG, table, paths=[str(head)], local=True)
+    told = {"csv.header": "id,more,name"}
+    add.add_segment(CONFIG, table, paths=[str(head)], properties=told, local=True)
+    assert segments(table)[1].readers[0].fields == ("id", "more", "name")
+    with pytest.raises(SegmentSchemaMismatch, match="the first line of"):
+        body = write(tmp_path / "other.csv", b"id,name\n")
+        add.add_segment(CONFIG, table, paths=[str(body)], properties=told, local=True)
+    wide = write(tmp_path / "wide.csv", "id,name\n1,x\n".encode("utf-16"))
+    with pytest.raises(SegmentSchemaMismatch, match="UTF-16"):
+        add.add_segment(CONFIG, table, paths=[str(wide)], local=True)
+
+
+def test_another_separator_is_hinted_at(tmp_path: Path) -> None:
+    table = csv_table(tmp_path, header_lines="1")
+    path = write(tmp_path / "a.csv", "id\tname\n1\tx\n")
+    with pytest.raises(SegmentSchemaMismatch) as refused:
+        add.add_segment(CONFIG, table, paths=[str(path)], local=True)
+    assert "csv.delimiter" in (refused.value.hint or "")
+    tab = {"csv.delimiter": "\\t"}  # as a shell gives it
+    add.add_segment(CONFIG, table, paths=[str(path)], properties=tab, local=True)
+    assert dict(segments(table)[0].readers[0].properties)["csv.delimiter"] == "\t"
 
 
 def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
@@ -200,7 +247,7 @@ def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
         "id;price;day;at;ok;name;none\n1;2.5;2024-05-01;2024-05-01 10:00:00;true;x;\n",
     )
     properties = {"csv.delimiter": ";", "csv.header_lines": "1"}
-    assert declare.infer_columns(storage, root, str(path), "csv", properties) == [
+    assert declare.infer_columns(storage, root, str(path), "csv", properties)[0] == [
         ("id", "bigint"),
         ("price", "double"),
         ("day", "date"),
@@ -210,10 +257,10 @@ def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
         ("none", "string"),
     ]
     lines = write(tmp_path / "a.json", '{"a": 1, "b": "x"}\n{"a": 2}\n')
-    assert declare.infer_columns(storage, root, str(lines), "json", {}) == [
-        ("a", "bigint"),
-        ("b", "string"),
-    ]
+    assert declare.infer_columns(storage, root, str(lines), "json", {}) == (
+        [("a", "bigint"), ("b", "string")],
+        [],
+    )
     with pytest.raises(UnsupportedType, match="does not tell the names"):
         declare.infer_columns(storage, root, str(path), "csv", {})
     with pytest.raises(UnsupportedType, match="declare them"):

@@ -341,7 +341,10 @@ def test_a_deferred_index_is_advised_to_be_built(sql: Sql, table: str) -> None:
 def test_an_index_of_a_view_of_a_directory(sql: Sql, table: str) -> None:
     """The view's schema is the table's directory."""
     sql("CREATE MATERIALIZED VIEW hot ON T! (caller) SORT BY (caller)")
-    sql("CREATE DATAMAP b ON TABLE T!.hot USING 'bloomfilter' DMPROPERTIES('INDEX_COLUMNS'='caller')")
+    sql(
+        "CREATE DATAMAP b ON TABLE T!.hot USING 'bloomfilter' "
+        "DMPROPERTIES('INDEX_COLUMNS'='caller')"
+    )
     (shown,) = sql("SHOW INDEXES ON T!.hot")
     assert [(row["name"], row["on"]) for row in rows(shown)] == [("b", "hot")]
     sql("REBUILD DATAMAP b ON T!.hot; ALTER INDEX b ON T!.hot INVISIBLE; REBUILD DATAMAP T!.hot")
