@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from dataclasses import replace
@@ -28,12 +29,14 @@ from bridge.planner.index_view import argument
 from bridge.planner.predicate_log import Logged, read_log
 from bridge.planner.table_statistics import distinct_values
 from bridge.report.effectiveness import (
+    Advice,
     Effectiveness,
     IndexEffect,
     advise,
     column_effect,
     index_effect,
 )
+from bridge.table.segments.format import NAME as SEGMENTS
 from bridge.types import TRINO, Field
 
 
@@ -93,7 +96,26 @@ def report_index(config: Config, table: str, log: Path | None = None) -> Effecti
             clustered_files=len(new),
             replaced_files=serving.num_files - len(own),
         )
-        return replace(result, advice=advise(result, str(found.name), shlex.quote(argument(found))))
+        given = advise(result, str(found.name), shlex.quote(argument(found)))
+        if found.table_format == SEGMENTS:
+            given = tuple(_of_segments(one, argument(found)) for one in given)
+        return replace(result, advice=given)
+
+
+def _of_segments(advice: Advice, table: str) -> Advice:
+    """Statements, since commands would not index the segments that are added later."""
+    named = f"`{table}`" if "/" in table else table
+    match advice.kind:
+        case "bloom":
+            name = re.sub(r"\W", "_", f"{advice.on}_bloom")
+            text = f'CREATE INDEX {name} ON TABLE {named} ({advice.on}) AS "bloomfilter"'
+        case "cluster":  # facts are not rewritten; which columns a view needs is the user's choice
+            return replace(advice, how="")
+        case "dead" | "reveal":
+            text = f"SHOW INDEXES ON {named}"
+        case _:
+            return advice
+    return replace(advice, how=shlex.join(["skipbridge", "sql", text]))
 
 
 def _read_now(serving: IndexSnapshot, listed: Listed) -> tuple[Places, Places]:

@@ -355,3 +355,17 @@ def test_an_index_of_a_view_of_a_directory(sql: Sql, table: str) -> None:
     sql("DROP MATERIALIZED VIEW T!.hot")
     with pytest.raises(BridgeError, match="no view"):
         sql("DROP DATAMAP T!.hot")
+
+
+def test_the_report_of_an_index_advises_statements(sql: Sql, table: str, tmp_path: Path) -> None:
+    log = tmp_path / "predicates.log"
+    sql("CREATE INDEX m ON T! AS 'minmax'")
+    place = table.strip("`")
+    with bridge.connect(planner_predicate_log=str(log)) as session:
+        for _ in range(3):
+            session.table(place).scan("place = 'paris'").explain()
+        advice = {one.kind: one.how for one in session.table(place).index.report(log).advice}
+    words = shlex.split(advice["bloom"])
+    assert words[:2] == ["skipbridge", "sql"]
+    sql(words[2])
+    assert advice.get("cluster", "") == ""
