@@ -55,6 +55,11 @@ _INDEXES = {
     "partition_stats": ("hoodie.metadata.index.partition.stats.enable",),
 }
 _LAYOUT, _COLUMNS, _OPTIONS = "skipbridge.layout", "skipbridge.columns", "skipbridge.options"
+DEFAULTS = {
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+}
+"""What the user's properties may change; `table_options` they may not."""
 BEGUN = "skipbridge.begun"
 """In a plan's extra metadata: who made it executes it at once."""
 _BUCKET = re.compile(r"000\d{5}-.*")
@@ -168,8 +173,6 @@ def table_options(config: HudiTableConfig) -> dict[str, str]:
         "hoodie.clustering.inline": "false",
         "hoodie.clustering.async.enabled": "false",
         "hoodie.clustering.preserve.commit.metadata": "true",
-        "hoodie.embed.timeline.server": "false",
-        "hoodie.write.markers.type": "DIRECT",
         "hoodie.metadata.enable": str(bool(held)).lower(),
     }
     for index, keys in _INDEXES.items():

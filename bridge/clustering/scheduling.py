@@ -87,7 +87,8 @@ def check_table(table: Table) -> None:
     if table.table_format != DIRECTORY:
         raise UnsupportedTable(
             f"{table.name} is a {table.table_format} table",
-            "skipbridge clusters plain tables of files; use the format's own service",
+            "this is for plain tables of files; of other formats, Hudi tables alone are clustered, "
+            "and all readers see that at once",
         )
     check_format(table.format, str(table.name))
 

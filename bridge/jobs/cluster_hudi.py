@@ -10,12 +10,15 @@ import datetime as dt
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from bridge.clustering.hudi import (
     BEGUN,
+    DEFAULTS,
     check_hudi,
     kept_in_plan,
     laid,
@@ -33,9 +36,10 @@ from bridge.config import Config
 from bridge.errors import InvalidConfiguration, InvalidRequest, TableChanged, UnsupportedTable
 from bridge.jobs.compose import index_root
 from bridge.jobs.index_table import Say, opened
-from bridge.servers.hudi_spark import HudiSpark, find_hudi_spark
+from bridge.servers.hudi_spark import HudiFailed, HudiSpark, find_hudi_spark
+from bridge.storage.parquet_tail import open_footer, read_tail
 from bridge.storage.port import Storage
-from bridge.storage.uri import canonical
+from bridge.storage.uri import canonical, join
 from bridge.table.hudi.clusterings import Clustering, clusterings
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileSystemView
@@ -44,6 +48,7 @@ from bridge.table.hudi.table_config import parse_properties
 from bridge.table.model import Table
 
 NAME = "hudi"
+_READERS = 16
 _CLOCKS = dt.timedelta(minutes=5)
 """By which the clocks of two writers may differ."""
 
@@ -100,7 +105,7 @@ class _Opened:
         """
         spark = self._spark()
         hudi, settings = _properties(self.config)
-        every = {**table_options(self.view.config), **hudi, **options}
+        every = {**DEFAULTS, **hudi, **table_options(self.view.config), **options}
         return spark.call(command, _hadoop(self.table.location), every, spark=settings, **more)
 
     def _spark(self) -> HudiSpark:
@@ -158,6 +163,8 @@ def run(config: Config, storage: Storage, table: Table, instant: str | None) -> 
         UnsupportedTable, FileCorrupt, EnvironmentMissing, ArtifactUnavailable, HudiFailed.
         ClusteringPending: another process is at it.
         TableChanged: the timeline does not show it as completed afterwards.
+
+    With `clustering.verify` the numbers of rows are compared afterwards.
     """
     found = _Opened.of(config, storage, table)
     plan = _oldest(found) if instant is None else found.plan(instant)
@@ -179,6 +186,8 @@ def run(config: Config, storage: Storage, table: Table, instant: str | None) -> 
             f"the clustering {instant} of {table.name} was executed, and it is {plan.state}",
             f"skipbridge cluster show {table.name}",
         )
+    if rows and config.flag("clustering.verify"):
+        _check_rows(found, plan)
     return {
         "table": str(table.name),
         "instant": instant,
@@ -372,6 +381,42 @@ def _old_bytes(slices: FileSlices, plan: Clustering) -> int:
     paths = (slices.partitions[i] for i in slices.partition.tolist())
     every = zip(paths, slices.file_ids.to_pylist(), slices.base_sizes.tolist(), strict=True)
     return sum(size for path, file_id, size in every if (path, file_id) in wanted)
+
+
+def _check_rows(found: _Opened, plan: Clustering) -> None:
+    """Compares the numbers of rows in old and new base files; logs change them, so not with logs.
+
+    Errors:
+        HudiFailed: they differ. The clustering is committed.
+    """
+    commit = plan.commit
+    assert commit is not None
+    if any(each.logs or not each.base for each in plan.slices):
+        return
+    owners = chain.from_iterable(map(repeat, commit.partitions, commit.counts))
+    new = [
+        join(join(found.table.location, partition) if partition else found.table.location, name)
+        for partition, name in zip(owners, commit.names, strict=True)
+    ]
+
+    def count(uri: str) -> int | None:
+        state = found.storage.stat(uri)
+        if state is None:
+            return None  # a cleaner was faster
+        return int(open_footer(read_tail(found.storage, uri, state.size), uri).num_rows)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        old = list(pool.map(count, [canonical(each.base) for each in plan.slices]))
+        now = list(pool.map(count, new))
+    if None in old or None in now:
+        return
+    before, after = (sum(filter(None, each)) for each in (old, now))
+    if before != after:
+        raise HudiFailed(
+            f"the clustering {plan.instant.requested} of {found.table.name} is committed, and "
+            f"replaced {before:,} rows by {after:,}",
+            "stop cleaning, and restore the table to the instant before with Hudi",
+        )
 
 
 def _check_places(found: _Opened, plan: Clustering) -> None:

@@ -26,7 +26,7 @@ from bridge.servers.maven import Artifact, artifact_file
 _RELEASES = {6: "0.15.0", 8: "1.0.2", 9: "1.2.0"}
 """The bundle for each table version: the release line that writes it by default."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-.]\w+)*")
-_JAR = re.compile(r"hudi-spark3\.5-bundle_2\.1[23]-(\d+\.\d+\.\d+)[^/]*\.jar")
+_JAR = re.compile(r"hudi-spark(\d\.\d)-bundle_(2\.1[23])-(\d+\.\d+\.\d+)[^/]*\.jar")
 _DRIVER = Path(__file__).with_name("hudi_driver.py")
 _PROBE = "import pyspark as p; print(p.__version__); print(p.__path__[0])"
 _REMEDY = (
@@ -171,6 +171,7 @@ def find_hudi_spark(spark: str, bundle: str, table_version: int) -> HudiSpark:
         ArtifactUnavailable: Maven cannot download the bundle.
     """
     python, environment, home = _spark(spark)
+    scala = "2.13" if any(home.glob("jars/scala-library-2.13*.jar")) else "2.12"
     release = bundle or _RELEASES[table_version]
     jar = None
     if bundle and (bundle.endswith(".jar") or "/" in bundle):
@@ -181,7 +182,12 @@ def find_hudi_spark(spark: str, bundle: str, table_version: int) -> HudiSpark:
                 "give a jar as Maven names it, or a release such as 1.2.0",
             )
         named = _JAR.fullmatch(jar.name)
-        release = named[1] if named else ""
+        release = named[3] if named else ""
+        if named and (named[1], named[2]) != ("3.5", scala):
+            raise InvalidConfiguration(
+                f"hudi.bundle is {jar.name}, and this Spark is 3.5 with Scala {scala}",
+                f"give a jar hudi-spark3.5-bundle_{scala}, or leave it out",
+            )
     elif not _VERSION.fullmatch(release):
         raise InvalidConfiguration(
             f"hudi.bundle is {bundle!r}, neither a jar nor a release", "give one such as 1.2.0"
@@ -193,7 +199,6 @@ def find_hudi_spark(spark: str, bundle: str, table_version: int) -> HudiSpark:
             f"leave it out, or give {_RELEASES[table_version]} or later",
         )
     if jar is None:
-        scala = "2.13" if any(home.glob("jars/scala-library-2.13*.jar")) else "2.12"
         jar = artifact_file(
             Artifact("org.apache.hudi", f"hudi-spark3.5-bundle_{scala}", release)
         ).absolute()

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from bridge.cli.main import cli
 from bridge.clustering.eligibility import Limits, PartitionFilter
 from bridge.clustering.hudi import (
+    DEFAULTS,
     Laid,
     check_hudi,
     kept_in_plan,
@@ -26,9 +27,11 @@ from bridge.clustering.hudi import (
 from bridge.clustering.scheduling import Strategy
 from bridge.config import Config
 from bridge.errors import BridgeError, ColumnNotFound, InvalidRequest, UnsupportedTable
+from bridge.jobs import cluster_hudi
 from bridge.jobs.compose import storage_of
 from bridge.jobs.index_table import opened
-from bridge.table.hudi.clusterings import Clustering, clusterings
+from bridge.servers.hudi_spark import HudiFailed
+from bridge.table.hudi.clusterings import Clustering, SliceToCluster, clusterings
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.instant import Instant, State
 from bridge.table.hudi.open_tables import OpenTables
@@ -158,7 +161,7 @@ def test_columns_are_checked(fixture: HudiFixture) -> None:
 @_by_id("cow_metadata", "cow_inserts")
 def test_the_metadata_table_stays_as_it_is(fixture: HudiFixture) -> None:
     config = _view(fixture).config
-    options = table_options(config)
+    options = {**DEFAULTS, **table_options(config)}
     has = fixture.name == "cow_metadata"
     assert options["hoodie.metadata.enable"] == str(has).lower()
     stats = "column_stats" in config.metadata_partitions
@@ -243,3 +246,22 @@ def test_a_copied_table_is_not_executed(fixture: HudiFixture) -> None:
     """Its plan names files of the place where it was made."""
     done = CliRunner(env=SPARK).invoke(cli, ["cluster", "run", str(fixture.path())])
     assert done.exit_code == 2 and "which is not in file://" in done.output
+
+
+@_by_id("cow_clustered", "mor_clustered")
+def test_rows_are_counted_after_a_clustering(fixture: HudiFixture) -> None:
+    with opened(Config(), str(fixture.path())) as (storage, _, table, _):
+        found = cluster_hudi._Opened.of(Config(), storage, table)
+
+        def at(each: SliceToCluster) -> SliceToCluster:  # the plan names the place of its making
+            name = each.base.rpartition("/")[2]
+            return replace(each, base=f"{table.location}/{each.partition}/{name}")
+
+        (plan,) = found.plans
+        groups = tuple(replace(g, slices=tuple(map(at, g.slices))) for g in plan.groups)
+        cluster_hudi._check_rows(found, replace(plan, groups=groups))
+        if fixture.name.startswith("cow"):
+            with pytest.raises(HudiFailed, match="replaced 4 rows by 8"):
+                cluster_hudi._check_rows(found, replace(plan, groups=groups[:1]))
+        gone = tuple(replace(g, slices=(replace(g.slices[0], base="file:///no"),)) for g in groups)
+        cluster_hudi._check_rows(found, replace(plan, groups=gone))  # cleaned: not known
