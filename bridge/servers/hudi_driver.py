@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def _end_with_parent() -> None:
-    while sys.stdin.buffer.read(4096):
+    while os.read(0, 4096):  # not sys.stdin, whose lock a thread must not hold at the end
         pass
     os._exit(3)  # Spark's JVM ends when this process does
 

@@ -72,7 +72,7 @@ class World:
             self.write([(i, 1) for i in range(n, 400, commits)])
         return self.instants()[-2:]
 
-    def write(self, rows: list[tuple[int, int]], operation: str = "insert") -> None:
+    def write(self, rows: list[tuple[int, int]], operation: str = "insert", **more: object) -> None:
         self.story(
             "write",
             self.path,
@@ -80,6 +80,7 @@ class World:
             rows=rows,
             operation=operation,
             options=self.options,
+            more=more,
         )
 
     def instants(self) -> list[str]:
@@ -237,6 +238,28 @@ def test_cancel_and_partitions(story: HudiStory, spark: Path, tmp_path: Path) ->
     assert "is completed" in world.run("cluster", "cancel", done, code=2)
     world.write([(i, 9) for i in range(10)], "upsert")  # a writer goes on after both
     assert world.ours() == world.theirs()
+
+
+def test_plans_beside(story: HudiStory, spark: Path, tmp_path: Path) -> None:
+    """One plan waits while another one is executed; a plan of Hudi's own writer is executed."""
+    world = World(story, spark, tmp_path / "t", MOR)
+    world.fill(3)
+    waiting = world.run("cluster", "schedule", "--partition", "day=2024-01-01").strip()
+    before = world.theirs()
+    world.run("cluster", "run", "--now", "--partition", "day=2024-01-02")
+    assert [p["state"] for p in world.plans()] == ["requested", "completed"]
+    assert world.ours() == world.theirs() == before
+    own = {"hoodie__clustering__schedule__inline": "true"}
+    world.write([(i, 1) for i in range(900, 940)], **own, hoodie__clustering__async__max__commits=1)
+    theirs = world.plans()[-1]
+    assert theirs["state"] == "requested" and theirs["layout"] == "binpack"
+    before = world.theirs()
+    world.run("cluster", "run", theirs["instant"])
+    assert world.ours() == world.theirs() == before
+    world.run("cluster", "run")
+    assert [p["state"] for p in world.plans()] == ["completed"] * 3
+    assert world.plans()[0]["instant"] == waiting
+    assert world.ours() == world.theirs() == before
 
 
 def test_metadata_table_stays(story: HudiStory, spark: Path, tmp_path: Path) -> None:
