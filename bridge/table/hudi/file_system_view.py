@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from itertools import chain
 
@@ -142,14 +142,20 @@ class FileSystemView:
         # The timeline first: what is archived in between is then still on it.
         timeline = load_timeline(storage, config)
         lost = before is None or before.lost_any(timeline)
-        if lost:
+        upgrade: Future[None] | None = None
+        if lost and pool is not None and storage.is_remote(config.timeline_uri):
+            upgrade = pool.submit(refuse_unfinished_upgrade, storage, config)
+        elif lost:
             refuse_unfinished_upgrade(storage, config)
-        if not may_be_empty and not lost:
-            return FileSystemView(storage, config, timeline, False, pool)
-        archive = storage.list_all(config.history_uri, recursive=False)
-        empty = not len(archive)
-        if config.history_uri == config.timeline_uri:
-            empty = not any(".archive." in uri for uri in archive.paths.to_pylist())
+        empty = may_be_empty
+        # Archival leaves the newest commits: while the timeline is the same, it took none of it.
+        if lost or (may_be_empty and timeline != before):
+            archive = storage.list_all(config.history_uri, recursive=False)
+            empty = not len(archive)
+            if config.history_uri == config.timeline_uri:
+                empty = not any(".archive." in uri for uri in archive.paths.to_pylist())
+        if upgrade is not None:
+            upgrade.result()
         return FileSystemView(storage, config, timeline, empty, pool)
 
     def refreshed(self) -> FileSystemView:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_sets import file_set
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.schema_history import SchemaHistory, load_schema_history
+from bridge.table.hudi.schema_history import SchemaHistory, list_schemas, load_schema_history
 
 _MOST = 256
 _THREADS = 32
@@ -51,6 +51,7 @@ class OpenTable:
         self._listing = threading.RLock()
         self._files: tuple[FileSystemView, FileListing | None] | None = None
         self._history: tuple[FileSystemView, SchemaHistory | None] | None = None
+        self._schemas: tuple[FileSystemView, Future[list[str]]] | None = None
         self._view: FileSystemView | None = None
         self._began = float("-inf")
         self._slices: OrderedDict[_Version, tuple[FileSystemView, FileSlices]] = OrderedDict()
@@ -70,13 +71,16 @@ class OpenTable:
             if held is not None and self._began >= oldest:
                 return held
             began = time.monotonic()
-            self._view = (
+            view = (
                 FileSystemView.open(self._storage, self._base, self._pool)
                 if held is None
                 else held.refreshed()
             )
-            self._began = began
-            return self._view
+            if view is not held and self._storage.is_remote(self._base):
+                # Each query asks for it, after the commits, which take another round trip.
+                self._schemas = (view, self._pool.submit(list_schemas, view))
+            self._view, self._began = view, began
+            return view
 
     def slices(
         self, view: FileSystemView, at: Version = NEWEST, base_only: bool = False
@@ -111,7 +115,10 @@ class OpenTable:
         """
         with self._listing:
             if self._history is None or self._history[0] is not view:
-                self._history = (view, load_schema_history(view))
+                asked, self._schemas = self._schemas, None
+                known = asked is not None and asked[0] is view
+                paths = asked[1].result() if asked is not None and known else list_schemas(view)
+                self._history = (view, load_schema_history(view, paths))
             return self._history[1]
 
     def files(self, view: FileSystemView) -> FileListing | None:

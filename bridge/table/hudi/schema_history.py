@@ -158,15 +158,26 @@ class SchemaHistory:
         return found
 
 
-def load_schema_history(view: FileSystemView) -> SchemaHistory | None:
-    """The history of a table's schema; None if it keeps none, which takes one listing.
+def list_schemas(view: FileSystemView) -> list[str]:
+    """The files with the history of a table's schema; list them after the timeline.
+
+    Errors:
+        StorageFailure.
+    """
+    listed = view.storage.list_all(f"{view.config.base}/{DIRECTORY}", recursive=False)
+    return [path for path in listed.paths.to_pylist() if path.endswith(_SUFFIX)]
+
+
+def load_schema_history(view: FileSystemView, paths: list[str]) -> SchemaHistory | None:
+    """The history of a table's schema; None if it keeps none.
+
+    Args:
+        paths: as `list_schemas` found them.
 
     Errors:
         UnsupportedTable: the history is damaged or not known whole.
         FileUnreadable, StorageFailure.
     """
-    listed = view.storage.list_all(f"{view.config.base}/{DIRECTORY}", recursive=False)
-    paths = [path for path in listed.paths.to_pylist() if path.endswith(_SUFFIX)]
     if not paths:
         told = view.schema_commit()
         if told is not None and view.commit(told).extra.get(_LATEST):
