@@ -22,13 +22,14 @@ from bridge.clustering.publications import (
     knows,
     states_of,
 )
-from bridge.clustering.publishing import Places
+from bridge.clustering.publishing import Places, lies_in
 from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import Timeline
 from bridge.errors import GenerationNotFound
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
 from bridge.index.store import IndexStore, now_micros
+from bridge.storage.local import resolved
 from bridge.storage.port import data_files
 from bridge.storage.uri import join, relative
 from bridge.table.model import Table
@@ -88,7 +89,8 @@ class Cleaner:
         self._publications = Publications(store.storage, table.location)
         self._spared: set[str] = set()
         self._present: dict[str, str] = {}
-        self._locations: set[str] = set()
+        self._locations: set[str] = set()  # without links
+        self._real: dict[str, str] = {}
         self.report = CleanReport()
 
     def run(self) -> CleanReport:
@@ -100,7 +102,7 @@ class Cleaner:
         kept = self._generations()
         self._spare(newest, kept)
         self._present = {} if self._places is None else self._places.all()
-        self._locations = set(self._present.values())
+        self._locations = {resolved(place) for place in self._present.values()}
         if records:
             self._look_for_others()
         self._rewritten(newest)
@@ -111,14 +113,16 @@ class Cleaner:
     def _look_for_others(self) -> None:
         """Collects other tables in the same place."""
         for other in [] if self._places is None else self._places.others():
-            place = other.location
+            place, ours = resolved(other.location), resolved(self._home)
             if other.unreadable:
                 self.report.unreadable.append(other.name)
+            # A location of ours may be a link to it.
+            linked = any(lies_in(mine, place) for mine in self._locations)
             # Engines that read subdirectories read all that is below a location.
-            above = self._recursive and relative(place, self._home) is not None
-            if above or place == self._home or relative(self._home, place) is not None:
+            above = self._recursive and relative(place, ours) is not None
+            if above or linked or lies_in(place, ours):
                 self.report.shared.append(other.name)
-                self._locations |= {self._home if above else place}
+            self._locations |= {ours if above else place}
 
     def _generations(self) -> list[Manifest]:
         """Deletes generations that were followed by another one long ago; returns the others."""
@@ -181,6 +185,7 @@ class Cleaner:
             self._publications.forget(held, number)
         present = self._present.get(name)
         chain = [] if present is None else held.chain(present)
+        held.only(present or "")
         for attempt in held.attempts:
             if attempt.since >= self._before or attempt in chain:
                 continue
@@ -261,7 +266,7 @@ class Cleaner:
 
     def _delete(self, state: FileState) -> bool:
         path = state.path
-        if path in self._spared or self._is_read(path) or relative(self._home, path) is None:
+        if path in self._spared or relative(self._home, path) is None or self._is_read(path):
             return False
         self.report.bytes += state.size
         if not self._dry_run:
@@ -269,14 +274,21 @@ class Cleaner:
         return True
 
     def _is_read(self, path: str) -> bool:
-        """Whether an engine that lists a location of the metastore may read a file."""
-        inner, directory = "", path
-        while relative(self._home, directory) is not None:
-            directory, _, name = directory.rpartition("/")
-            inner = f"/{name}{inner}"
+        """Whether an engine that lists a location of the metastore may read a file.
+
+        Also if a link leads out of the table: nobody knows who reads what lies there.
+        """
+        parent, _, name = path.rpartition("/")
+        if parent not in self._real:
+            self._real[parent] = resolved(parent)
+        inner, directory = f"/{name}", self._real[parent]
+        ours = resolved(self._home)
+        while lies_in(directory, ours):
             if directory in self._locations:
                 return "/." not in inner and "/_" not in inner
-        return False
+            directory, _, name = directory.rpartition("/")
+            inner = f"/{name}{inner}"
+        return not lies_in(self._real[parent], ours)
 
 
 def _age(before: int) -> float:

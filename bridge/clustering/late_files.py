@@ -110,6 +110,7 @@ class LateFiles:
         Args:
             present: the partition's location.
         """
+        held.only(present)
         brought = self._adopted(held)
         held.late += brought
         held.copies += [copy for copy in brought.values() if copy is not None]
@@ -120,12 +121,12 @@ class LateFiles:
         wanted |= {target: state for each in left for state, target in each.again}
         wanted = self._ready(wanted)
         if wanted or brought:
-            announced = self._publications.bringing(name, wanted)
+            announced = self._publications.bringing(name, present, wanted)
             brought |= self._copy(wanted, left, name)
             # If the location was switched meanwhile, the next run brings them to the new one.
             if brought and self._places.of(name) == present:
                 self._places.distrust(name)
-                self._publications.bring(name, brought, announced)
+                self._publications.bring(name, present, brought, announced)
                 self.report.late += len(brought)
         for each in held.bringing:
             if each.since < now_micros() - _DEAD and self._places.of(name) == present:

@@ -76,11 +76,13 @@ class Bringing:
     Attributes:
         uri: of the record.
         since: microseconds since the epoch, by the store's clock.
+        to: the directory.
         files: as they were listed in old directories, with the URIs of their copies.
     """
 
     uri: str
     since: int
+    to: str
     files: tuple[tuple[FileState, str], ...]
 
 
@@ -90,7 +92,8 @@ class Records:
 
     Attributes:
         attempts: by number, ascending.
-        late: files of old directories that were brought over after the switch.
+        late: files of old directories that were brought over after the switch; of all tables
+            that lie in the same place, unless `only` was called.
         copies: of these, as they were made.
         bringing: of runs that bring files over now, or have died doing so.
         names: URIs of the records, by the number of the attempt; 0: those of late files.
@@ -100,6 +103,7 @@ class Records:
     attempts: list[Publication] = field(default_factory=list)
     late: list[FileState] = field(default_factory=list)
     copies: list[FileState] = field(default_factory=list)
+    batches: list[tuple[str, list[FileState], list[FileState]]] = field(default_factory=list)
     bringing: list[Bringing] = field(default_factory=list)
     names: dict[int, list[str]] = field(default_factory=dict)
 
@@ -115,6 +119,18 @@ class Records:
             found.append(by_new.pop(at))
             at = found[-1].old
         return found
+
+    def only(self, present: str) -> None:
+        """Forgets late files that another table, of which this one knows nothing, has got.
+
+        Args:
+            present: the location of this table's partition.
+        """
+        mine = {"", present, *(each.new for each in self.chain(present))}
+        batches = [each for each in self.batches if each[0] in mine]
+        self.late = [state for _, late, _ in batches for state in late]
+        self.copies = [state for _, _, copies in batches for state in copies]
+        self.bringing = [each for each in self.bringing if each.to in mine]
 
     def missing(self, attempt: Publication, listed: Collection[str]) -> list[str]:
         """The files that writers have deleted in an old directory since it was left.
@@ -200,12 +216,14 @@ class Publications:
                     made = replace(made, missing=tuple(bodies[cleaned].get("missing", ())))
                 held.attempts.append(made)
             elif match["files"] == "late":
-                held.late += _states(path, body, "files")
-                held.copies += _states(path, body, "copies")
+                late, copies = _states(path, body, "files"), _states(path, body, "copies")
+                held.late += late
+                held.copies += copies
+                held.batches.append((str(body.get("to", "")), list(late), list(copies)))
             elif match["files"] == "bringing":
                 files = _states(path, body, "files")
                 pairs = tuple(zip(files, map(str, body.get("copies", ())), strict=False))
-                held.bringing.append(Bringing(path, times[path], pairs))
+                held.bringing.append(Bringing(path, times[path], str(body.get("to")), pairs))
         return {held.partition: held for held in by_key.values()}
 
     def begin(self, partition: str, number: int, old: str, instant: str) -> Publication | None:
@@ -246,25 +264,30 @@ class Publications:
         name = f"{_key(attempt.partition)}-{attempt.number:05}.cleaned"
         self._create(name, {"partition": attempt.partition, "missing": list(missing)})
 
-    def bringing(self, partition: str, files: Mapping[str, FileState]) -> str:
-        """Announces files that are to be copied; returns the record's URI.
+    def bringing(self, partition: str, to: str, files: Mapping[str, FileState]) -> str:
+        """Announces files that are to be copied to a directory; returns the record's URI.
 
         Args:
             files: by the URIs of their copies.
         """
         states = [asdict(each) for each in files.values()]
-        body = {"partition": partition, "files": states, "copies": list(files)}
+        body = {"partition": partition, "to": to, "files": states, "copies": list(files)}
         name = f"{_key(partition)}.bringing-{uuid4().hex}"
         self._create(name, body)
         return join(self._directory, f"{name}.json")
 
     def bring(
-        self, partition: str, files: Mapping[FileState, FileState | None], announced: str
+        self,
+        partition: str,
+        to: str,
+        files: Mapping[FileState, FileState | None],
+        announced: str,
     ) -> None:
         """Records files of old directories and their copies, and deletes the announcement."""
         if files:
             body = {
                 "partition": partition,
+                "to": to,
                 "files": [asdict(each) for each in files],
                 "copies": [asdict(each) for each in files.values() if each is not None],
             }

@@ -26,6 +26,7 @@ from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import new_instant
 from bridge.clustering.whole_files import unfinished
 from bridge.index.replacements import FileState, Replacement, home
+from bridge.storage.local import resolved
 from bridge.storage.port import FileStat, Storage, data_files
 from bridge.storage.uri import join, relative
 from bridge.table.model import Table
@@ -193,10 +194,11 @@ class Publisher:
         return ""
 
     def _obstacle(self, name: str, old: str, places: Mapping[str, str]) -> str:
-        if old != self._home and relative(self._home, old) is None:
+        if not (lies_in(old, self._home) and lies_in(resolved(old), resolved(self._home))):
             return f"{old} lies outside of the table's location {self._home}"
+        mine = resolved(old)
         for other, place in places.items():
-            if other != name and (place == old or relative(old, place) is not None):
+            if other != name and lies_in(resolved(place), mine):
                 return f"partition {other} lies there, too: {place}"
         if not self._recursive:
             whole = data_files(self._storage.list_all(old, recursive=True), old)
@@ -314,6 +316,11 @@ class Publisher:
         held = self._publications.load([attempt.partition]).get(attempt.partition, Records())
         if now is None or attempt.number not in {each.number for each in held.chain(now)}:
             self._publications.undo(attempt)
+
+
+def lies_in(place: str, directory: str) -> bool:
+    """Whether a place is a directory, or below it."""
+    return place == directory or relative(directory, place) is not None
 
 
 def _without(listed: Mapping[str, FileState], paths: Collection[str]) -> dict[str, FileState]:

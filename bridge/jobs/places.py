@@ -103,6 +103,16 @@ def check_published(record: records.Table) -> None:
             "the names of files, and clustered files have other names",
             "read it through skipbridge, or write it anew without buckets",
         )
+    options = {key.lower(): value for key, value in (record.parameters or {}).items()}
+    if (
+        record.partitionKeys
+        and options.get("spark.sql.sources.provider", "hive").lower() != "hive"
+        and options.get("spark.sql.partitionprovider") != "catalog"
+    ):
+        raise UnsupportedTable(
+            f"{name} is a table of Spark whose partitions Spark finds by listing directories",
+            f"run MSCK REPAIR TABLE {name} in Spark, which lets it ask the metastore",
+        )
     if "projection.enabled" in {k.lower() for k in record.parameters or {}}:
         raise UnsupportedTable(
             f"{name} computes the locations of its partitions (partition projection)",

@@ -173,6 +173,11 @@ class LocalStorage:
             raise failure(error, uri) from error
 
 
+def resolved(uri: str) -> str:
+    """A canonical URI without symbolic links; of another store than local files, as it is."""
+    return _ROOT + os.path.realpath(_path(uri)) if uri.startswith(_ROOT) else uri
+
+
 def _path(uri: str) -> str:
     if uri.startswith("file:///"):
         path = uri[len(_ROOT) :]

@@ -17,10 +17,12 @@ from bridge.clustering.publications import states_of
 from bridge.clustering.publishing import Publisher
 from bridge.clustering.whole_files import unfinished
 from bridge.storage.local import LocalStorage
+from bridge.table.model import TableName
 from tests.support.clustered import clustered
 from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 from tests.support.published import (
+    COLUMNS,
     SORTED,
     LakePlaces,
     Life,
@@ -258,3 +260,17 @@ def test_announcements_of_dead_runs_go(lake: Lake) -> None:
     assert published(lake).late == 1
     assert not list(records.glob("*.bringing-*"))
     assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+def test_each_of_two_tables_in_one_place_gets_a_late_file(tmp_path: Path) -> None:
+    lake, twin = five_files(tmp_path), Lake(tmp_path, columns=COLUMNS)
+    old, groups = place(lake), groups_of(lake)
+    name = TableName("db", "twin")
+    assert published(lake, refresh=False).published == [""]
+    made = Publisher(twin.table(name), twin.storage, LakePlaces(twin)).run(groups)
+    assert made.published == [""] and place(twin) != place(lake)
+    fill_at(old / "late.parquet", 8)
+    assert published(lake, refresh=False).late == 1
+    again = Publisher(twin.table(name), twin.storage, LakePlaces(twin))
+    assert again.run(()).late == 1
+    assert stock(lake) == stock(twin) == every(0, 1, 2, 3, 4, 8)

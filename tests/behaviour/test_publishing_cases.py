@@ -368,6 +368,39 @@ def test_clean_deletes_nothing_that_another_table_reads(tmp_path: Path, partitio
     assert sum(read(lake)[0].values()) == 3
 
 
+def test_clean_deletes_nothing_that_a_link_leads_to(lake: Lake, tmp_path: Path) -> None:
+    """The table lies behind a link, and another one where the link leads to."""
+    (lake.root / "t").rename(tmp_path / "real")
+    (lake.root / "t").symlink_to(tmp_path / "real")
+    published(lake)
+    places = LakePlaces(lake, {"db.another": f"file://{tmp_path}/real"})
+    report = Cleaner(lake.table(), lake.store(), places, now_micros() + 5_000_000).run()
+    assert report.shared == ["db.another"] and not report.replaced
+    assert len(list((tmp_path / "real").glob("*.parquet"))) == 5
+    assert cleaned(lake).replaced == 5  # the other one was dropped
+
+
+def test_a_partition_behind_a_link_is_not_published_or_cleaned(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, columns=COLUMNS, keys=(Column("day", STRING),))
+    lake.partition_values = [("1",), ("2",), ("3",)]
+    for i in range(3):
+        for values in (("1",), ("2",)):
+            lake.write(f"f{i}.parquet", {"x": [i], "s": ["a"]}, values)
+    (lake.root / "t/day=2").rename(tmp_path / "elsewhere")
+    (lake.root / "t/day=2").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(lake.root / "t/day=1")
+    lake.build()
+    clustered(lake, **SORTED)
+    lake.locations["day=3"] = tmp_path / "link"  # is that of day=1
+    reasons = dict(published(lake).kept)
+    assert "lies there, too" in reasons["day=1"] and "outside" in reasons["day=2"]
+    lake.partition_values = [("1",), ("2",)]
+    assert published(lake).published == ["day=1"]
+    lake.partition_values = [("1",), ("2",), ("3",)]
+    assert cleaned(lake).replaced == 0
+    assert len(list((tmp_path / "link").glob("*.parquet"))) == 3
+
+
 def test_clean_before_publishing_deletes_no_row(lake: Lake) -> None:
     report = cleaned(lake)
     assert (report.replaced, report.rewritten) == (0, 0)

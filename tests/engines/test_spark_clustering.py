@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from bridge.api.session import Session
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.scheduling import Strategy
-from bridge.config import Config
+from bridge.config import Config, load
 from bridge.jobs import cluster
 from bridge.spark.session import open_session
 from tests.support.lake import age
@@ -80,3 +85,82 @@ def test_spark_rewrites_what_spark_wrote(
     assert len(expected) == 300
     found = session.read.parquet(*map(str, new)).select(columns).collect()
     assert sorted(map(repr, found)) == expected
+
+
+def write(path: Path, begin: int, end: int, step: int = 1) -> None:
+    path.parent.mkdir(exist_ok=True)
+    x = list(range(begin, end, step))
+    pq.write_table(pa.table({"x": x, "y": [v * 37 % 1000 for v in x]}), path)
+    age(path, 60)
+
+
+def values(root: Path) -> list[int]:
+    with Session(Config()) as reader:
+        return sorted(reader.table(str(root)).scan().to_arrow()["x"].to_pylist())
+
+
+def kept(root: Path, where: str | None = None) -> int:
+    with Session(Config()) as reader:
+        return len(reader.table(str(root)).scan(where).files())
+
+
+def test_by_overlap_depth(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that were clustered one after another are sorted into each other."""
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "t"
+    limits = Limits(target=1 << 14, small=1 << 20)
+    expected: list[int] = []
+    for depth in (None, None, 1):
+        if depth is None:
+            for i in range(4):
+                write(root / f"{len(expected)}-{i}.parquet", i, 4000, 4)
+            expected += range(4000)
+        strategy = Strategy("linear", ("x",), "overlap", limits, depth=depth)
+        made = cluster.schedule(Config(), str(root), strategy, print)
+        done = cluster.run(
+            Config(), str(root), made["instant"], spark=session, progress=lambda *_: None
+        )
+        assert (done["state"], done["rejected"]) == ("completed", [])
+        assert values(root) == sorted(expected)
+    assert done["old_files"] >= 4  # clustered files of both batches
+    assert kept(root, "x BETWEEN 2000 AND 2010") <= 2
+
+
+def test_a_watch_takes_the_best_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--watch --auto``: each clustering has a Spark session of its own."""
+    monkeypatch.setenv("SKIPBRIDGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SKIPBRIDGE_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("SKIPBRIDGE_PLANNER_PREDICATE_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("SKIPBRIDGE_PLANNER_PREDICATE_LOG_LITERALS", "true")
+    root = tmp_path / "t"
+    for i in range(6):
+        write(root / f"{i}.parquet", i, 60_000, 6)
+    expected = list(range(60_000))
+    with Session(load()) as reader:
+        for v in range(0, 900, 100):
+            reader.table(str(root)).scan(f"y >= {v} AND y < {v + 20}").to_arrow()
+    words = ("-m", "bridge", "cluster", "run", str(root), "--watch", "200ms", "--auto",
+             "--after-commits", "1", "--target", "16KiB", "--output", "json")  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        assert (first["state"], first["old_files"]) == ("completed", 6)
+        for i in (6, 7):
+            write(root / f".{i}.draft", i * 10_000, i * 10_000 + 10_000)
+            (root / f".{i}.draft").rename(root / f"{i}.parquet")
+            expected += range(i * 10_000, i * 10_000 + 10_000)
+        second = json.loads(process.stdout.readline())
+        assert second["state"] == "completed" and second["old_files"] >= 1
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and "0 failures" in errors and "Traceback" not in errors
+    assert values(root) == sorted(expected)
+    assert kept(root, "y BETWEEN 500 AND 510") < kept(root) / 2

@@ -150,6 +150,31 @@ def test_a_location_that_somebody_else_switched_is_left(tmp_path: Path) -> None:
     assert places.of(PARTS) == f"file://{lake.root}/{PARTS}"
 
 
+@pytest.mark.parametrize(
+    ("provider", "partitions", "refused"),
+    [("parquet", None, True), ("parquet", "catalog", False), ("hive", None, False)],
+)
+def test_tables_whose_partitions_spark_lists_are_refused(
+    provider: str, partitions: str | None, refused: bool
+) -> None:
+    """Spark would miss all rows of a published partition, and find none once it is cleaned."""
+    properties = {"spark.sql.sources.provider": provider}
+    if partitions is not None:
+        properties["spark.sql.partitionProvider"] = partitions
+    record = ttypes.Table(
+        dbName="d",
+        tableName="t",
+        sd=ttypes.StorageDescriptor(),
+        partitionKeys=[ttypes.FieldSchema(name="p", type="int")],
+        parameters=properties,
+    )
+    if not refused:
+        check_published(record)
+        return
+    with pytest.raises(UnsupportedTable, match=r"d\.t is a table of Spark"):
+        check_published(record)
+
+
 def test_bucketed_tables_are_refused_by_name() -> None:
     descriptor = ttypes.StorageDescriptor(bucketCols=["id"], numBuckets=4)
     record = ttypes.Table(dbName="d", tableName="t", sd=descriptor, parameters={})
