@@ -14,12 +14,12 @@ from bridge.errors import FileUnreadable, StorageFailure
 from bridge.storage.objectstore import open_store
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import parse
-from tests.storage.conftest import NIGHTLY, Place
-from tests.support import azurite, fake_gcs
+from tests.storage.conftest import Place
+from tests.support import azurite
 from tests.support.azurite import Azurite, shared_access
-from tests.support.fake_gcs import FakeGcs
 
 HOST = azurite.URI.partition("@")[2]
+GCS = "gs://lake"
 NOBODY = "http://127.0.0.1:9"
 
 
@@ -106,7 +106,7 @@ def test_a_build_says_it_before_any_work_starts(
 def test_plain_http_is_not_allowed_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, uri in (
         ("AZURE_STORAGE_ENDPOINT", f"{azurite.URI}/t"),
-        ("GOOGLE_BASE_URL", f"{fake_gcs.URI}/t"),
+        ("GOOGLE_BASE_URL", f"{GCS}/t"),
     ):
         monkeypatch.setenv(name, NOBODY)
         with pytest.raises(StorageFailure, match=f"{name} is http://.*not allowed"):
@@ -117,7 +117,7 @@ def test_settings_of_one_cloud_are_not_those_of_another(monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_ENDPOINT_URL", NOBODY)
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
     settings = {"endpoint": "https://minio.lab:9000", "region": "eu-central-1"}
-    for uri in (f"{azurite.URI}/t", f"{fake_gcs.URI}/t"):
+    for uri in (f"{azurite.URI}/t", f"{GCS}/t"):
         open_storage(uri, settings)
     azure = open_store(parse(f"{azurite.URI}/t"), settings)
     assert "endpoint" not in azure.config and "region" not in azure.config
@@ -136,24 +136,6 @@ def test_an_account_is_asked_in_its_own_cloud(host: str, endpoint: str | None) -
     found = open_store(parse(f"abfss://c@{host}/t"), {"azure_storage_account_key": "aGlkZGVu"})
     assert found.config.get("endpoint") == endpoint
     assert found.config["account_name"] == host.partition(".")[0]
-
-
-@NIGHTLY
-@pytest.mark.parametrize(
-    ("bucket", "options", "message", "remedy"),
-    [
-        ("lake", {"google_base_url": NOBODY}, "be reached", "GOOGLE_BASE_URL"),
-        ("elsewhere", {}, "there is no bucket elsewhere", "bucket's name"),
-    ],
-)
-def test_gcs(
-    gcs: FakeGcs, bucket: str, options: Mapping[str, str], message: str, remedy: str
-) -> None:
-    given = dict(gcs.options)
-    if options:
-        account = given["google_service_account_key"].replace(gcs.endpoint, NOBODY)
-        given |= {**options, "google_service_account_key": account}
-    told(given, f"gs://{bucket}/t", message, remedy)
 
 
 def test_gcs_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

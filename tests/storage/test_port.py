@@ -1,4 +1,4 @@
-"""One suite for every storage: local files, and real servers of S3, HDFS, Azure and GCS."""
+"""One suite for every storage: local files, and real servers of S3, HDFS and Azure."""
 
 from __future__ import annotations
 
