@@ -350,6 +350,16 @@ def test_a_changed_file_is_an_error_until_it_is_refreshed(world: World) -> None:
         world.hive.ask(f"SELECT * FROM {table}")
 
 
+def test_a_file_that_ends_early_is_named(world: World) -> None:
+    """Also where its reader cannot even be opened."""
+    table = world.table("cut", "text", [("id", "int"), ("name", "string")])
+    path = world.root / "cut.bz2"
+    path.write_bytes(bz2.compress("".join(f"{i}\x01n{i}\n" for i in range(5000)).encode())[:-100])
+    world.add(table, path)
+    with pytest.raises(Exception, match=r"FILE_CORRUPT: \S*/cut\.bz2, at its start"):
+        world.hive.ask(f"SELECT id FROM {table}")
+
+
 def test_the_newest_version_or_none(world: World) -> None:
     """Added and deleted segments are seen at once; a damaged log is an error."""
     table = world.table("newest")

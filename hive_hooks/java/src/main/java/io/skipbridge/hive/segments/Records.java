@@ -39,14 +39,19 @@ final class Records
         requireCodec(file, path, job);
         InputFormat<Object, Writable> format = format(file, inputFormat, job);
         long length = Math.min(file.length(), file.size() - file.start());
-        this.reader = format.getRecordReader(new FileSplit(path, file.start(), length, new String[0]), job, reporter);
+        try {
+            this.reader = format.getRecordReader(new FileSplit(path, file.start(), length, new String[0]), job, reporter);
+        }
+        catch (IOException | RuntimeException e) {
+            throw broken("at its start", e);
+        }
         this.key = reader.createKey();
         this.value = reader.createValue();
         this.footer = lines("skip.footer.line.count");
         int header = lines("skip.header.line.count");
         if (file.start() == 0) {
             for (int i = 0; i < header; i++) {
-                if (!reader.next(key, value)) {
+                if (!read(value)) {
                     break;
                 }
             }
