@@ -4,7 +4,10 @@ after which segments and fact files are as before.
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +18,7 @@ import pytest
 from pyhive.exc import OperationalError
 
 import bridge
-from tests.engines.conftest import RunningHiveServer2
+from tests.engines.conftest import RunningHiveServer2, RunningMetastore
 from tests.engines.stack import Stack
 
 ROWS = 30
@@ -140,3 +143,51 @@ def test_hive_refuses(
     """By Hive's own rules for tables of storage handlers, or by ours."""
     with pytest.raises(OperationalError, match=said):
         hiveserver2.query(statement.format(t=in_hive, facts=facts))
+
+
+_SPARK = """
+import json, sys
+from pyspark.sql import SparkSession
+uri, table = sys.argv[1:]
+spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+         .config("spark.sql.catalogImplementation", "hive")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+         .config("spark.hadoop.hive.metastore.uris", uri).getOrCreate())
+rows = spark.range(3).selectExpr("id AS a", "'x' AS b")
+tries = {
+    "insertInto": lambda: rows.write.insertInto(table),
+    "overwrite": lambda: rows.write.insertInto(table, overwrite=True),
+    "append": lambda: rows.write.mode("append").saveAsTable(table),
+    "format": lambda: rows.write.format("hive").mode("append").saveAsTable(table),
+    "sql": lambda: spark.sql(f"INSERT INTO {table} VALUES (1, 'y')"),
+    "read": lambda: spark.table(table).collect(),
+}
+said = {}
+for name, attempt in tries.items():
+    try:
+        said[name] = str(attempt())
+    except Exception as error:
+        said[name] = "refused: " + str(error)[:500]
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.skipif(
+    os.environ.get("SKIPBRIDGE_LAWS") != "nightly", reason="a Spark of its own, half a minute"
+)
+def test_spark_does_not_write_it(metastore: RunningMetastore, facts: Path, tmp_path: Path) -> None:
+    """Without the jar Spark knows no class of the record: it neither writes nor reads the table."""
+    pytest.importorskip("pyspark")
+    for table in made(metastore.uri, facts):
+        done = subprocess.run(
+            [sys.executable, "-c", _SPARK, metastore.uri, table],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        said = json.loads(done.stdout.splitlines()[-1])
+        assert all(text.startswith("refused: ") for text in said.values()), said
