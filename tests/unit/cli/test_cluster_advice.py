@@ -100,10 +100,8 @@ def test_a_curve_is_advised_for_two_columns(table: Path, log: Path) -> None:
         ask(table, log, f"a >= {v} AND a < {v + 500}", f"b >= {v} AND b < {v + 500}")
     found = json.loads(run("advise", table, *SIZES, "--output", "json").stdout)
     best = found["candidates"][0]
-    assert best["layout"] in ("kdtree", "hilbert", "zorder") and sorted(best["columns"]) == [
-        "a",
-        "b",
-    ]
+    assert best["layout"] in ("kdtree", "hilbert", "zorder")
+    assert sorted(best["columns"]) == ["a", "b"]
     by = {(c["layout"], tuple(c["columns"])): c["gain"] for c in found["candidates"]}
     assert by["linear", ("a",)] < best["gain"] and by["linear", ("b",)] < best["gain"]
 
