@@ -15,6 +15,7 @@ import fastavro
 import pytest
 
 from bridge.jobs.create_table import thrift_table
+from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Table, TableName
 from tests.engines.stack import Stack
@@ -151,6 +152,88 @@ def test_files_are_resolved_to_the_tables_schema(stack: Stack, tmp_path: Path) -
     assert answer(theirs, stack, sql) == "error"
     with pytest.raises(Exception, match=r"c\.avro"):
         stack.query(sql)
+
+
+_NESTED = {"type": "record", "name": "inner", "fields": [{"name": "a", "type": ["null", "long"]}]}
+_SAME: list[tuple[str, Any, str, list[Any]]] = [
+    ("enum", {"type": "enum", "name": "e", "symbols": ["A", "B"]}, "string", ["A", "B"]),
+    ("fixed", {"type": "fixed", "name": "f", "size": 3}, "binary", [b"abc", b"\0\xff1"]),
+    ("nullable_last", ["int", "null"], "int", [7, None]),
+    ("null_alone", "null", "string", [None, None]),
+    ("two_numbers", ["int", "long"], "bigint", [7, 2**40]),
+    ("number_or_text", ["null", "int", "string"], "string", [None, 7, "x"]),
+    ("bytes_or_text", ["bytes", "string"], "string", [b"x", "y"]),
+    ("one_branch", ["long"], "bigint", [1, 2]),
+    ("record", _NESTED, "struct<a:bigint>", [{"a": 1}, {"a": None}]),
+    ("record_or_null", ["null", _NESTED], "struct<a:bigint>", [None, {"a": 3}]),
+    ("list_of_unions", {"type": "array", "items": ["null", "long"]}, "array<bigint>", [[1, None]]),
+    ("union_type", ["int", "string"], "uniontype<int,string>", [7, "x"]),
+    ("micros", {"type": "long", "logicalType": "timestamp-micros"}, "timestamp", [1, -1]),
+    ("time", {"type": "int", "logicalType": "time-millis"}, "int", [1000]),
+    ("uuid", {"type": "string", "logicalType": "uuid"}, "string", ["a", "b"]),
+]
+
+
+@pytest.mark.parametrize("name, stored, hive, values", _SAME, ids=[each[0] for each in _SAME])
+@pytest.mark.parametrize("declared", ["columns", "url"])
+def test_unions_and_other_types(
+    stack: Stack,
+    tmp_path: Path,
+    declared: str,
+    name: str,
+    stored: Any,
+    hive: str,
+    values: list[Any],
+) -> None:
+    """The rows of the hive connector, or an error of both. A union that is none is refused."""
+    directory = tmp_path / "table"
+    directory.mkdir()
+    fields = [{"name": "id", "type": "long"}, {"name": "v", "type": stored}]
+    with (directory / "a.avro").open("wb") as file:
+        written = [{"id": i, "v": value} for i, value in enumerate(values)]
+        parsed = json.loads(json.dumps(schema(fields)).replace("timestamp-micros", "none"))
+        parsed = json.loads(
+            json.dumps(parsed).replace("time-millis", "none").replace("uuid", "none")
+        )
+        fastavro.writer(file, parsed, written)
+    raw = (directory / "a.avro").read_bytes()
+    assert raw
+    (tmp_path / "s.avsc").write_text(json.dumps(schema(fields)))
+    properties = {"avro.schema.url": f"file://{tmp_path}/s.avsc"} if declared == "url" else {}
+    table = f"avro_{name}_{declared}"
+    made = Table(TableName("laws", table), columns("id bigint"), (), f"file://{directory}", "avro")
+    record = thrift_table(made.name, made)
+    record.sd.cols.append(records.FieldSchema("v", hive, ""))
+    record.parameters.update(properties)
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.create_table(record)
+    assert answer(ours, stack, f"SELECT id FROM laws.{table} ORDER BY id") == answer(
+        theirs, stack, f"SELECT id FROM laws.{table} ORDER BY id"
+    )
+    sql = f"SELECT v FROM laws.{table} ORDER BY id"
+    mine, stock = answer(ours, stack, sql), answer(theirs, stack, sql)
+    assert repr(mine) == repr(stock) or (mine == "error" and hive.startswith("uniontype"))
+
+
+def test_a_schema_that_grows_in_its_file(stack: Stack, tmp_path: Path) -> None:
+    """A schema is read anew by each query: files of both ages are resolved to it."""
+    directory = tmp_path / "table"
+    directory.mkdir()
+    first = [{"name": "id", "type": "int"}]
+    write(directory / "a.avro", first, [{"id": 1}])
+    url = tmp_path / "s.avsc"
+    url.write_text(json.dumps(schema(first)))
+    registered(stack, "avro_grown", directory, "id bigint; s string", {"avro.schema.url": str(url)})
+    grown = [
+        {"name": "id", "type": "long"},
+        {"name": "s", "type": ["string", "null"], "default": "none"},
+    ]
+    write(directory / "b.avro", grown, [{"id": 2**40, "s": "x"}, {"id": 3, "s": None}])
+    url.write_text(json.dumps(schema(grown)))
+    sql = "SELECT * FROM laws.avro_grown ORDER BY id"
+    found = answer(ours, stack, sql)
+    assert found == answer(theirs, stack, sql)
+    assert found == [[1, "none"], [3, None], [2**40, "x"]]
 
 
 def test_what_cannot_be_read_names_its_file(stack: Stack, tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
+from bridge.config import Config, Setting
 from bridge.jobs.create_table import thrift_table
+from bridge.jobs.index_table import index_table
 from bridge.metastore import records
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import Column, Table, TableName
@@ -333,6 +335,74 @@ def test_a_type_that_trino_lacks_keeps_its_place(stack: Stack, tmp_path: Path) -
     assert ours(stack, sql) == [[1, 2], [11, 12]]
     where = "SELECT a, b FROM laws.orc_lacks WHERE b = 12"
     assert ours(stack, where) == [[11, 12]]
+
+
+def test_types_that_the_hive_connector_writes(stack: Stack) -> None:
+    """Padded text, wide decimals, and fractions of seconds of all calendars and zones."""
+    stack.query(
+        "CREATE TABLE hive.laws.orc_written (id bigint, c char(5), v varchar(4), m decimal(38,12),"
+        " n decimal(18,3), d date, ts timestamp(6)) WITH (format = 'ORC')",
+        catalog="hive",
+    )
+    values = []
+    for i in range(60):
+        text = ("ab ", "ab", "", "é☃", "abcde")[i % 5]
+        day = f"{(1500, 1582, 1900, 1969, 1970, 2024, 9999)[i % 7]}-{i % 12 + 1:02}-{i % 28 + 1:02}"
+        values.append(
+            f"({i}, CHAR '{text}', VARCHAR '{text[:4]}', DECIMAL '{i - 30}.{i:012}', "
+            f"DECIMAL '-{i}.{i:03}', DATE '{day}', "
+            f"TIMESTAMP '{day} {i % 24:02}:59:{i % 60:02}.{(i * 7919) % 10**6:06}')"
+        )
+        if i % 20 == 19:
+            values.append(f"(NULL{', NULL' * 6})")
+            sql = f"INSERT INTO hive.laws.orc_written VALUES {', '.join(values)}"
+            stack.query(sql, catalog="hive")
+            values = []
+    config = Config({"metastore.uri": Setting(stack.metastore_uri, "test")})
+    index_table(
+        config, "laws.orc_written", local=True, progress=lambda d, t: None, say=lambda text: None
+    )
+    first, *rest = theirs(stack, "SELECT * FROM laws.orc_written ORDER BY id")[7:9]
+    assert first and rest
+    for where in (
+        "true", "c = 'ab'", "c = 'ab   '",
+        "c > 'a' AND c < 'b'", "v = 'ab'", "v = 'ab '", "v < 'b'",
+        "m = DECIMAL '-23.000000000007'", "m > 20", "n < -50", "n = DECIMAL '-7.007'",
+        "d < DATE '1582-10-15'", "d = DATE '1969-04-04'", "ts < TIMESTAMP '1582-10-15 00:00:00'",
+        "ts > TIMESTAMP '1969-12-31 00:00:00' AND ts < TIMESTAMP '1970-12-31 00:00:00'",
+        "ts >= TIMESTAMP '9999-01-01 00:00:00'", "c IS NULL",
+    ):  # fmt: skip
+        sql = f"SELECT * FROM laws.orc_written WHERE {where} ORDER BY id, c"
+        assert repr(ours(stack, sql)) == repr(theirs(stack, sql)), where
+    assert stack.kept_files("SELECT count(*) FROM laws.orc_written WHERE id = 45") == 1
+
+
+def test_instants_and_unions(stack: Stack, tmp_path: Path) -> None:
+    """A column of a union is left out; those behind it keep their places."""
+    union = pa.UnionArray.from_dense(
+        pa.array([0, 1, 0], pa.int8()),
+        pa.array([0, 0, 1], pa.int32()),
+        [pa.array([5, 6], pa.int64()), pa.array(["x"])],
+    )
+    moments = [dt.datetime(1969, 12, 31, 23, 59, 58), None, dt.datetime(2024, 3, 10, 2, 30, 0, 7)]
+    made = {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "u": union,
+        "z": pa.array(moments, pa.timestamp("us", "UTC")),
+        "t": pa.array(["a", None, "c"]),
+    }
+    po.write_table(pa.table(made), tmp_path / "f.orc")
+    described = columns("id bigint; z timestamp with local time zone; t string")
+    table = Table(TableName("laws", "orc_instants"), described, (), f"file://{tmp_path}", "orc")
+    record = thrift_table(table.name, table)
+    record.sd.cols.insert(1, records.FieldSchema("u", "uniontype<bigint,string>", ""))
+    with MetastoreClient(stack.metastore_uri) as client:
+        client.create_table(record)
+    for catalog, by_name in (("bridge", False), (BY_NAME, True)):
+        for each in ("id, t", "t", "z", "id, z, t"):
+            sql = f"SELECT {each} FROM laws.orc_instants ORDER BY 1"
+            mine = answer(ours, stack, sql, catalog)
+            assert repr(mine) == repr(answer(theirs, stack, sql, by_name=by_name)), each
 
 
 def test_partitions_that_declare_other_types(stack: Stack, tmp_path: Path) -> None:

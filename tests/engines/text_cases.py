@@ -367,7 +367,7 @@ def _regex_cases() -> list[TextCase]:
     ]
 
 
-def _hadoop_blocks(codec: str, data: bytes) -> bytes:
+def hadoop_blocks(codec: str, data: bytes) -> bytes:
     """One block in Hadoop's framing: its plain size, then each chunk with its size."""
     packed = pa.Codec(codec).compress(data, asbytes=True)
     return len(data).to_bytes(4, "big") + len(packed).to_bytes(4, "big") + packed
@@ -393,9 +393,9 @@ def _compressed_cases() -> list[TextCase]:
         "deflate_cut": {"a.deflate": zlib.compress(text)[:-100]},
         "zstd": {"a.zst": zstd},
         "zstd_cut": {"a.zst": zstd[:-100]},
-        "snappy": {"a.snappy": _hadoop_blocks("snappy", text)},
-        "snappy_cut": {"a.snappy": _hadoop_blocks("snappy", text)[:-100]},
-        "lz4": {"a.lz4": _hadoop_blocks("lz4_raw", text)},
+        "snappy": {"a.snappy": hadoop_blocks("snappy", text)},
+        "snappy_cut": {"a.snappy": hadoop_blocks("snappy", text)[:-100]},
+        "lz4": {"a.lz4": hadoop_blocks("lz4_raw", text)},
         "lz4_frame": {"a.lz4": pa.Codec("lz4").compress(text, asbytes=True)},
         "other": {"a.zip": text, "b.GZ": b"1|upper|2\n"},
         "mixed": {"a.gz": gzip.compress(text, mtime=0), "b.txt": text, "c.bz2": bz2.compress(text)},

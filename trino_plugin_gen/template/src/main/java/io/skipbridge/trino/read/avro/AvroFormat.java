@@ -6,29 +6,29 @@ import io.skipbridge.trino.read.page.FileReader;
 import io.skipbridge.trino.read.page.FileScan;
 import io.skipbridge.trino.read.page.OpenFile;
 import io.skipbridge.trino.read.page.RowFormat;
-import io.skipbridge.trino.read.storage.PlannedInputFile;
-import io.trino.hive.formats.avro.AvroFileReader;
-import io.trino.hive.formats.avro.AvroTypeException;
-import io.trino.hive.formats.avro.HiveAvroTypeBlockHandler;
-import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.TupleDomain;
 import org.apache.avro.Schema;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.util.IdentityHashMap;
 import java.util.Map;
-import java.util.OptionalLong;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 
-import static io.trino.spi.type.TimestampType.TIMESTAMP_MICROS;
-
-/** Avro, by Trino's own reader. A block belongs to the range that contains the sync marker before it. */
+/** Avro, by Trino's own decoder, for one page source. A block belongs to the range that contains the sync marker before it. */
 public final class AvroFormat
         implements RowFormat
 {
     private static final int FIRST = 1 << 20;
 
-    private final Map<Map<String, String>, Schema> schemas = new ConcurrentHashMap<>();
+    private final Map<Map<String, String>, Schema> schemas;
+    private final Map<Schema, AvroDecoder> decoders = new IdentityHashMap<>();
+
+    /** @param schemas the declared ones of the scan, by the properties that declare them; page sources share them */
+    public AvroFormat(ConcurrentMap<Map<String, String>, Schema> schemas)
+    {
+        this.schemas = schemas;
+    }
 
     @Override
     public String spelled()
@@ -59,49 +59,15 @@ public final class AvroFormat
     {
         long length = Math.min(file.planned().length(), file.bytes().size() - file.planned().start());
         if (length <= 0) {
-            return new Blocks(null);
+            return () -> null;
         }
         Schema declared = schemas.computeIfAbsent(file.planned().reader().properties(), properties -> AvroSchemas.declared(scan, properties));
-        Schema wanted = AvroSchemas.projected(declared, scan.dataColumns(), file.planned().path());
+        AvroDecoder decoder = decoders.computeIfAbsent(declared, key -> new AvroDecoder(AvroSchemas.projected(key, scan.dataColumns(), file.planned().path())));
         try {
-            return new Blocks(new AvroFileReader(
-                    new PlannedInputFile(file.planned().path(), file.bytes()),
-                    wanted,
-                    new HiveAvroTypeBlockHandler(TIMESTAMP_MICROS),
-                    file.planned().start(),
-                    OptionalLong.of(length)));
+            return AvroBlocks.open(file.planned().path(), file.bytes(), file.planned().start(), file.planned().start() + length, decoder);
         }
-        catch (AvroTypeException e) {
+        catch (AvroDecoder.Mismatch e) {
             throw AvroSchemas.mismatch(file.planned().path(), e);
-        }
-    }
-
-    /** @param reader null of an empty range */
-    private record Blocks(AvroFileReader reader)
-            implements FileReader
-    {
-        private static final long GUESSED_BYTES = 16 << 20;
-
-        @Override
-        public SourcePage next()
-                throws IOException
-        {
-            return reader != null && reader.hasNext() ? SourcePage.create(reader.next()) : null;
-        }
-
-        @Override
-        public long memoryBytes()
-        {
-            return reader == null ? 0 : GUESSED_BYTES;
-        }
-
-        @Override
-        public void close()
-                throws IOException
-        {
-            if (reader != null) {
-                reader.close();
-            }
         }
     }
 }

@@ -8,9 +8,13 @@ import io.skipbridge.trino.read.text.RcFormat;
 import io.skipbridge.trino.split.FileFormat;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.connector.ConnectorPageSource;
+import org.apache.avro.Schema;
 import org.joda.time.DateTimeZone;
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 
 /** Reads the files of one format in one scan. */
 public interface FormatReader
@@ -24,8 +28,8 @@ public interface FormatReader
             case PARQUET -> new ParquetFormat();
             case ORC -> (scan, planned) -> new FilesPageSource(scan, new OrcFormat(settings), planned);
             case AVRO -> {
-                AvroFormat avro = new AvroFormat();
-                yield (scan, planned) -> new FilesPageSource(scan, avro, planned);
+                ConcurrentMap<Map<String, String>, Schema> schemas = new ConcurrentHashMap<>();
+                yield (scan, planned) -> new FilesPageSource(scan, new AvroFormat(schemas), planned);
             }
             case HUDI, HUDI_BY_ID -> new HudiFormat();
             case CSV -> lines("CSV", false, settings);
