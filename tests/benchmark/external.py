@@ -126,7 +126,7 @@ def _dashboard(
     over_facts, over_view = _QUERY.format("plain"), _QUERY.format("hot")
     assert _rounded(query(over_facts)) == _rounded(query(over_view))
     first, second, ratio = interleaved(
-        lambda: query(over_facts), lambda: query(over_view), runs, warmups=0
+        lambda: query(over_facts), lambda: query(over_view), runs, warmups=3
     )
     note = f"{size(directory) / 1e9:.2f} GB in {files} files"
     return [

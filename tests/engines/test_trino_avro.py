@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from bridge.table.model import Table, TableName
 from tests.engines.stack import Stack
 from tests.engines.test_trino_orc import answer, columns, ours, theirs
 
+NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 AVRO_FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "long"},
     {"name": "i", "type": ["null", "int"], "default": None},
@@ -174,8 +176,12 @@ _SAME: list[tuple[str, Any, str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name, stored, hive, values", _SAME, ids=[each[0] for each in _SAME])
-@pytest.mark.parametrize("declared", ["columns", "url"])
+_OF_THE_SCHEMA = {"two_numbers", "number_or_text", "bytes_or_text", "micros"}
+"""Where the hive connector takes the column's type from the schema. The connector refuses it."""
+
+
+@pytest.mark.parametrize(("name", "stored", "hive", "values"), _SAME, ids=[e[0] for e in _SAME])
+@pytest.mark.parametrize("declared", ["columns", "url"] if NIGHTLY else ["url"])
 def test_unions_and_other_types(
     stack: Stack,
     tmp_path: Path,
@@ -185,34 +191,33 @@ def test_unions_and_other_types(
     hive: str,
     values: list[Any],
 ) -> None:
-    """The rows of the hive connector, or an error of both. A union that is none is refused."""
+    """The rows of the hive connector, or an error of both."""
     directory = tmp_path / "table"
     directory.mkdir()
     fields = [{"name": "id", "type": "long"}, {"name": "v", "type": stored}]
+    plain = stored["type"] if isinstance(stored, dict) and "logicalType" in stored else stored
     with (directory / "a.avro").open("wb") as file:
-        written = [{"id": i, "v": value} for i, value in enumerate(values)]
-        parsed = json.loads(json.dumps(schema(fields)).replace("timestamp-micros", "none"))
-        parsed = json.loads(
-            json.dumps(parsed).replace("time-millis", "none").replace("uuid", "none")
-        )
-        fastavro.writer(file, parsed, written)
-    raw = (directory / "a.avro").read_bytes()
-    assert raw
+        written = schema([fields[0], {"name": "v", "type": plain}])
+        fastavro.writer(file, written, [{"id": i, "v": value} for i, value in enumerate(values)])
     (tmp_path / "s.avsc").write_text(json.dumps(schema(fields)))
-    properties = {"avro.schema.url": f"file://{tmp_path}/s.avsc"} if declared == "url" else {}
     table = f"avro_{name}_{declared}"
     made = Table(TableName("laws", table), columns("id bigint"), (), f"file://{directory}", "avro")
     record = thrift_table(made.name, made)
     record.sd.cols.append(records.FieldSchema("v", hive, ""))
-    record.parameters.update(properties)
+    if declared == "url":
+        record.parameters["avro.schema.url"] = f"file://{tmp_path}/s.avsc"
     with MetastoreClient(stack.metastore_uri) as client:
         client.create_table(record)
-    assert answer(ours, stack, f"SELECT id FROM laws.{table} ORDER BY id") == answer(
-        theirs, stack, f"SELECT id FROM laws.{table} ORDER BY id"
-    )
+    sql = f"SELECT id FROM laws.{table} ORDER BY id"
+    assert answer(ours, stack, sql) == answer(theirs, stack, sql)
     sql = f"SELECT v FROM laws.{table} ORDER BY id"
-    mine, stock = answer(ours, stack, sql), answer(theirs, stack, sql)
-    assert repr(mine) == repr(stock) or (mine == "error" and hive.startswith("uniontype"))
+    if declared == "url" and name in _OF_THE_SCHEMA:
+        with pytest.raises(Exception, match=r"column 'v' is .* in the table and .* in its Avro"):
+            stack.query(sql)
+    elif hive.startswith("uniontype"):  # the column is left out
+        assert answer(ours, stack, sql) == "error"
+    else:
+        assert repr(answer(ours, stack, sql)) == repr(answer(theirs, stack, sql))
 
 
 def test_a_schema_that_grows_in_its_file(stack: Stack, tmp_path: Path) -> None:
@@ -223,7 +228,9 @@ def test_a_schema_that_grows_in_its_file(stack: Stack, tmp_path: Path) -> None:
     write(directory / "a.avro", first, [{"id": 1}])
     url = tmp_path / "s.avsc"
     url.write_text(json.dumps(schema(first)))
-    registered(stack, "avro_grown", directory, "id bigint; s string", {"avro.schema.url": str(url)})
+    registered(
+        stack, "avro_grown", directory, "id bigint; s string", {"avro.schema.url": f"file://{url}"}
+    )
     grown = [
         {"name": "id", "type": "long"},
         {"name": "s", "type": ["string", "null"], "default": "none"},
