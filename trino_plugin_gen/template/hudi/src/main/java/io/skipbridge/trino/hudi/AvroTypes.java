@@ -97,11 +97,19 @@ final class AvroTypes
         if (schema.getType() != Schema.Type.UNION) {
             return schema;
         }
-        List<Schema> values = schema.getTypes().stream().filter(each -> each.getType() != Schema.Type.NULL).toList();
-        if (values.size() != 1) {
+        Schema found = null;
+        for (Schema each : schema.getTypes()) {
+            if (each.getType() != Schema.Type.NULL) {
+                if (found != null) {
+                    throw unsupported(schema, column);
+                }
+                found = each;
+            }
+        }
+        if (found == null) {
             throw unsupported(schema, column);
         }
-        return values.getFirst();
+        return found;
     }
 
     static String lower(String name)

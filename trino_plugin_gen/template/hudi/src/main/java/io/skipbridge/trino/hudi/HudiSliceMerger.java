@@ -25,7 +25,11 @@ import java.util.Set;
 public final class HudiSliceMerger
         implements SliceMerger
 {
+    private static final Recent<Requested, HoodieSchema> REQUESTED = new Recent<>(each -> requested(each.table(), each.columns()));
+
     private final long maxMemoryBytes;
+
+    private record Requested(HoodieSchema table, List<SliceRequest.Column> columns) {}
 
     public HudiSliceMerger()
     {
@@ -59,7 +63,7 @@ public final class HudiSliceMerger
         TypedProperties properties = new TypedProperties();
         properties.putAll(table.getTableConfig().getProps());
         properties.setProperty(HoodieMemoryConfig.SPILLABLE_MAP_BASE_PATH.key(), spill.path().toString());
-        LogRecords records = new LogRecords(context.sizes(), maxMemoryBytes);
+        LogRecords records = new LogRecords(context.sizes(), logs, maxMemoryBytes);
         HoodieFileGroupReader<IndexedRecord> reader;
         try {
             reader = HoodieFileGroupReader.<IndexedRecord>newBuilder()
@@ -70,7 +74,7 @@ public final class HudiSliceMerger
                     .withLogFiles(request.logs().stream().map(log -> new HoodieLogFile(new StoragePath(log.path()), log.size())))
                     .withPartitionPath(partition(request.logs().getFirst().path(), table.getBasePath()))
                     .withDataSchema(table.schema())
-                    .withRequestedSchema(requested(table.schema(), request.columns()))
+                    .withRequestedSchema(REQUESTED.get(new Requested(table.schema(), request.columns())))
                     .withProps(properties)
                     .withRecordBufferLoader(records)
                     .build();

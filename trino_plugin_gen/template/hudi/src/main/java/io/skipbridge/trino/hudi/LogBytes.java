@@ -2,6 +2,9 @@ package io.skipbridge.trino.hudi;
 
 import io.skipbridge.trino.read.merge.SliceFiles;
 
+import java.io.EOFException;
+import java.io.UncheckedIOException;
+
 /** The bytes of a log. Small logs are read in one request, large ones in pieces; the last pieces are kept, since blocks are opened anew. */
 final class LogBytes
 {
@@ -44,6 +47,26 @@ final class LogBytes
         System.arraycopy(piece, start, buffer, offset, count);
         return count;
     }
+
+    /** A range of the log as a whole; its bytes are shared where they lie in one piece. */
+    Range range(long position, int length)
+    {
+        if (length > 0 && position + length <= size && position / PIECE == (position + length - 1) / PIECE) {
+            return new Range(piece(position / PIECE), (int) (position % PIECE));
+        }
+        byte[] copy = new byte[length];
+        int done = 0;
+        while (done < length) {
+            int count = read(position + done, copy, done, length - done);
+            if (count < 0) {
+                throw new UncheckedIOException(new EOFException("a block ends at %d in a log of %d bytes".formatted(position + length, size)));
+            }
+            done += count;
+        }
+        return new Range(copy, 0);
+    }
+
+    record Range(byte[] bytes, int offset) {}
 
     private byte[] piece(long ordinal)
     {

@@ -1,11 +1,20 @@
 package io.skipbridge.trino.hudi;
 
+import org.apache.avro.Schema;
 import org.apache.avro.generic.IndexedRecord;
 import org.apache.hudi.common.config.HoodieMemoryConfig;
+import org.apache.hudi.common.config.RecordMergeMode;
 import org.apache.hudi.common.config.TypedProperties;
 import org.apache.hudi.common.engine.HoodieReaderContext;
+import org.apache.hudi.common.model.HoodieLogFile;
+import org.apache.hudi.common.model.HoodieRecord;
+import org.apache.hudi.common.schema.HoodieSchema;
+import org.apache.hudi.common.table.HoodieTableConfig;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.log.HoodieMergedLogRecordReader;
+import org.apache.hudi.common.table.log.KeySpec;
+import org.apache.hudi.common.table.log.block.HoodieDataBlock;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock;
 import org.apache.hudi.common.table.read.BaseFileUpdateCallback;
 import org.apache.hudi.common.table.read.BufferedRecord;
 import org.apache.hudi.common.table.read.HoodieReadStats;
@@ -16,35 +25,45 @@ import org.apache.hudi.common.table.read.buffer.FileGroupRecordBufferLoader;
 import org.apache.hudi.common.table.read.buffer.HoodieFileGroupRecordBuffer;
 import org.apache.hudi.common.table.read.buffer.KeyBasedFileGroupRecordBuffer;
 import org.apache.hudi.common.util.Option;
+import org.apache.hudi.common.util.collection.ClosableIterator;
 import org.apache.hudi.common.util.collection.ExternalSpillableMap;
 import org.apache.hudi.common.util.collection.Pair;
 import org.apache.hudi.storage.HoodieStorage;
 
 import java.io.IOException;
 import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 
 /**
  * Reads the records of a slice's logs into memory, by key, as Hudi's own loader does. It differs in how it measures memory: Hudi's way walks over
- * objects with a library that inspects the running JVM.
+ * objects with a library that inspects the running JVM. And where the logs fit in memory as they are, it keeps their bytes, and decodes of a record
+ * what merging asks for; the rest waits until the record is returned.
  */
 final class LogRecords
         implements FileGroupRecordBufferLoader<IndexedRecord>
 {
     private final RecordSizes sizes;
+    private final LogStorage logs;
     private final long maxMemoryBytes;
+    private long keptBytes;
     private Buffer buffer;
 
-    LogRecords(RecordSizes sizes, long maxMemoryBytes)
+    LogRecords(RecordSizes sizes, LogStorage logs, long maxMemoryBytes)
     {
         this.maxMemoryBytes = maxMemoryBytes;
         this.sizes = sizes;
+        this.logs = logs;
     }
 
     /** An estimate of the memory that the records take now. */
     long memoryBytes()
     {
-        return buffer == null ? 0 : buffer.inMemory() * sizes.last();
+        return buffer == null ? 0 : buffer.inMemory() * sizes.last() + keptBytes;
     }
 
     @Override
@@ -60,7 +79,10 @@ final class LogRecords
             Option<BaseFileUpdateCallback<IndexedRecord>> callback)
     {
         UpdateProcessor<IndexedRecord> updates = UpdateProcessor.create(stats, context, parameters.emitDeletes(), callback, properties);
-        buffer = new Buffer(context, table, properties, orderingFields, updates);
+        long size = slice.getLogFiles().stream().mapToLong(HoodieLogFile::getFileSize).sum();
+        boolean keepsBytes = size <= maxMemoryBytes / 2;
+        keptBytes = keepsBytes ? size : 0;
+        buffer = new Buffer(context, table, properties, orderingFields, updates, keepsBytes);
         try (HoodieMergedLogRecordReader<IndexedRecord> logs = HoodieMergedLogRecordReader.<IndexedRecord>newBuilder()
                 .withHoodieReaderContext(context)
                 .withStorage(storage)
@@ -80,14 +102,60 @@ final class LogRecords
     private final class Buffer
             extends KeyBasedFileGroupRecordBuffer<IndexedRecord>
     {
+        private final boolean keepsBytes;
+        private final boolean[] merged;
+
         Buffer(
                 HoodieReaderContext<IndexedRecord> context,
                 HoodieTableMetaClient table,
                 TypedProperties properties,
                 List<String> orderingFields,
-                UpdateProcessor<IndexedRecord> updates)
+                UpdateProcessor<IndexedRecord> updates,
+                boolean keepsBytes)
         {
             super(context, table, context.getMergeMode(), table.getTableConfig().getPartialUpdateMode(), properties, orderingFields, updates);
+            boolean wholeRecords = context.getMergeMode() != RecordMergeMode.CUSTOM && table.getTableConfig().getPartialUpdateMode().isEmpty();
+            this.keepsBytes = keepsBytes && wholeRecords && !context.getSchemaHandler().getInternalSchemaOpt().isPresent();
+            this.merged = merged(table.getTableConfig(), orderingFields);
+        }
+
+        /** Which fields of the required schema merging asks for. A field that is left out is only decoded later. */
+        private boolean[] merged(HoodieTableConfig table, List<String> orderingFields)
+        {
+            Set<String> names = new HashSet<>(List.of(HoodieRecord.RECORD_KEY_METADATA_FIELD, HoodieRecord.HOODIE_IS_DELETED_FIELD, HoodieRecord.OPERATION_METADATA_FIELD));
+            if (!table.populateMetaFields()) {
+                names.addAll(Arrays.asList(table.getRecordKeyFields().orElse(new String[0])));
+            }
+            orderingFields.forEach(field -> names.add(field.split("\\.")[0]));
+            deleteContext.getCustomDeleteMarkerKeyValue().ifPresent(marker -> names.add(marker.getLeft()));
+            List<Schema.Field> fields = readerSchema.toAvroSchema().getFields();
+            boolean[] found = new boolean[fields.size()];
+            for (int i = 0; i < found.length; i++) {
+                found[i] = names.contains(fields.get(i).name());
+            }
+            return found;
+        }
+
+        @Override
+        protected Pair<ClosableIterator<IndexedRecord>, HoodieSchema> getRecordsIterator(HoodieDataBlock block, Option<KeySpec> keys)
+        {
+            if (!keepsBytes || keys.isPresent() || block.getBlockType() != HoodieLogBlock.HoodieLogBlockType.AVRO_DATA_BLOCK || block.containsPartialUpdates()) {
+                return super.getRecordsIterator(block, keys);
+            }
+            HoodieLogBlock.HoodieLogBlockContentLocation location = block.getBlockContentLocation().orElse(null);
+            String written = block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA);
+            Optional<LogSchema> schema = location == null || written == null ? Optional.empty() : LogSchema.of(written, readerSchema.toAvroSchema());
+            if (schema.isEmpty()) {
+                return super.getRecordsIterator(block, keys);
+            }
+            int length = Math.toIntExact(location.getBlockSize());
+            try {
+                LogBytes.Range range = logs.log(location.getLogFile().getPath()).range(location.getContentPositionInLogFile(), length);
+                return Pair.of(new LogRows(schema.get(), range.bytes(), range.offset(), length, merged), block.getSchema());
+            }
+            catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
         }
 
         @Override

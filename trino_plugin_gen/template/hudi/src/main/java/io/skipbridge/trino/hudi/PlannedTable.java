@@ -28,6 +28,8 @@ final class PlannedTable
         extends HoodieTableMetaClient
 {
     static final String PREFIX = "skipbridge.hudi.";
+    /** All slices of a table have the same schema. */
+    private static final Recent<SchemaText, HoodieSchema> SCHEMAS = new Recent<>(SchemaText::parse);
 
     private final transient HoodieStorage logs;
     private final transient HoodieSchema schema;
@@ -72,11 +74,19 @@ final class PlannedTable
     private static HoodieSchema schema(String json, HoodieTableConfig config)
     {
         try {
-            HoodieSchema schema = HoodieSchema.fromAvroSchema(new Schema.Parser().setValidateDefaults(false).parse(json));
-            return config.populateMetaFields() ? HoodieSchemaUtils.addMetadataFields(schema) : schema;
+            return SCHEMAS.get(new SchemaText(json, config.populateMetaFields()));
         }
         catch (SchemaParseException e) {
             throw new UnsupportedSlice("the table's schema cannot be read as Avro: %s".formatted(e.getMessage()), e);
+        }
+    }
+
+    private record SchemaText(String json, boolean withMetaFields)
+    {
+        HoodieSchema parse()
+        {
+            HoodieSchema schema = HoodieSchema.fromAvroSchema(new Schema.Parser().setValidateDefaults(false).parse(json));
+            return withMetaFields ? HoodieSchemaUtils.addMetadataFields(schema) : schema;
         }
     }
 

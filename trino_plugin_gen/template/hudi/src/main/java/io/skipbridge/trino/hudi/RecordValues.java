@@ -21,8 +21,10 @@ import java.time.Instant;
 import java.time.LocalDate;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.UnaryOperator;
 
@@ -38,6 +40,8 @@ final class RecordValues
     private final transient Schema table;
     private final transient List<String> orderingFields;
     private final transient BooleanSupplier byEventTime;
+    private final transient Map<String, String[]> parts = new HashMap<>();
+    private final transient Map<String, Optional<Schema>> schemas = new HashMap<>();
 
     /** @param byEventTime whether records are merged by their event time; known once Hudi's reader is made */
     RecordValues(HoodieTableConfig config, Schema table, BooleanSupplier byEventTime)
@@ -52,7 +56,7 @@ final class RecordValues
     public Object getValue(IndexedRecord record, HoodieSchema schema, String name)
     {
         Object value = record;
-        for (String part : name.split("\\.")) {
+        for (String part : parts(name)) {
             if (!(value instanceof IndexedRecord parent)) {
                 return null;
             }
@@ -163,10 +167,20 @@ final class RecordValues
         return unit.between(Instant.EPOCH, instant);
     }
 
+    private String[] parts(String name)
+    {
+        return parts.computeIfAbsent(name, each -> each.split("\\."));
+    }
+
     private Schema schemaOf(String name)
     {
+        return schemas.computeIfAbsent(name, each -> Optional.ofNullable(find(each))).orElse(null);
+    }
+
+    private Schema find(String name)
+    {
         Schema schema = table;
-        for (String part : name.split("\\.")) {
+        for (String part : parts(name)) {
             Schema.Field field = schema.getType() == Schema.Type.RECORD ? schema.getField(part) : null;
             if (field == null) {
                 return null;
