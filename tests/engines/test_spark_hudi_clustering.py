@@ -247,19 +247,15 @@ def test_plans_beside(story: HudiStory, spark: Path, tmp_path: Path) -> None:
     own = {"hoodie__clustering__schedule__inline": "true"}
     world.write([(i, 1) for i in range(900, 940)], **own, hoodie__clustering__async__max__commits=1)
     (waiting,) = world.plans()
-    assert (waiting["state"], waiting["layout"], waiting["old_files"]) == (
-        "requested",
-        "binpack",
-        6,
-    )
+    assert (waiting["state"], waiting["layout"]) == ("requested", "binpack")
+    assert waiting["old_files"] == 4
     for n in (1000, 2000):
         world.write([(i, 1) for i in range(n, n + 40)])
     before = world.theirs()
     world.run("cluster", "run", "--now")
-    assert [(p["state"], p["old_files"]) for p in world.plans()] == [
-        ("requested", 6),
-        ("completed", 4),
-    ]
+    waits, done = world.plans()
+    assert (waits["state"], done["state"]) == ("requested", "completed")
+    assert (waits["old_files"], done["old_files"]) == (4, 4)
     assert world.ours() == world.theirs() == before
     world.run("cluster", "run")
     assert [p["state"] for p in world.plans()] == ["completed"] * 2
