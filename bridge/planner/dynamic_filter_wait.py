@@ -4,8 +4,9 @@ A wait pays by the reading that a filter saves: the files of a table without par
 partitions and their listing otherwise. Both are known from the index before anything is listed.
 
 A filter that skips no file still drops rows, before their other columns are read and the join sees
-them. Rows that are read before the filter comes are not dropped. Such a wait costs little: where
-the join is broadcast, the scan could not go on before the filter's side is read anyway.
+them. Trino applies to the rows of a split only what is known when the split starts, so a split that
+starts too soon is read without the filter. Such a wait costs little: where the join is broadcast,
+the scan could not go on before the filter's side is read anyway.
 
 The advice is an estimate; an engine may ignore it, and rows never depend on it.
 """

@@ -68,8 +68,7 @@ final class PageSources
             sources.add(reader.open(scan, ofFormat));
         });
         ConnectorPageSource source = sources.size() == 1 ? sources.getFirst() : new ChainedPageSource(sources);
-        ConnectorPageSource rows = rowFilter.isAll() ? source : new RowFilterPageSource(source, channels, columns.size(), rowFilter);
-        return new DynamicFilterPageSource(rows, channels.subList(0, columns.size()), table.predicate(), predicate);
+        return rowFilter.isAll() ? source : new RowFilterPageSource(source, channels, columns.size(), rowFilter);
     }
 
     /** The engine's handle of a column that the planner named. */
