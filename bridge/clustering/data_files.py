@@ -32,12 +32,14 @@ class Writing:
         page_index: whether Parquet files get the bounds of their pages; they do if the old one has.
         bloom: columns that get a bloom filter in Parquet files, besides those that have one in the
             old file.
+        stored: the columns that may have one, as `bloom_types.stored_types` gives them.
     """
 
     compression: str | None = None
     group_bytes: int = 128 * 1024**2
     page_index: bool = False
     bloom: tuple[str, ...] = ()
+    stored: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class DataFile(Protocol):

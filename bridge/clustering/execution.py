@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from bridge.clustering import registry
+from bridge.clustering.bloom_types import stored_types
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.rewrite import (
     Effort,
@@ -44,6 +45,7 @@ from bridge.storage.ahead import ask_all
 from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.storage.uri import is_unusual, join, relative
 from bridge.table.model import Catalog, Table
+from bridge.types import Field
 
 Progress = Callable[[int, int], None]
 _LASTING = ("UNSUPPORTED", "VERIFICATION", "FileCorrupt", "FILE_CORRUPT", "Arrow")
@@ -302,6 +304,7 @@ def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
         tuple(place.get(name.lower(), -1) for name in plan.columns),
         plan.page_index,
         plan.bloom,
+        stored_types(Field(column.name, column.type) for column in table.columns),
     )
 
 

@@ -227,7 +227,7 @@ def _encode(table: pa.Table, like: pq.ParquetFile, writing: Writing, group_rows:
         properties[b"ARROW:schema"] = base64.b64encode(schema)
     sink = BytesIO()
     indexed = writing.page_index or any(chunk.has_column_index for chunk in _chunks(like))
-    blooms = _blooms(table, like, writing.bloom, group_rows)
+    blooms = _blooms(table, like, writing, group_rows)
     writer = pq.ParquetWriter(
         sink,
         table.schema.remove_metadata(),
@@ -256,14 +256,16 @@ def _chunks(file: pq.ParquetFile) -> list[Any]:
 
 
 def _blooms(
-    table: pa.Table, like: pq.ParquetFile, asked: Sequence[str], group_rows: int
+    table: pa.Table, like: pq.ParquetFile, writing: Writing, group_rows: int
 ) -> dict[str, dict[str, float]]:
     """The options of bloom filters, by the path of their column.
+
+    A column that is stored in another way than engines look values up has none.
 
     Errors:
         Rejected: they are asked for, and this release of Arrow does not write them.
     """
-    wanted = {name.lower() for name in asked}
+    wanted = {name.lower() for name in writing.bloom}
     paths = [name for name in table.column_names if name.lower() in wanted]
     for chunk in _chunks(like):  # an older Arrow does not tell
         if getattr(chunk, "bloom_filter_offset", None) is not None:
@@ -274,8 +276,11 @@ def _blooms(
         raise Rejected(
             f"UNSUPPORTED: pyarrow {pa.__version__} writes no bloom filters; install a later one"
         )
+    stored = dict(writing.stored)
+    leaves = [like.schema.column(i) for i in range(len(like.schema))]
+    sure = {leaf.path for leaf in leaves if leaf.physical_type in stored.get(leaf.path.lower(), ())}
     found = {}
-    for path in paths:
+    for path in sure.intersection(paths):
         rows = min(group_rows, len(table))
         if table.column_names.count(path) == 1:
             rows = min(rows, pc.count_distinct(flat(table.column(path))).as_py())

@@ -42,7 +42,7 @@ class GroupTask:
         compression: None: as the old files.
         format: of the files.
         places: of the columns in the table, by which engines find those of ORC files without names.
-        page_index, bloom: see `Writing`.
+        page_index, bloom, stored: see `Writing`.
     """
 
     id: int
@@ -58,10 +58,13 @@ class GroupTask:
     places: tuple[int, ...] = ()
     page_index: bool = False
     bloom: tuple[str, ...] = ()
+    stored: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def writing(self) -> Writing:
-        return Writing(self.compression, self.row_group_bytes, self.page_index, self.bloom)
+        return Writing(
+            self.compression, self.row_group_bytes, self.page_index, self.bloom, self.stored
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bridge.clustering.bloom_types import may_have_bloom
 from bridge.clustering.data_files import can_rewrite, check_format
 from bridge.clustering.depth import deeper_than, of_one_rewrite
 from bridge.clustering.eligibility import Limits, PartitionFilter, plan_groups
@@ -31,7 +32,7 @@ from bridge.index.snapshot import IndexSnapshot
 from bridge.storage.port import FileTable
 from bridge.table.model import Table
 from bridge.table.registry import DIRECTORY
-from bridge.types import Field, Kind
+from bridge.types import Field
 
 _BETWEEN = "\0"
 """Between the partitions that own one file."""
@@ -253,8 +254,7 @@ def _hour(instant: str) -> int | None:
 def _bloomed(table: Table, name: str) -> Field:
     """A column that gets a bloom filter. Errors: those of `make_plan`."""
     field = sort_field(table, name)
-    if field.type.is_floating or field.type.kind is Kind.BOOLEAN:
-        # Engines look for 0.0, and the filter knows -0.0 as another value.
+    if not may_have_bloom(field.type):
         raise InvalidRequest(
             f"{field.name} is {field.type}, for which no bloom filter is written",
             "give columns of text, whole numbers, decimals, dates or times",

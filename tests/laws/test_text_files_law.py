@@ -244,6 +244,18 @@ def test_plain_json_is_not_read_line_by_line(more: str, monkeypatch: pytest.Monk
     assert found == (100, [list(range(100)), [f"Ä{i}" for i in range(100)]], {})
 
 
+def test_empty_keys_hide_no_capital_one_of_a_later_line() -> None:
+    lines = [*(['{"x":0}'] * 60), *(['{"":0,"C0":-5}'] * 2)]
+    recipe = _recipe("json", (("c0", BIGINT),), serialization__lib=HCATALOG)
+    found = read(recipe, "".join(f"{line}\n" for line in lines).encode())
+    assert found == (62, [[None] * 60 + [-5] * 2], {})
+
+
+def test_a_capital_key_beyond_ascii_is_in_doubt_also_where_all_keys_are_columns() -> None:
+    recipe = _recipe("json", (("é", BIGINT),), serialization__lib=HCATALOG)
+    assert read(recipe, '{"É":1}\n'.encode()) is None
+
+
 def test_files_are_read_and_columns_are_known() -> None:
     if not asked:
         pytest.skip("the law was not asked in this run")

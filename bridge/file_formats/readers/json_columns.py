@@ -144,6 +144,8 @@ class _JsonLines:
             return None
         seen = {key for row in rows for key, _ in row}
         keys = {key.lower(): key for key in seen if key != key.lower()}
+        if any(map(_has_twins, keys.values())):
+            return None
         table = None
         if self._only_columns:
             table = self._parsed(block, keys, "error")
@@ -187,7 +189,7 @@ class _JsonLines:
         if not _holds(text, f"{_STRANGE}|{_ODD_KEY}"):
             return True
         odd = {key for key in seen | inner if key != key.lower() or not key.isascii()}
-        if _holds(text, _STRANGE) or any(map(_has_twins, odd)):
+        if not odd or _holds(text, _STRANGE) or any(map(_has_twins, odd)):
             return False
         found = {key.lower() for key in odd & seen}
         if len(found) < len(odd & seen) or not found.isdisjoint(seen - odd):

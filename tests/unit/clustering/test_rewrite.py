@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import uuid
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.clustering import parquet_files
+from bridge.clustering.bloom_types import stored_types
 from bridge.clustering.checksum import checksum
 from bridge.clustering.registry import layout
 from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
 from bridge.index.replacements import FileState
 from bridge.storage.routed import open_storage
+from bridge.types import BIGINT, DOUBLE, INTEGER, STRING, Field, array, char, struct
 
 STORAGE = open_storage()
 
@@ -235,6 +238,15 @@ def hit(path: Path | str, column: str, value: Any) -> bool:
     return not all(excluded for (excluded,) in probed)
 
 
+def stored_as(table: pa.Table) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What a table that declares the columns of a file says of them."""
+    file = BytesIO()
+    pq.write_table(table, file)
+    leaves = pq.ParquetFile(file).schema
+    paths = ((leaves.column(i).path, leaves.column(i).physical_type) for i in range(len(leaves)))
+    return tuple((path, (physical,)) for path, physical in paths)
+
+
 BLOOMED = ["k", "small", "int", "text", "binary", "small_decimal", "day", "micros"]
 
 
@@ -249,7 +261,7 @@ def test_bloom_filters_and_page_indexes_as_asked(tmp_path: Path, memory: int) ->
     files = sorted(tmp_path.glob("*.parquet"))
     result = rewritten(
         tmp_path, *files, outputs=2, effort=Effort(memory=memory), row_group_bytes=3000,
-        page_index=True, bloom=tuple(name.upper() for name in names),
+        page_index=True, bloom=tuple(name.upper() for name in names), stored=stored_as(table),
     )  # fmt: skip
     assert (result.rejected, result.rows, len(result.new)) == ("", 360, 2)
     found = [Path(state.path.removeprefix("file://")) for state in result.new]
@@ -278,7 +290,7 @@ def test_bloom_filters_and_page_indexes_of_the_old_files_are_kept(
         pq.write_table(
             table, tmp_path / f"f{i}.parquet", write_page_index=had, bloom_filter_options=blooms
         )
-    result = rewritten(tmp_path, *sorted(tmp_path.glob("*.parquet")))
+    result = rewritten(tmp_path, *sorted(tmp_path.glob("*.parquet")), stored=stored_as(table))
     (state,) = result.new
     group = opened(state).metadata.row_group(0)
     for i in range(2):
@@ -288,6 +300,35 @@ def test_bloom_filters_and_page_indexes_of_the_old_files_are_kept(
         path = state.path.removeprefix("file://")
         assert all(hit(path, "k", i) for i in range(100))
         assert sum(hit(path, "k", i) for i in range(1000, 1100)) < 20
+
+
+def test_no_bloom_filter_where_engines_look_up_other_bytes(tmp_path: Path) -> None:
+    """Trino hashes values as the table declares them, and -0.0 and 0.0 are one value."""
+    first = pa.table({"k": pa.array([1], pa.int32()), "d": [1.0], "s": [{"n": 1}], "t": ["x"]})
+    second = pa.table({"k": pa.array([2], pa.int32()), "d": [-0.0], "s": [{"n": 2}], "t": ["y"]})
+    pq.write_table(
+        first, tmp_path / "f1.parquet",
+        bloom_filter_options={"k": True, "d": True, "s.n": True, "t": True},
+    )  # fmt: skip
+    pq.write_table(second, tmp_path / "f2.parquet")
+    member = struct(Field("n", INTEGER))
+    columns = [("k", BIGINT), ("d", DOUBLE), ("s", member), ("t", STRING)]
+    stored = stored_types(Field(name, type) for name, type in columns)
+    files = sorted(tmp_path.glob("*.parquet"))
+    result = rewritten(tmp_path, *files, bloom=("k", "t"), stored=stored)
+    (state,) = result.new
+    group = opened(state).metadata.row_group(0)
+    chunks = [group.column(i) for i in range(4)]
+    assert [c.path_in_schema for c in chunks if c.bloom_filter_offset is not None] == ["t"]
+
+
+def test_stored_types_leave_out_what_is_in_doubt() -> None:
+    fields = [
+        Field("A", BIGINT), Field("f", DOUBLE), Field("c", char(3)), Field("l", array(BIGINT)),
+        Field("s.x", BIGINT), Field("S", struct(Field("X", INTEGER), Field("Y", STRING))),
+    ]  # fmt: skip
+    found = dict(stored_types(fields))
+    assert found.keys() == {"a", "s.y"} and found["a"] == ("INT64",)
 
 
 def test_bloom_filters_that_arrow_does_not_write_reject_the_group(
