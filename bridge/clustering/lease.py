@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError, ClusteringPending, FileUnreadable
@@ -22,15 +23,16 @@ from bridge.storage.uri import join
 
 RENEWED, STALE = 10.0, 90.0
 """Seconds between renewals, and after which a lease that was not renewed is nobody's."""
+_BOOT, _PIDS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
 
 
 @contextmanager
 def lease(storage: Storage, root: str, instant: str) -> Iterator[None]:
     """Holds a clustering for this process.
 
-    A lease counts for 90 s after its last renewal, or until its process has ended on this machine.
-    The files of one clustering are numbered: who finds that the newest is nobody's creates the next
-    one, and only one of several can.
+    A lease counts for 90 s after its last renewal, by the store's clock, or until its process has
+    ended on this machine. The files of one clustering are numbered: who finds that the newest is
+    nobody's creates the next one, and only one of several can.
 
     Args:
         root: of the table's index.
@@ -39,7 +41,7 @@ def lease(storage: Storage, root: str, instant: str) -> Iterator[None]:
         ClusteringPending: another process holds it.
         StorageFailure.
     """
-    mine = {"host": socket.gethostname(), "pid": os.getpid()}
+    mine = {"host": socket.gethostname(), "pids": _pids(), "pid": os.getpid()}
     held = _files(storage, root, instant)
     _refuse_if_alive(storage, held.values(), instant)
     uri = _uri(root, instant, max(held, default=0) + 1)
@@ -48,7 +50,10 @@ def lease(storage: Storage, root: str, instant: str) -> Iterator[None]:
     try:
         # Between the listing and the creation others may have come and gone, and numbers with them.
         held = {n: each for n, each in _files(storage, root, instant).items() if each != uri}
-        _refuse_if_alive(storage, held.values(), instant)
+        created = storage.stat(uri)
+        if created is None:
+            raise _taken(None, instant)
+        _refuse_if_alive(storage, held.values(), instant, created.modified)
     except BridgeError:
         storage.delete(uri)
         raise
@@ -73,11 +78,24 @@ def _files(storage: Storage, root: str, instant: str) -> dict[int, str]:
     return {int(match[1]): path for match, path in found if match}
 
 
-def _refuse_if_alive(storage: Storage, uris: Iterable[str], instant: str) -> None:
-    """Errors: ClusteringPending: somebody holds one of these leases."""
+def _refuse_if_alive(
+    storage: Storage, uris: Iterable[str], instant: str, now: int | None = None
+) -> None:
+    """Looks for holders of leases.
+
+    Args:
+        now: microseconds, by the store's clock; None: only a first look, by this machine's, which
+            may be minutes from that of a holder.
+
+    Errors:
+        ClusteringPending: somebody holds one of these leases.
+    """
     for uri in uris:
-        found = _read(storage, uri)
-        if found is not None and _alive(found):
+        found, age = _read(storage, uri), None
+        if now is not None:
+            state = storage.stat(uri)
+            age = STALE + 1 if state is None else (now - state.modified) / 1e6
+        if found is not None and _alive(found, age):
             raise _taken(found, instant)
 
 
@@ -111,11 +129,25 @@ def _read(storage: Storage, uri: str) -> dict[str, Any] | None:
     return held if isinstance(held, dict) else None
 
 
-def _alive(held: dict[str, Any]) -> bool:
+def _pids() -> str:
+    """Whose process ids are those that this process sees: host names do not tell it.
+
+    Containers may share the name of their host, and machines may have one name.
+    """
+    with suppress(OSError):
+        return f"{_BOOT.read_text().strip()} {_PIDS.readlink()}"
+    return ""
+
+
+def _alive(held: dict[str, Any], age: float | None) -> bool:
+    """Args: age: seconds since it was renewed; None: as it says itself."""
     at, pid = held.get("at"), held.get("pid")
-    if not isinstance(at, int | float) or abs(time.time() - at) > STALE:
+    if not isinstance(at, int | float):
         return False
-    if held.get("host") != socket.gethostname() or not isinstance(pid, int):
+    if (abs(time.time() - at) if age is None else age) > STALE:
+        return False
+    mine = held.get("host") == socket.gethostname() and held.get("pids") == _pids() != ""
+    if not mine or not isinstance(pid, int):
         return True
     try:
         os.kill(pid, 0)

@@ -221,13 +221,10 @@ def cancel(config: Config, storage: Storage, table: Table, instant: str) -> dict
         EnvironmentMissing, ArtifactUnavailable, HudiFailed, TableChanged.
     """
     found = _Opened.of(config, storage, table)
-    plan = found.plan(instant)
-    if plan.commit is not None:
-        raise InvalidRequest(
-            f"the clustering {instant} of {table.name} is completed, and cannot be cancelled",
-            "the table's rows are the same as before; Hudi's restore goes back to older files",
-        )
+    _refuse_completed(found, instant)
     with lease(storage, index_root(config, table), instant):
+        found.reload()  # who held the lease may have completed it
+        _refuse_completed(found, instant)
         found.call("cancel", {}, instant=instant)
     found.reload()
     left = next((each for each in found.plans if each.instant.requested == instant), None)
@@ -238,6 +235,16 @@ def cancel(config: Config, storage: Storage, table: Table, instant: str) -> dict
             f"skipbridge cluster show {table.name}",
         )
     return {"table": str(table.name), "instant": instant, "state": "cancelled"}
+
+
+def _refuse_completed(found: _Opened, instant: str) -> None:
+    """Hudi would roll back a completed clustering, too. Errors: InvalidRequest."""
+    if found.plan(instant).commit is not None:
+        name = found.table.name
+        raise InvalidRequest(
+            f"the clustering {instant} of {name} is completed, and cannot be cancelled",
+            "the table's rows are the same as before; Hudi's restore goes back to older files",
+        )
 
 
 def cluster_if_due(

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import traceback
 from pathlib import Path
 from typing import Any
 
+_SECRET = re.compile(r"secret|passw|token|credential|\bkey\b|sas\b|private", re.IGNORECASE)
+
 
 def main() -> int:
     request_file, reply_file = sys.argv[1:3]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     request = json.loads(Path(request_file).read_text("utf-8"))
+    Path(request_file).unlink()  # it may hold secrets, and this process may be killed
     reply: dict[str, Any]
     try:
         reply = {"result": _answer(request)}
@@ -42,8 +46,12 @@ def _end_with_parent() -> None:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    # PySpark starts its JVM with the settings on the command line, which all users see.
+    public = [each for each in request["spark"].items() if not _SECRET.search(each[0])]
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(public))
     builder = SparkSession.builder
     for key, value in request["spark"].items():
         builder = builder.config(key, value)

@@ -59,7 +59,10 @@ _COPIED_AT_ONCE = 5 * 1024**3
 """S3 copies larger files only part by part."""
 _PART = 64 * 1024**2
 _START_AFTER = frozenset({"s3", "gs"})
-"""Stores that can start a listing at a key. Elsewhere obstore lists all files and filters."""
+"""Stores that list keys in their order, so that a listing can start at one.
+
+Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``.
+"""
 
 
 _PREFIXES = {"azure_": "abfss", "google_": "gs"}
@@ -186,7 +189,9 @@ class ObjectStorage:
         elif self._scheme in _START_AFTER:
             yield from self._pages(prefix, start_after)
         else:
-            whole = concatenate(self._pages(prefix, start_after))
+            whole = self._whole(prefix)
+            if start_after is not None:
+                whole = whole.filter(_mask(pc.greater(whole.paths, start_after)))
             if len(whole):
                 yield whole
 
@@ -272,27 +277,9 @@ class ObjectStorage:
         """
         patience, last, ordered = Patience(), start_after, True
         asked("list")
-        whole = 0
         while True:
-            after = last
             try:
-                for batch in obstore.list(
-                    self._store,
-                    self._key(prefix),
-                    offset=None if last is None else self._key(last),
-                    chunk_size=_PAGE,
-                    return_arrow=True,
-                ):
-                    page = self._listing(pa.record_batch(batch))
-                    if not len(page):
-                        continue
-                    asked("list", whole // _PAGE)  # the page before was full, and had a successor
-                    whole = len(page)
-                    if after is not None and page.paths[0].as_py() <= after:
-                        # not every server of Azure heeds where a listing shall start
-                        page = page.filter(_mask(pc.greater(page.paths, after)))
-                        if not len(page):
-                            continue
+                for page in self._answered(prefix, last):
                     ordered &= last is None or page.paths[0].as_py() > last
                     last = page.paths[-1].as_py()
                     patience.progressed()
@@ -305,6 +292,34 @@ class ObjectStorage:
                     raise failure(error, prefix) from error
                 if not ordered:  # what comes after the last page is not what is missing
                     raise failure(error, prefix) from error
+
+    def _whole(self, prefix: str) -> FileTable:
+        """All files of a store that lists them in no order. What breaks off begins anew."""
+
+        def ask() -> FileTable:
+            asked("list")
+            return concatenate(self._answered(prefix, None))
+
+        try:
+            return again(ask)
+        except BaseError as error:
+            raise failure(error, prefix) from error
+
+    def _answered(self, prefix: str, after: str | None) -> Iterator[FileTable]:
+        """The pages of one listing, each sorted. Errors: BaseError."""
+        whole = 0
+        for batch in obstore.list(
+            self._store,
+            self._key(prefix),
+            offset=None if after is None else self._key(after),
+            chunk_size=_PAGE,
+            return_arrow=True,
+        ):
+            page = self._listing(pa.record_batch(batch))
+            if len(page):
+                asked("list", whole // _PAGE)  # the page before was full, and had a successor
+                whole = len(page)
+                yield page
 
     def _flat(self, prefix: str) -> FileTable:
         try:

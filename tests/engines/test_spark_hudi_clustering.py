@@ -67,7 +67,9 @@ class World:
         """So many commits of a file in each of two partitions; returns the last two instants."""
         self.options = options
         self.properties = self.path.parent / "hudi.properties"
-        self.properties.write_text("hoodie.parquet.bloom.filter.enabled=false\n")
+        self.properties.write_text(
+            "hoodie.parquet.bloom.filter.enabled=false\nspark.hadoop.fs.s3a.secret.key=hidden\n"
+        )
         for n in range(commits):
             self.write([(i, 1) for i in range(n, 400, commits)])
         return self.instants()[-2:]

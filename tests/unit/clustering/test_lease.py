@@ -42,7 +42,11 @@ def test_a_second_one_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     [
         ({}, False),
         ({"pid": 0}, True),  # replaced by that of a process that has ended
+        ({"pid": 0, "pids": "of another container"}, False),
+        ({"pid": 0, "pids": ""}, False),
         ({"host": "elsewhere"}, False),
+        ({"host": "elsewhere", "clock": -STALE - 5}, False),
+        ({"host": "elsewhere", "clock": STALE + 5}, False),
         ({"host": "elsewhere", "at": -STALE - 5}, True),
         ({"at": -STALE - 5}, True),
         ({"at": None}, True),
@@ -52,13 +56,18 @@ def test_whose_holder_has_died_is_free(tmp_path: Path, change: dict[str, Any], f
     storage, root = storage_of(Config()), f"file://{tmp_path}"
     with lease(storage, root, INSTANT):
         held = json.loads(_file(tmp_path).read_text())
-    if "at" in change:
+    age = 0.0
+    if "clock" in change:  # it was renewed just now, and its clock is wrong
+        change = {**change, "at": time.time() + change.pop("clock")}
+    elif "at" in change:
+        age = -(change["at"] or 0)
         change = {**change, "at": None if change["at"] is None else time.time() + change["at"]}
     if change.get("pid") == 0:
         ended = subprocess.Popen([sys.executable, "-c", ""])
         ended.wait()
-        change = {"pid": ended.pid}
+        change = {**change, "pid": ended.pid}
     _file(tmp_path).write_text(json.dumps({**held, **change}))
+    os.utime(_file(tmp_path), (time.time() - age,) * 2)
     if free:
         with lease(storage, root, INSTANT):
             pass

@@ -88,6 +88,44 @@ def test_an_error_of_the_child_is_told(tmp_path: Path) -> None:
         _child(tmp_path, "raise ValueError('so it is')").call("schedule", "file:///t", {})
 
 
+_COMMAND = """
+import os, sys
+
+class SparkConf:
+    def __init__(self, loadDefaults=True):
+        pass
+    def setAll(self, pairs):
+        self.pairs = sorted(pairs)
+        return self
+
+class SparkContext:
+    @staticmethod
+    def _ensure_initialized(conf):
+        left = os.path.exists(sys.argv[1])
+        raise ValueError(f"{conf.pairs}, request there: {left}")
+"""
+"""A PySpark that tells what it would start a JVM with."""
+
+
+def test_secrets_are_on_no_command_line_and_the_request_is_gone(tmp_path: Path) -> None:
+    child = _child(tmp_path, _COMMAND)
+    (tmp_path / "pyspark" / "sql.py").write_text("SparkSession = None")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.hadoop.fs.s3a.secret.key": "hidden",
+        "spark.hadoop.fs.s3a.access.key": "hidden",
+        "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": "hidden",
+        "spark.hadoop.fs.azure.sas.fixed": "hidden",
+        "spark.ssl.keyPassword": "hidden",
+        "spark.hadoop.fs.s3a.session.token": "hidden",
+    }
+    with pytest.raises(HudiFailed) as failed:
+        child.call("schedule", "file:///t", {}, spark=settings)
+    said = str(failed.value)
+    assert "('spark.driver.memory', '1g')" in said and "request there: False" in said
+    assert "hidden" not in said
+
+
 def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     child = _child(tmp_path, "import threading; threading.Event().wait()")
     (tmp_path / "request.json").write_text(
