@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import uuid4
 
 from bridge.clustering.publications import (
     Publication,
@@ -201,11 +202,27 @@ class LateFiles:
             # A whole copy is there if another run was quicker.
             if before is not None and before.size == state.size and target not in again:
                 brought[target] = state
-            elif self._storage.copy(FileStat(*_parts(state)), target):
+            elif self._copy_whole(state, target):
                 brought[target] = state
                 mine |= {target} if before is None else set()
         kept = self._kept(brought, mine, left, name) if brought else {}
         return {state: self._state(target) for target, state in kept.items()}
+
+    def _copy_whole(self, state: FileState, target: str) -> bool:
+        """Copies a file, or leaves the target as it was. Returns False if the file has changed."""
+        source = FileStat(*_parts(state))
+        if self._storage.has_directories(target):
+            return self._storage.copy(source, target)
+        # An object store may write a changed file over the target, and then delete it.
+        directory, _, name = target.rpartition("/")
+        draft = f"{directory}/.{uuid4().hex}-{name}"
+        if not self._storage.copy(source, draft):
+            return False
+        try:
+            made = self._storage.stat(draft)
+            return made is not None and self._storage.copy(made, target)
+        finally:
+            self._storage.delete(draft)
 
     def _kept(
         self, brought: Mapping[str, FileState], mine: set[str], left: Iterable[_Left], name: str
@@ -231,7 +248,7 @@ class LateFiles:
                 continue
             self._storage.delete(target)
             if self._is_recorded(name, state):  # by another run, in between
-                self._storage.copy(FileStat(*_parts(state)), target)
+                self._copy_whole(state, target)
                 kept[target] = state
             else:
                 self.report.waiting.append(state.path)

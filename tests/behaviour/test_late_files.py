@@ -201,6 +201,45 @@ class Busy:
         return copy
 
 
+@dataclass(slots=True)
+class LikeObjects:
+    """Copies as object stores do: into the target, which goes if the source has changed."""
+
+    storage: Any
+    during: list[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    def has_directories(self, uri: str) -> bool:
+        return False
+
+    def copy(self, source: Any, target: str) -> bool:
+        self.storage.put(target, self.storage.read(source.uri))
+        if self.during:
+            self.during.pop()()
+        if self.storage.stat(source.uri) == source:
+            return True
+        self.storage.delete(target)
+        return False
+
+
+def test_a_file_that_changes_while_its_copy_is_replaced_loses_no_row(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
+    published(lake)
+    fill_at(old / "late.parquet", 9)
+    storage = LikeObjects(lake.storage, [lambda: fill_at(old / "late.parquet", 7)])
+    report = Publisher(lake.table(), storage, LakePlaces(lake)).run(())
+    assert report.late == 0
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+    report = Publisher(lake.table(), storage, LakePlaces(lake)).run(())
+    assert (report.late, report.overwritten) == (1, [])
+    assert stock(lake) == every(0, 1, 2, 3, 4, 7) == numbers(lake)
+    assert not list(Path(LakePlaces(lake).of("").removeprefix("file://")).glob(".*"))
+
+
 def test_a_compaction_that_ends_while_its_file_is_copied_doubles_no_row(lake: Lake) -> None:
     old = place(lake)
     published(lake)
