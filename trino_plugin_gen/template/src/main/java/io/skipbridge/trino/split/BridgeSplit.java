@@ -55,10 +55,15 @@ public final class BridgeSplit
         this.weightThousandths = weightThousandths;
     }
 
-    /** Equal for splits that begin in the same part of a file. */
+    /** Equal for splits that begin in the same part of a file. A slice of logs alone has no path, but that of its first log. */
     private static String key(SplitColumns columns, int file)
     {
-        return file == columns.files() ? "" : columns.pathText(file) + ":" + (columns.start(file) >> PART_BITS);
+        if (file == columns.files()) {
+            return "";
+        }
+        String path = columns.pathText(file);
+        List<LogFile> logs = path.isEmpty() ? columns.logs(file) : List.of();
+        return (logs.isEmpty() ? path : logs.getFirst().path()) + ":" + (columns.start(file) >> PART_BITS);
     }
 
     @JsonProperty("files")

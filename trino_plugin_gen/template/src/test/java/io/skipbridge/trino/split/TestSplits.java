@@ -9,6 +9,7 @@ import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ProtocolException;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.skipbridge.trino.wire.SplitBatch;
+import io.trino.spi.HostAddress;
 import io.trino.spi.TrinoException;
 import io.trino.spi.predicate.TupleDomain;
 import org.junit.jupiter.api.Test;
@@ -22,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -82,6 +84,44 @@ class TestSplits
             });
         }
         assertEquals(List.of(A.path() + ":0", C.path() + ":" + (C.start() >> 28)), asked);
+    }
+
+    /** Slices of logs alone have no path; they must not all go to one worker. */
+    @Test
+    void slicesOfLogsAloneAreSpread()
+    {
+        PlannedFile one = logsAlone("s3://b/.one.log.1");
+        PlannedFile two = logsAlone("s3://b/.two.log.1");
+        SplitColumns columns = new SplitColumns(new BatchBuilder().split(one).split(two).build(), TupleDomain.all());
+        List<String> asked = new ArrayList<>();
+        for (int ordinal = 0; ordinal < 2; ordinal++) {
+            new BridgeSplit(columns, ordinal, key -> {
+                asked.add(key);
+                return List.of();
+            });
+        }
+        assertEquals(List.of("s3://b/.one.log.1:0", "s3://b/.two.log.1:0"), asked);
+    }
+
+    private static PlannedFile logsAlone(String log)
+    {
+        return new PlannedFile("", 0, 0, -1, -1, JANUARY, ReaderSpec.PARQUET, List.of(new LogFile(log, 7, 8), new LogFile(log + "2", 7, 8)));
+    }
+
+    @Test
+    void whatCannotPlaceSplitsIsAskedOnce()
+    {
+        AtomicInteger asked = new AtomicInteger();
+        SplitPlacement placement = SplitPlacement.untilFailure(_ -> {
+            if (asked.incrementAndGet() > 1) {
+                throw new IllegalStateException("no cache here");
+            }
+            return List.of(HostAddress.fromString("a"));
+        });
+        assertEquals(List.of(HostAddress.fromString("a")), placement.hosts("x"));
+        assertEquals(List.of(), placement.hosts("x"));
+        assertEquals(List.of(), placement.hosts("x"));
+        assertEquals(2, asked.get());
     }
 
     /** The batch of tests/vectors/wire, which Python reads too. */

@@ -1,7 +1,6 @@
 package io.skipbridge.trino.read.storage;
 
 import com.google.inject.Module;
-import io.airlift.log.Logger;
 import io.skipbridge.trino.split.SplitPlacement;
 import io.trino.filesystem.cache.CachingHostAddressProvider;
 import io.trino.filesystem.manager.FileSystemModule;
@@ -12,8 +11,6 @@ import java.util.List;
 /** Trino's module of file systems, where it differs between families of releases. */
 final class StorageModules
 {
-    private static final Logger log = Logger.get(StorageModules.class);
-
     private StorageModules() {}
 
     static Module fileSystems(String catalog, ConnectorContext context)
@@ -24,16 +21,7 @@ final class StorageModules
     /** The workers whose caches keep what is read under a key. */
     static SplitPlacement placement(TrinoModule cache)
     {
-        return key -> {
-            try {
-                return cache.get(CachingHostAddressProvider.class).getHosts(key, List.of());
-            }
-            catch (RuntimeException e) {
-                // a split without a preference is right, too
-                log.debug(e, "no worker is preferred");
-                return List.of();
-            }
-        };
+        return SplitPlacement.untilFailure(key -> cache.get(CachingHostAddressProvider.class).getHosts(key, List.of()));
     }
 
     /** The property that switches the store on in this release. */

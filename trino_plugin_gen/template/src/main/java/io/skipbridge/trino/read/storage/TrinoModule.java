@@ -26,7 +26,7 @@ import java.util.stream.Collectors;
 
 /**
  * What Trino's module of file systems makes of its properties. They are checked at once. The clients are made at the first use, which a coordinator that
- * does no work never comes to.
+ * does no work only comes to where it places splits by the workers' caches.
  */
 final class TrinoModule
         implements Closeable
