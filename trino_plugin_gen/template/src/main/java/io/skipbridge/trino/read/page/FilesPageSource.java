@@ -64,10 +64,20 @@ public final class FilesPageSource
             throws IOException
     {
         if (positions() > 0) {
-            bytes.readOn();
+            readOn();
         }
         SourcePage page = reader.next();
         return page == null ? null : new MappedSourcePage(page, columnOfChannel, values, conversions);
+    }
+
+    private void readOn()
+    {
+        try {
+            bytes.readOn();
+        }
+        catch (IOException e) {
+            throw ReadableFile.unreadable(file.path(), e);
+        }
     }
 
     @Override
@@ -84,14 +94,20 @@ public final class FilesPageSource
         PlannedFile opened = next;
         file = opened;
         boolean remote = scan.files().remote(opened);
-        bytes = new PlannedBytes(
-                opened.size(),
-                files.read(opened),
-                format.ahead().offset(opened),
-                remote,
-                () -> remote ? ahead(opened) : direct(opened));
-        if (remote && format.ahead().goesOn()) {
-            bytes.expectOn(opened.start() + opened.length(), PlannedInputFile.BUFFER);
+        // an IOException of the format's reader may tell of the bytes, but these are of the storage
+        try {
+            bytes = new PlannedBytes(
+                    opened.size(),
+                    files.read(opened),
+                    format.ahead().offset(opened),
+                    remote,
+                    () -> remote ? ahead(opened) : direct(opened));
+            if (remote && format.ahead().goesOn()) {
+                bytes.expectOn(opened.start() + opened.length(), PlannedInputFile.BUFFER);
+            }
+        }
+        catch (IOException e) {
+            throw ReadableFile.unreadable(opened.path(), e);
         }
         reader = format.open(scan, new OpenFile(opened, bytes, counters, problem -> failure(problem, opened)), scan.predicate().get());
         values = constants.blocks(opened);

@@ -1,6 +1,7 @@
 package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.parquet.ParquetCorruptionException;
 import io.trino.spi.TrinoException;
 
@@ -29,17 +30,10 @@ final class ReadFailure
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
             case TrinoException e -> e;
             case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e.getMessage()), e);
-            case IOException e -> new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, reason(e)), e);
+            case IOException e -> ReadableFile.unreadable(path, e);
             case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e), e);
             default -> throw (Error) problem;
         };
-    }
-
-    /** Adds the cause, because file systems of object stores say only there why a read failed. */
-    private static String reason(IOException problem)
-    {
-        Throwable cause = problem.getCause();
-        return cause == null || cause.getMessage() == null ? problem.getMessage() : "%s: %s".formatted(problem.getMessage(), cause.getMessage());
     }
 
     /** Trino's decoder of page headers reports damaged bytes as an IOException. */

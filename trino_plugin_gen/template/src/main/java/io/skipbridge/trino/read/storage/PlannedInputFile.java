@@ -10,7 +10,10 @@ import java.io.IOException;
 import java.time.Instant;
 import java.util.Objects;
 
-/** A planned file for readers that take Trino's input files. Closing its streams leaves the planned file open. */
+/**
+ * A planned file for readers that take Trino's input files. Closing its streams leaves the planned file open. Storage that does not give the bytes is
+ * FILE_UNREADABLE, and no IOException: some decoders take one for the end of the file and lose the rows behind it.
+ */
 public final class PlannedInputFile
         implements TrinoInputFile
 {
@@ -62,22 +65,30 @@ public final class PlannedInputFile
         return Location.of(path);
     }
 
+    private void stored(long position, byte[] buffer, int offset, int length)
+    {
+        try {
+            file.readFully(position, buffer, offset, length);
+        }
+        catch (IOException e) {
+            throw ReadableFile.unreadable(path, e);
+        }
+    }
+
     private final class Input
             implements TrinoInput
     {
         @Override
         public void readFully(long position, byte[] buffer, int offset, int length)
-                throws IOException
         {
-            file.readFully(position, buffer, offset, length);
+            stored(position, buffer, offset, length);
         }
 
         @Override
         public int readTail(byte[] buffer, int offset, int length)
-                throws IOException
         {
             int read = (int) Math.min(file.size(), length);
-            file.readFully(file.size() - read, buffer, offset, read);
+            stored(file.size() - read, buffer, offset, read);
             return read;
         }
 
@@ -125,14 +136,12 @@ public final class PlannedInputFile
 
         @Override
         public int read()
-                throws IOException
         {
             return fill() ? buffer[(int) (position++ - bufferedFrom)] & 0xFF : -1;
         }
 
         @Override
         public int read(byte[] bytes, int offset, int length)
-                throws IOException
         {
             Objects.checkFromIndexSize(offset, length, bytes.length);
             if (length == 0) {
@@ -148,7 +157,6 @@ public final class PlannedInputFile
         }
 
         private boolean fill()
-                throws IOException
         {
             if (position >= bufferedFrom && position < bufferedFrom + buffer.length) {
                 return true;
@@ -158,7 +166,7 @@ public final class PlannedInputFile
                 return false;
             }
             byte[] filled = new byte[next];
-            file.readFully(position, filled, 0, next);
+            stored(position, filled, 0, next);
             buffer = filled;
             bufferedFrom = position;
             return true;

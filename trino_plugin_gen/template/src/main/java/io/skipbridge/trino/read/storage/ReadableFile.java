@@ -1,5 +1,8 @@
 package io.skipbridge.trino.read.storage;
 
+import io.skipbridge.trino.BridgeErrorCode;
+import io.trino.spi.TrinoException;
+
 import java.io.Closeable;
 import java.io.IOException;
 
@@ -11,4 +14,12 @@ public interface ReadableFile
 
     void readFully(long position, byte[] buffer, int offset, int length)
             throws IOException;
+
+    /** The error of a file whose bytes the storage does not give. It adds the cause, because file systems of object stores say only there why. */
+    static TrinoException unreadable(String path, IOException problem)
+    {
+        Throwable cause = problem.getCause();
+        String reason = cause == null || cause.getMessage() == null ? problem.getMessage() : "%s: %s".formatted(problem.getMessage(), cause.getMessage());
+        return new TrinoException(BridgeErrorCode.FILE_UNREADABLE, "%s cannot be read: %s".formatted(path, reason), problem);
+    }
 }

@@ -76,7 +76,7 @@ final class LineFileReader
         try {
             return lines.readLine(decoder.line());
         }
-        catch (StoredBytes.Problem e) {
+        catch (TrinoException e) {
             throw e;
         }
         catch (IOException | RuntimeException e) {

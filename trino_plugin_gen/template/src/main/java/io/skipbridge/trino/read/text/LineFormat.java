@@ -109,7 +109,7 @@ public final class LineFormat
         int header = lines(planned, HEADER_LINES);
         int footer = lines(planned, FOOTER_LINES);
         return readerOf(planned, properties.getOrDefault(INPUT_FORMAT, ""))
-                .createLineReader(new PlannedInputFile(planned.path(), new StoredBytes(bytes)), planned.start(), length, header, footer);
+                .createLineReader(new PlannedInputFile(planned.path(), bytes), planned.start(), length, header, footer);
     }
 
     private Decoder decoder(List<BridgeColumnHandle> wanted, PlannedFile planned)
@@ -161,7 +161,7 @@ public final class LineFormat
     @Override
     public boolean damaged(IOException problem)
     {
-        return !(problem instanceof StoredBytes.Problem);
+        return true;
     }
 
     /** What files of one description share; used by one file at a time. */

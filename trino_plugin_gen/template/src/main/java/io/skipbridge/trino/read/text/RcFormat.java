@@ -72,7 +72,7 @@ public final class RcFormat
         Map<Integer, Type> read = new HashMap<>();
         columns.columns().forEach(column -> read.put(column.ordinal(), column.type()));
         RcFileReader reader = new RcFileReader(
-                new PlannedInputFile(planned.path(), new StoredBytes(file.bytes())),
+                new PlannedInputFile(planned.path(), file.bytes()),
                 encodings(planned),
                 read,
                 planned.start(),
@@ -93,7 +93,7 @@ public final class RcFormat
     @Override
     public boolean damaged(IOException problem)
     {
-        return !(problem instanceof StoredBytes.Problem);
+        return true;
     }
 
     private record Reader(RcFileReader reader, FileColumns columns)

@@ -5,6 +5,7 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.read.storage.FileOpener;
 import io.skipbridge.trino.read.storage.PlannedInputFile;
+import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ReaderSpec;
@@ -13,10 +14,12 @@ import io.trino.spi.block.BlockBuilder;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.TupleDomain;
+import org.apache.avro.io.DecoderFactory;
 import org.joda.time.DateTimeZone;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -112,6 +115,35 @@ class TestFilesPageSource
             assertEquals(2, stream.skip(5));
             assertEquals(-1, stream.read());
         }
+    }
+
+    /** Avro's reader takes an EOFException of a stream for the end of the file. */
+    @Test
+    void aStreamOfStorageThatFailsDoesNotEnd()
+            throws IOException
+    {
+        ReadableFile cut = new ReadableFile()
+        {
+            @Override
+            public long size()
+            {
+                return 10;
+            }
+
+            @Override
+            public void readFully(long position, byte[] buffer, int offset, int length)
+                    throws IOException
+            {
+                throw new EOFException("5 of 10 bytes");
+            }
+
+            @Override
+            public void close() {}
+        };
+        var stream = new PlannedInputFile("s3://b/a", cut).newStream();
+        TrinoException failure = assertThrows(TrinoException.class, () -> DecoderFactory.get().binaryDecoder(stream, null).isEnd());
+        assertEquals(BridgeErrorCode.FILE_UNREADABLE.toErrorCode(), failure.getErrorCode());
+        assertTrue(failure.getMessage().contains("s3://b/a") && failure.getMessage().contains("5 of 10"), failure.getMessage());
     }
 
     private FilesPageSource source(List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, PlannedFile... files)

@@ -1,8 +1,10 @@
 package io.skipbridge.trino.read.text;
 
+import io.skipbridge.trino.BridgeErrorCode;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.read.page.FileReader;
+import io.skipbridge.trino.read.storage.PlannedInputFile;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.skipbridge.trino.wire.PartitionEntry;
@@ -19,14 +21,18 @@ import io.trino.spi.type.Type;
 import io.trino.spi.type.VarcharType;
 import org.junit.jupiter.api.Test;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.zip.Deflater;
+import java.util.zip.GZIPOutputStream;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -98,6 +104,63 @@ final class TestLineFormat
         assertTrue(e.getMessage().contains("'3x' of the column c0"), e.getMessage());
     }
 
+    /** Java's reader of gzip takes an IOException at the head of a member for the end of the file. */
+    @Test
+    void storageThatFailsBetweenMembersOfGzipIsAnError()
+            throws IOException
+    {
+        byte[] second = gzip("b\n".getBytes(StandardCharsets.UTF_8), Deflater.DEFAULT_COMPRESSION);
+        int length = PlannedInputFile.BUFFER - second.length / 2;
+        byte[] line = new byte[length];
+        Arrays.fill(line, (byte) 'a');
+        line[line.length - 1] = '\n';
+        byte[] first = gzip(line, Deflater.NO_COMPRESSION);
+        line = Arrays.copyOfRange(line, first.length - length, line.length);
+        first = gzip(line, Deflater.NO_COMPRESSION);
+        assertEquals(length, first.length);
+        byte[] both = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, both, first.length, second.length);
+        ReadableFile broken = new ReadableFile()
+        {
+            @Override
+            public long size()
+            {
+                return both.length;
+            }
+
+            @Override
+            public void readFully(long position, byte[] buffer, int offset, int length)
+                    throws IOException
+            {
+                if (position + length > PlannedInputFile.BUFFER) {
+                    throw new IOException("503");
+                }
+                System.arraycopy(both, (int) position, buffer, offset, length);
+            }
+
+            @Override
+            public void close() {}
+        };
+        assertEquals(2, read("file:///t/a.gz", new Bytes(both), 0, both.length, properties(TEXT, "a"), VarcharType.VARCHAR).size());
+        TrinoException e = assertThrows(TrinoException.class, () -> read("file:///t/a.gz", broken, 0, both.length, properties(TEXT, "a"), VarcharType.VARCHAR));
+        assertEquals(BridgeErrorCode.FILE_UNREADABLE.toErrorCode(), e.getErrorCode());
+    }
+
+    private static byte[] gzip(byte[] bytes, int level)
+            throws IOException
+    {
+        ByteArrayOutputStream compressed = new ByteArrayOutputStream();
+        try (GZIPOutputStream gzip = new GZIPOutputStream(compressed)
+        {
+            {
+                def.setLevel(level);
+            }
+        }) {
+            gzip.write(bytes);
+        }
+        return compressed.toByteArray();
+    }
+
     @Test
     void hugeExponentsCostNothing()
             throws IOException
@@ -117,15 +180,21 @@ final class TestLineFormat
     private static List<String> read(byte[] bytes, long start, long length, Map<String, String> properties, Type... types)
             throws IOException
     {
+        return read("file:///t/a.csv", new Bytes(bytes), start, length, properties, types);
+    }
+
+    private static List<String> read(String path, ReadableFile bytes, long start, long length, Map<String, String> properties, Type... types)
+            throws IOException
+    {
         List<BridgeColumnHandle> columns = new ArrayList<>();
         for (int i = 0; i < types.length; i++) {
             String name = properties.get("columns").equals("a") ? "a" : "c" + i;
             columns.add(new BridgeColumnHandle(name, types[i], ColumnKind.DATA, i));
         }
         ReaderSpec reader = new ReaderSpec("csv", properties, Optional.empty());
-        PlannedFile planned = new PlannedFile("file:///t/a.csv", start, length, bytes.length, -1, PartitionEntry.NONE, reader, List.of());
+        PlannedFile planned = new PlannedFile(path, start, length, bytes.size(), -1, PartitionEntry.NONE, reader, List.of());
         List<String> rows = new ArrayList<>();
-        try (FileReader found = new LineFormat("CSV", false, null).open(columns, planned, new Bytes(bytes))) {
+        try (FileReader found = new LineFormat("CSV", false, null).open(columns, planned, bytes)) {
             for (SourcePage page = found.next(); page != null; page = found.next()) {
                 Page all = page.getPage();
                 for (int row = 0; row < all.getPositionCount(); row++) {
