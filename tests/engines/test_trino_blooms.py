@@ -1,7 +1,7 @@
 """Trino finds every value in files that clustering wrote with bloom filters and page indexes.
 
-Trino looks a value up as one of the table's type. A column that is stored otherwise, or that has
-two spellings of one value, must have no filter.
+The connector reads the page indexes; it leaves the files' bloom filters alone, which other readers
+use. Which columns have filters is therefore tested by itself.
 """
 
 from __future__ import annotations
