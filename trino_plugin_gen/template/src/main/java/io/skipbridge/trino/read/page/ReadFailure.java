@@ -6,9 +6,11 @@ import io.trino.parquet.ParquetCorruptionException;
 import io.trino.spi.TrinoException;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.Locale;
 import java.util.function.Predicate;
 
+import static io.trino.spi.StandardErrorCode.GENERIC_INTERNAL_ERROR;
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /** Turns any exception of a reader into an error that names the file. */
@@ -28,9 +30,11 @@ final class ReadFailure
         return switch (problem) {
             case TrinoException e when e.getErrorCode().equals(NOT_SUPPORTED.toErrorCode()) && e.getMessage().toLowerCase(Locale.ENGLISH).contains("column") ->
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
+            case TrinoException e when e.getErrorCode().equals(GENERIC_INTERNAL_ERROR.toErrorCode()) && e.getCause() instanceof IOException cause -> of(cause, path, format, damaged);
             case TrinoException e -> e;
             case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e.getMessage()), e);
             case IOException e -> ReadableFile.unreadable(path, e);
+            case UncheckedIOException e -> of(e.getCause(), path, format, damaged);
             case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e), e);
             default -> throw (Error) problem;
         };
