@@ -9,11 +9,9 @@ import bz2
 import gzip
 import os
 import random
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -21,75 +19,15 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.config import Config, Setting
-from bridge.jobs.compose import storage_of
-from bridge.jobs.segments import add, compaction, indexes, manage, refresh, tables
-from bridge.jobs.segments.registration import register
+from bridge.jobs.segments import compaction, indexes, manage, refresh, tables
 from bridge.metastore.client import MetastoreClient
-from bridge.storage.uri import canonical
-from bridge.table.model import Table, TableName
-from bridge.table.segments.format import NAME, described
-from bridge.table.segments.log import SegmentLog
 from tests.engines.conftest import RunningHiveServer2
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, PlannerUnderTest, hooked_hive
+from tests.engines.segment_world import COLUMNS, SegmentWorld, files_read, segment_world
 from tests.engines.stack import Stack
 
 SCHEMA = "hive_segments"
 MODES = pytest.mark.parametrize("settings", [FETCH, TEZ], ids=["fetch", "tez"])
-COLUMNS = [("id", "int"), ("name", "string"), ("price", "decimal(10,2)")]
-
-
-class World:
-    """A Hive, a Trino and a planner for each over the same logs; their metastores differ."""
-
-    def __init__(self, hive: HookedHive, stack: Stack, root: Path) -> None:
-        self.hive, self.stack, self.root = hive, stack, root
-        self.config = Config({"metastore.uri": Setting(hive.metastore_uri, "test")})
-
-    def table(
-        self,
-        name: str,
-        format: str = "parquet",
-        columns: list[tuple[str, str]] | None = None,
-        **properties: str,
-    ) -> str:
-        """A new table, in both metastores."""
-        full = f"{SCHEMA}.{name}"
-        given = {f"{format}.{key}": value for key, value in properties.items()}
-        tables.create_table(
-            self.config, full, format=format, columns=columns or COLUMNS, properties=given
-        )
-        self.show_to_trino(name)
-        return full
-
-    def show_to_trino(self, name: str) -> None:
-        root = canonical(f"file://{self.root}/warehouse/{name}")
-        found = Table(TableName(SCHEMA, name), (), (), root, table_format=NAME)
-        log = SegmentLog(storage_of(self.config), root)
-        with MetastoreClient(self.stack.metastore_uri) as client:
-            if SCHEMA not in client.get_all_databases():
-                client.create_database(SCHEMA)
-            register(client, described(found, log.latest()))
-
-    def add(self, table: str, *paths: Path, **given: Any) -> None:
-        for path in paths:
-            for file in (p for p in (path, *path.rglob("*")) if p.is_file()):
-                os.utime(file, (1.7e9, 1.7e9))
-        add.add_segment(self.config, table, paths=[str(p) for p in paths], local=True, **given)
-
-    def same(self, sql: str, settings: dict[str, str] = FETCH) -> list[tuple[Any, ...]]:
-        """The rows of a query, which are those of Trino."""
-        mine = self.hive.ask(sql, settings).rows
-        theirs = [tuple(row) for row in self.stack.query(sql)]
-        assert sorted(map(repr, map(_plain, mine))) == sorted(map(repr, map(_plain, theirs)))
-        return mine
-
-
-def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values as both drivers can tell them."""
-    return tuple(
-        float(v) if isinstance(v, Decimal | float) else str(v) if v is not None else v for v in row
-    )
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +43,8 @@ def world(
     running: tuple[HookedHive, PlannerUnderTest],
     stack: Stack,
     tmp_path_factory: pytest.TempPathFactory,
-) -> World:
-    root = tmp_path_factory.mktemp("hive_segments")
-    with MetastoreClient(running[0].metastore_uri) as client:
-        client.create_database(SCHEMA, f"file://{root}/warehouse")
-    return World(running[0], stack, root)
+) -> SegmentWorld:
+    return segment_world(running[0], stack, tmp_path_factory.mktemp(SCHEMA), SCHEMA)
 
 
 def facts(first: int, count: int = 20) -> pa.Table:
@@ -143,7 +78,9 @@ def write(path: Path, first: int) -> Path:
 
 
 @MODES
-def test_parquet_by_name_with_chosen_segments(world: World, settings: dict[str, str]) -> None:
+def test_parquet_by_name_with_chosen_segments(
+    world: SegmentWorld, settings: dict[str, str]
+) -> None:
     table = world.table(f"p_{settings['hive.fetch.task.conversion']}")
     for day in range(3):
         directory = world.root / "parquet" / str(day)
@@ -163,7 +100,7 @@ def test_parquet_by_name_with_chosen_segments(world: World, settings: dict[str, 
         world.hive.ask(f"SELECT * FROM {table}", {**settings, "skipbridge.segments": f"{table}:9"})
 
 
-def test_many_formats_in_one_table(world: World) -> None:
+def test_many_formats_in_one_table(world: SegmentWorld) -> None:
     """Columns are found by name in each; of text by their place."""
     table = world.table("mixed")
     data = world.root / "mixed"
@@ -204,7 +141,7 @@ TYPES = (
 )  # fmt: skip
 
 
-def test_typed_csv_is_as_trino_casts_it(world: World) -> None:
+def test_typed_csv_is_as_trino_casts_it(world: SegmentWorld) -> None:
     """Odd values, odd quotes, another order of fields, lines that are too short or too long."""
     rng = random.Random(7)
     columns = [(f"c{i}", type) for i, type in enumerate(TYPES)]
@@ -245,7 +182,7 @@ def _spoilt(rng: random.Random, value: str) -> str:
     return value[:at] + mark + value[at:] if rng.random() < 0.4 else _quoted(rng, value)
 
 
-def test_a_bad_value_is_an_error_where_the_table_says_so(world: World) -> None:
+def test_a_bad_value_is_an_error_where_the_table_says_so(world: SegmentWorld) -> None:
     table = world.table("strict", "csv", [("a", "int"), ("b", "string")], bad_values="error")
     path = world.root / "strict.csv"
     path.write_text("1,x\n2,y\nz,w\n")
@@ -255,7 +192,7 @@ def test_a_bad_value_is_an_error_where_the_table_says_so(world: World) -> None:
     assert world.hive.ask(f"SELECT b FROM {table}").ids == ["w", "x", "y"]
 
 
-def test_dropped_columns_and_changed_types(world: World) -> None:
+def test_dropped_columns_and_changed_types(world: SegmentWorld) -> None:
     columns = [("a", "int"), ("b", "string"), ("c", "float")]
     for format in ("parquet", "orc", "csv"):
         table = world.table(f"changed_{format}", format, columns)
@@ -283,7 +220,7 @@ def test_dropped_columns_and_changed_types(world: World) -> None:
         assert world.hive.ask(f"SELECT c FROM {table} WHERE a = 2").rows == [(1.5,)]
 
 
-def test_files_are_skipped_by_every_index(world: World) -> None:
+def test_files_are_skipped_by_every_index(world: SegmentWorld) -> None:
     """Also of CSV and JSON: the planner says how they are read, so its entries are of that."""
     for format in ("parquet", "csv", "json"):
         table = world.table(f"skipped_{format}", format, [("id", "int"), ("name", "string")])
@@ -315,26 +252,14 @@ def test_files_are_skipped_by_every_index(world: World) -> None:
             for settings in (FETCH, TEZ):
                 sql = f"SELECT id, name FROM {table} WHERE {where}"
                 world.same(sql, settings)
-                assert _read(world, sql, settings) <= files, (format, where)
+                assert files_read(world, sql, settings) <= files, (format, where)
             count = f"SELECT count(*) FROM {table} WHERE {where}"
             world.same(count, {**TEZ, "hive.fetch.task.aggr": "true"})
         everything = {**FETCH, "skipbridge.pruning_enabled": "false"}
-        assert _read(world, f"SELECT id FROM {table} WHERE id = 37", everything) == 8
+        assert files_read(world, f"SELECT id FROM {table} WHERE id = 37", everything) == 8
 
 
-def _read(world: World, sql: str, settings: dict[str, str]) -> int:
-    """How many fact files a query read, by the hooks' log."""
-    log = world.hive.server.server.log
-    before = log.stat().st_size
-    world.hive.ask(sql, settings)
-    with log.open("rb") as lines:
-        lines.seek(before)
-        found = re.findall(r"reads (\d+) files of its segments", lines.read().decode())
-    assert len(found) == 1, found
-    return int(found[0])
-
-
-def test_a_changed_file_is_an_error_until_it_is_refreshed(world: World) -> None:
+def test_a_changed_file_is_an_error_until_it_is_refreshed(world: SegmentWorld) -> None:
     table = world.table("stale")
     path = write(world.root / "stale" / "f.parquet", 0)
     world.add(table, path)
@@ -350,7 +275,7 @@ def test_a_changed_file_is_an_error_until_it_is_refreshed(world: World) -> None:
         world.hive.ask(f"SELECT * FROM {table}")
 
 
-def test_a_file_that_ends_early_is_named(world: World) -> None:
+def test_a_file_that_ends_early_is_named(world: SegmentWorld) -> None:
     """Also where its reader cannot even be opened."""
     table = world.table("cut", "text", [("id", "int"), ("name", "string")])
     path = world.root / "cut.bz2"
@@ -360,7 +285,7 @@ def test_a_file_that_ends_early_is_named(world: World) -> None:
         world.hive.ask(f"SELECT id FROM {table}")
 
 
-def test_the_newest_version_or_none(world: World) -> None:
+def test_the_newest_version_or_none(world: SegmentWorld) -> None:
     """Added and deleted segments are seen at once; a damaged log is an error."""
     table = world.table("newest")
     count = f"SELECT count(*) FROM {table}"
@@ -380,7 +305,7 @@ def test_the_newest_version_or_none(world: World) -> None:
         world.hive.ask(f"SELECT id FROM {table}")
 
 
-def test_a_record_of_an_earlier_version_is_an_error_until_it_is_refreshed(world: World) -> None:
+def test_an_outdated_record_is_an_error_until_it_is_refreshed(world: SegmentWorld) -> None:
     """It named the SerDe of the fact files, by which Hive cannot read rows of a segment."""
     table = world.table("outdated", "csv", [("id", "int")])
     path = world.root / "outdated.csv"
@@ -397,7 +322,7 @@ def test_a_record_of_an_earlier_version_is_an_error_until_it_is_refreshed(world:
     assert world.hive.ask(f"SELECT id FROM {table}").ids == [1, 2]
 
 
-def test_without_a_planner_it_is_an_error(world: World) -> None:
+def test_without_a_planner_it_is_an_error(world: SegmentWorld) -> None:
     table = world.table("alone")
     world.add(table, write(world.root / "alone" / "f.parquet", 0))
     nobody = {"skipbridge.planner": "127.0.0.1:1"}
@@ -408,7 +333,7 @@ def test_without_a_planner_it_is_an_error(world: World) -> None:
         world.hive.ask(f"SELECT id FROM {table}", {**FETCH, "skipbridge.segments": "4"})
 
 
-def test_writes_are_refused(world: World) -> None:
+def test_writes_are_refused(world: SegmentWorld) -> None:
     table = world.table("written")
     with pytest.raises(Exception, match="is a table of segments"):
         world.hive.ask(f"INSERT INTO {table} VALUES (3, 'x', 1.5)")
