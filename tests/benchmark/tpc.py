@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from bridge.jobs.plugin import build_plugin
 from bridge.servers.planner import start_planner
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from tests.benchmark import tpc_data
-from tests.benchmark.figures import Figure, timed
+from tests.benchmark.figures import Figure, show, timed
 from tests.benchmark.tpc_data import Layout, over_thrift, served
 from tests.support.tpc import difference, in_schema, texts
 
 CATALOGS = ("bridge", "hive_file", "hive_thrift")
-_ATTEMPTS = 3
+_ATTEMPTS = 10
+_WARM_UPS, _FEW = 3, 30  # of so few queries
 LAYOUTS = {
     layout.name: (layout, aim)
     for layout, aim in (
@@ -169,7 +171,7 @@ def _figures(layout: Layout, aim: float, queries: Mapping[str, str], runs: int) 
     wrong: list[str] = []
     measured: list[Measured] = []
     with engines(layout) as running:
-        _warm(running, list(queries.values())[:10])
+        _warm(running, list(queries.values()))
         for name, text in queries.items():
             try:
                 different = compare(running, name, text)
@@ -182,18 +184,20 @@ def _figures(layout: Layout, aim: float, queries: Mapping[str, str], runs: int) 
                 continue
             measured.append(measure(running, name, text, runs))
             print_times(measured[-1])
+    figures = _summary(layout, aim, measured, refused)
     if wrong:
+        show(f"{layout.name}, without the queries that differ", figures)
         raise AssertionError(f"{layout.name}: {len(wrong)} queries differ: " + "; ".join(wrong))
-    return _summary(layout, aim, measured, refused)
+    return figures
 
 
 def _warm(running: Engines, queries: Sequence[str]) -> None:
-    """Both sides' code is compiled before the first query is measured."""
-    for catalog in CATALOGS:
-        for text in queries:
-            # Texts that Trino refuses are told of later.
-            with suppress(trino.exceptions.TrinoQueryError):
-                running.rows(catalog, text)
+    """Code is compiled before the first query is measured; each catalog has classes of its own."""
+    rounds = _WARM_UPS if len(queries) <= _FEW else 1
+    for catalog, text in product(CATALOGS, queries * rounds):
+        # Texts that Trino refuses are told of later.
+        with suppress(trino.exceptions.TrinoQueryError):
+            running.rows(catalog, text)
 
 
 def compare(running: Engines, name: str, text: str) -> list[str]:
