@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 QUERIES = 4
+NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 
 
 def start(out: Path) -> subprocess.Popen[str]:
@@ -60,7 +62,7 @@ def test_the_demo_shows_pruning_what_it_saved_and_the_same_rows(tmp_path: Path) 
     assert not left_behind(out)
 
 
-@pytest.mark.parametrize("stage", ["3/7", "6/7"])
+@pytest.mark.parametrize("stage", ["3/7", "6/7"] if NIGHTLY else ["3/7"])
 def test_an_interrupted_demo_stops_what_it_started(tmp_path: Path, stage: str) -> None:
     out = tmp_path / "demo"
     process = start(out)

@@ -29,7 +29,7 @@ from tests.engines.stack import Stack
 
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 SEED = os.environ.get("DIFFERENTIAL_SEED") or (str(time.time_ns()) if NIGHTLY else "2")
-ROUNDS, QUERIES = (12, 500) if NIGHTLY else (1, 80)
+ROUNDS, QUERIES = (12, 500) if NIGHTLY else (1, 60)
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 THREADS = 4
 SHOWN = 5
