@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from bridge.clustering import registry
 from bridge.clustering.bloom_types import stored_types
+from bridge.clustering.entries import ReadyCollector, reading_of
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.rewrite import (
     Effort,
@@ -28,7 +29,8 @@ from bridge.clustering.rewrite import (
 from bridge.clustering.timeline import Timeline
 from bridge.errors import InvalidRequest, StorageFailure
 from bridge.index.build import write_entries
-from bridge.index.collect import Collector
+from bridge.index.collect import Collector, Reading
+from bridge.index.kinds.definition import IndexSettings
 from bridge.index.listed import Listed
 from bridge.index.manifest import Manifest, Shard
 from bridge.index.replacements import (
@@ -40,6 +42,7 @@ from bridge.index.replacements import (
     home,
     is_clustered,
 )
+from bridge.index.shard import Collected
 from bridge.index.store import IndexStore
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import FileStat, FileTable, Storage
@@ -176,8 +179,9 @@ def execute(
     timeline.begin(plan.instant)
     outside = _outside(plan, table, catalog, clustered_now(store))
     outside.update(_cancelled(timeline, plan))
+    reading = _reading(plan, store)
     missing = [
-        _task(plan, group, table)
+        _task(plan, group, table, reading)
         for group in plan.groups
         if group.id not in results and group.id not in outside
     ]
@@ -222,7 +226,7 @@ def execute(
     ended = timeline.end(plan.instant, "committing")
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
-    shards, failed_files = _entries(table, store, collector, good)
+    shards, failed_files = _entries(table, store, _ready(collector, reading, good), good)
     for group, result in list(good):
         problem = next((failed_files[s.path] for s in result.new if s.path in failed_files), "")
         if problem:  # they would not be indexed: the old files are
@@ -286,7 +290,22 @@ def _misplaced(plan: Plan, result: GroupResult) -> str:
     return ""
 
 
-def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
+def _reading(plan: Plan, store: IndexStore) -> Reading:
+    """What the index needs of the new files."""
+    held = store.latest()
+    settings = IndexSettings() if held is None else held.settings
+    return reading_of(settings, sum(group.outputs for group in plan.groups))
+
+
+def _ready(
+    collector: Collector, reading: Reading, good: Sequence[tuple[PlannedGroup, GroupResult]]
+) -> Collector:
+    """A collector that reads only the new files of which nothing was gathered in their task."""
+    ready = [(Collected.from_bytes(r.gathered), r.new) for _, r in good if r.gathered]
+    return ReadyCollector(collector, reading, ready)
+
+
+def _task(plan: Plan, group: PlannedGroup, table: Table, reading: Reading) -> GroupTask:
     place = {column.name.lower(): i for i, column in enumerate(table.columns)}
     return GroupTask(
         group.id,
@@ -305,6 +324,7 @@ def _task(plan: Plan, group: PlannedGroup, table: Table) -> GroupTask:
         plan.page_index,
         plan.bloom,
         stored_types(Field(column.name, column.type) for column in table.columns),
+        reading,
     )
 
 

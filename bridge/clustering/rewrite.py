@@ -15,17 +15,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import DataFile, Rejected, Writing, data_files
+from bridge.clustering.entries import gathered
 from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.shuffle import Shuffle
 from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
+from bridge.index.collect import Reading
 from bridge.index.replacements import FileState
-from bridge.storage.port import Storage
+from bridge.index.shard import Collected
+from bridge.storage.port import FileStat, Storage
 from bridge.storage.uri import join
 
 _NAMELESS = re.compile(r"_col\d+")
@@ -43,6 +47,7 @@ class GroupTask:
         format: of the files.
         places: of the columns in the table, by which engines find those of ORC files without names.
         page_index, bloom, stored: see `Writing`.
+        reading: what the index needs of the new files; None: nothing is gathered.
     """
 
     id: int
@@ -59,6 +64,7 @@ class GroupTask:
     page_index: bool = False
     bloom: tuple[str, ...] = ()
     stored: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    reading: Reading | None = None
 
     @property
     def writing(self) -> Writing:
@@ -75,6 +81,8 @@ class GroupResult:
         new: the files that replace the old ones; empty if it was rejected.
         checksum: of all rows, in hexadecimal.
         rejected: why the old files stay; empty if they are replaced.
+        gathered: what the index needs of the new files, by their places in ``new``, as bytes of a
+            `Collected`; empty if they must be read for it.
     """
 
     id: int
@@ -83,6 +91,7 @@ class GroupResult:
     checksum: str = ""
     rejected: str = ""
     seconds: float = 0.0
+    gathered: bytes = field(default=b"", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,9 @@ def rewrite_group(
     started = time.monotonic()
     written: list[str] = []
     try:
-        new, rows, total = _Rewrite(task, storage, layout, effort or Effort(), written).run()
+        rewrite = _Rewrite(task, storage, layout, effort or Effort(), written)
+        new, rows, total = rewrite.run()
+        gathered = rewrite.gathered()
     except (StorageFailure, StorageFull):
         _delete(storage, written)
         raise
@@ -137,7 +148,7 @@ def rewrite_group(
         what = str(error) if isinstance(error, Rejected) else _described(error)
         return GroupResult(task.id, rejected=what, seconds=time.monotonic() - started)
     seconds = time.monotonic() - started
-    return GroupResult(task.id, tuple(new), rows, total, seconds=seconds)
+    return GroupResult(task.id, tuple(new), rows, total, seconds=seconds, gathered=gathered)
 
 
 def _described(error: Exception) -> str:
@@ -160,13 +171,15 @@ def _content(storage: Storage, state: FileState) -> bytes:
         (content,), now = storage.read_state(state.path, [(0, state.size)])
     except FileUnreadable:
         content, now = b"", storage.stat(state.path)
-        if now is not None and same_state(
-            state, FileState(now.uri, now.size, now.modified, now.etag)
-        ):
+        if now is not None and same_state(state, _state(now)):
             raise
-    if now is None or not same_state(state, FileState(now.uri, now.size, now.modified, now.etag)):
+    if now is None or not same_state(state, _state(now)):
         raise Rejected(f"FILE_CHANGED: {state.path} is not the file that was planned")
     return content
+
+
+def _state(stat: FileStat) -> FileState:
+    return FileState(stat.uri, stat.size, stat.modified, stat.etag)
 
 
 def same_state(planned: FileState, now: FileState) -> bool:
@@ -197,6 +210,14 @@ class _Rewrite:
         whole = sum(state.size for state in task.files)
         self._keeps = whole <= effort.memory // 2
         self._open: list[DataFile | None] = [None] * len(task.files)
+        self._gathered: list[Collected | None] = []
+
+    def gathered(self) -> bytes:
+        """What the index needs of all new files; empty if it is not known of each."""
+        parts = [part for part in self._gathered if part is not None]
+        if not parts or len(parts) < len(self._gathered):
+            return b""
+        return Collected.concatenate(parts).to_bytes()
 
     def run(self) -> tuple[list[FileState], int, str]:
         """The new files, the number of rows and the checksum (empty if nothing is verified)."""
@@ -211,10 +232,12 @@ class _Rewrite:
                     with self._shuffled(pool, source, outputs) as (shuffle, found, places):
                         old_sum += found
                         write = partial(self._write, source, shuffle, number)
-                        for state, seen, count in pool.map(write, places):
+                        at = count(len(new))
+                        for state, seen, rows_here, part in pool.map(write, places, at):
                             new.append(state)
+                            self._gathered.append(part)
                             new_sum += seen
-                            new_rows += count
+                            new_rows += rows_here
                     rows += sum(source.counts)
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -289,9 +312,16 @@ class _Rewrite:
             )
 
     def _write(
-        self, source: _Source, shuffle: Shuffle, number: int, place: int
-    ) -> tuple[FileState, int, int]:
-        """Writes one new file; returns its state, and checksum and rows as they were read back."""
+        self, source: _Source, shuffle: Shuffle, number: int, place: int, at: int
+    ) -> tuple[FileState, int, int, Collected | None]:
+        """Writes one new file.
+
+        Args:
+            at: its place among all new files.
+
+        Returns:
+            Its state; checksum and rows as they were read back; what the index needs of it.
+        """
         task, formats, storage = self._task, self._formats, self._storage
         row_bytes = max(source.num_bytes / max(sum(source.counts), 1), 1e-9)
         content = formats.encode(shuffle.gather(place), source.like, task.writing, row_bytes)
@@ -306,8 +336,10 @@ class _Rewrite:
         file = formats.open(back)
         formats.check(source.like, file)
         found = sum(map(checksum, file.batches())) if self._effort.verify else 0
-        state = FileState(uri, listed.size, listed.modified, listed.etag)
-        return state, found, file.num_rows
+        state, part = FileState(uri, listed.size, listed.modified, listed.etag), None
+        if task.reading is not None and now is not None and same_state(state, _state(now)):
+            part = gathered(at, state, back, task.format, task.reading)
+        return state, found, file.num_rows, part
 
 
 def _places(names: Sequence[str], task: GroupTask) -> list[int | None]:

@@ -151,7 +151,7 @@ class Timeline:
             return None
         try:
             new = tuple(FileState(**each) for each in raw["new"])
-            return GroupResult(**{**raw, "new": new, "id": group})
+            return GroupResult(**{**raw, "new": new, "id": group, "gathered": b""})
         except (TypeError, KeyError) as error:
             raise FileCorrupt(
                 f"{self._name(_group(instant, group))} is no record of a group: {error}",
@@ -189,7 +189,9 @@ class Timeline:
 
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""
-        return self._create(_group(instant, result.id), json.dumps(asdict(result)).encode())
+        body = asdict(result)
+        del body["gathered"]
+        return self._create(_group(instant, result.id), json.dumps(body).encode())
 
     def cancel_group(self, instant: str, group: int, file: str) -> None:
         """Cancels one group of a plan, because a writer replaces a file."""

@@ -46,6 +46,8 @@ class SparkRewriter:
         layouts = {t.layout: registry.layout(t.layout, len(t.columns)) for t in tasks}
         if self._ships:
             ship_modules(self._context, [type(each).__module__ for each in layouts.values()])
+            kinds = [kind for t in tasks[:1] if t.reading for kind, _ in t.reading.kinds]
+            ship_modules(self._context, [type(kind).__module__ for kind in kinds])
         # Each group is a job of its own, so that its result is recorded as soon as it is there.
         cores = max(self._context.defaultParallelism, 1)
         at_once = min(cores, len(tasks)) or 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,24 @@ class Failing:
         return self._storage.read_ranges(uri, ranges)
 
 
-def run(lake: Lake, plan: Plan, rewriting: Any, indexing: Any) -> RunReport:
+class Forgetful(ThreadRewriter):
+    """As if another run had rewritten the groups: new files are read to be indexed."""
+
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[GroupResult]:
+        for result in super().rewrite(tasks):
+            yield replace(result, gathered=b"")
+
+
+def run(
+    lake: Lake, plan: Plan, rewriting: Any, indexing: Any, kind: Any = ThreadRewriter
+) -> RunReport:
     return execute(
         plan,
         lake.table(),
         lake.store(),
         timeline_of(lake),
         catalog=lake,
-        rewriter=ThreadRewriter(rewriting),
+        rewriter=kind(rewriting),
         collector=ThreadCollector(indexing),
     )
 
@@ -115,13 +126,15 @@ def test_nothing_is_rejected_while_storage_is_away(days: Lake) -> None:
 def test_a_new_file_that_cannot_be_indexed_rejects_its_group(days: Lake) -> None:
     before, _ = read(days)
     plan = scheduled(days, **BY_X)
-    report = run(days, plan, days.storage, Failing(days.storage, "/day=3/c", FileUnreadable))
+    failing = Failing(days.storage, "/day=3/c", FileUnreadable)
+    report = run(days, plan, days.storage, failing, Forgetful)
     assert (report.state, report.old_files) == ("completed", 4)
     assert "cannot be had" in report.rejected[0][1]
     rows, files = read(days)
     assert rows == before and sum(DIRECTORY in name for name in files) == 2
     plan = scheduled(days, **BY_X)
-    report = run(days, plan, days.storage, Failing(days.storage, "/c0", FileUnreadable))
+    failing = Failing(days.storage, "/c0", FileUnreadable)
+    report = run(days, plan, days.storage, failing, Forgetful)
     assert report.state == "rejected"
     assert executed(days, scheduled(days, **BY_X)).state == "completed"
     assert read(days)[0] == before

@@ -7,11 +7,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bridge.clustering.execution import DIRECTORY
+from bridge.clustering.execution import DIRECTORY, ThreadRewriter, execute
+from bridge.index.collect import ThreadCollector
 from bridge.storage.port import FileStat, Storage
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
-from tests.support.clustered import executed, scheduled
+from tests.support.clustered import executed, scheduled, timeline_of
 from tests.support.lake import Lake
 
 FILES = 8
@@ -39,6 +40,22 @@ class Remote:
             if DIRECTORY not in uri:
                 self._all.wait()
         return self._storage.stat(uri)
+
+
+def test_progress_is_told_group_by_group(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("x", BIGINT),), (Column("day", STRING),))
+    lake.partition_values = [("1",), ("2",), ("3",)]
+    for values in lake.partition_values:
+        for i in range(2):
+            lake.write(f"f{i}.parquet", {"x": [i]}, values)
+    lake.build()
+    plan, told = scheduled(lake, layout="binpack", grouping="size"), []
+    execute(
+        plan, lake.table(), lake.store(), timeline_of(lake), catalog=lake,
+        rewriter=ThreadRewriter(lake.storage), collector=ThreadCollector(lake.storage),
+        progress=lambda done, total: told.append((done, total)),
+    )  # fmt: skip
+    assert told == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_states_are_asked_for_side_by_side_and_once(tmp_path: Path) -> None:
