@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -17,6 +18,8 @@ from bridge.errors import EnvironmentMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SECRET = re.compile(r"secret|passw|token|credential|\bkey\b|sas\b|private", re.IGNORECASE)
+"""Names of settings that are kept from the command line."""
 _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -58,12 +61,14 @@ def open_session(
 
     Args:
         master: Spark's master URL.
-        settings: Spark settings, which override the defaults above.
+        settings: Spark settings, which override the defaults above. Other users of this machine
+            do not see those that are secrets by their names.
 
     Errors:
         EnvironmentMissing: no pyspark, or no Java for it.
     """
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentMissing(
@@ -79,15 +84,21 @@ def open_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {
+    every = {
+        "spark.master": master,
+        "spark.app.name": name,
         "spark.driver.extraJavaOptions": quiet,
         **_SETTINGS,
         **(settings or {}),
-    }.items():
+    }
+    builder = SparkSession.builder
+    for key, value in every.items():
         builder = builder.config(key, value)
+    # PySpark starts its JVM with the settings on the command line, which all users see.
+    public = [each for each in every.items() if not _SECRET.search(each[0])]
     try:
         with _undisturbed():
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(public))
             session = builder.getOrCreate()
     except Exception as error:  # many error types if the JVM does not start
         first = str(error).strip().partition("\n")[0]
