@@ -74,7 +74,7 @@ java: setup
 # cores, half of it the differential tests: DIFFERENTIAL_ROUNDS=1 asks less, DIFFERENTIAL_ROUNDS=40 is 20,000 statements in Trino.
 nightly: export SKIPBRIDGE_LAWS = nightly
 nightly: setup
-	$(BIN)/pytest -q tests/laws tests/rules tests/storage tests/behaviour/test_build_law.py tests/unit/expression/test_like_match.py
+	$(BIN)/pytest -q tests/laws tests/rules tests/storage tests/behaviour/test_build_law.py tests/behaviour/test_clustering_kills.py tests/unit/expression/test_like_match.py
 	$(BIN)/pytest -q tests/engines
 	$(BIN)/python -m tests.benchmark tpch tpcds
 

@@ -23,8 +23,11 @@ from tests.support.forked_commands import MOMENTS, Commands, forked_commands
 from tests.support.killed_table import Killed
 
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
-RANDOM_KILLS = 200 if NIGHTLY else 4
+RANDOM_KILLS = 100 if NIGHTLY else 4
+"""Of each format, besides those at every step."""
 FORMATS = ["parquet", "orc"] if NIGHTLY else ["parquet"]
+WRITES = 25
+"""More than a run makes."""
 KILLED = -signal.SIGKILL
 PLAN = ("--by", "x", "--target", "1MiB", "--small", "1MiB")
 STEPS = ("inflight", "data", "group", "ended", "shard", "replacements", "generation")
@@ -102,24 +105,34 @@ def test_killed_at_random_moments_beside_a_writer_and_a_refresh(
     story = Killed(tmp_path, commands, format, rng)
     assert commands.run("index", "build", story.table, "--local") == 0
     run = ("cluster", "run", story.table, "--local", "--now", *PLAN)
+    clean = ("cluster", "clean", story.table, "--retain", "0s")
     started = time.monotonic()
     assert commands.run("cluster", "schedule", story.table, *PLAN) == 0
     assert commands.run(*run[:4]) == 0
-    longest = 2 * (time.monotonic() - started)  # where to kill; nothing is measured
+    longest = time.monotonic() - started  # where to kill; nothing is measured
     story.check()
     kills = ends = 0
-    for _ in range(RANDOM_KILLS * 3):
+    while kills < RANDOM_KILLS:
         for _ in range(rng.randrange(3)):
             story.write(rng.choice(story.lake.partition_values))
         if len(files := story.files()) > 15:
             for path in rng.sample(files, len(files) - 12):
                 path.unlink()
+        if rng.random() < 0.1:  # alone, since it keeps nothing for those that read meanwhile
+            die = ("any", "before", rng.randrange(1, 4)) if rng.random() < 0.5 else None
+            assert commands.run(*clean, die=die) in (KILLED, 0), commands.said()[-3000:]
         refresh = commands.start("index", "refresh", story.table)
-        running = commands.start(*run)
-        time.sleep(rng.random() * longest)
         if rng.random() < 0.5:
-            story.write(rng.choice(story.lake.partition_values))
-        running.kill()
+            die = ("any", rng.choice(MOMENTS), rng.randrange(1, WRITES))
+            running = commands.start(*run, die=die)
+            if rng.random() < 0.5:
+                story.write(rng.choice(story.lake.partition_values))
+        else:
+            running = commands.start(*run)
+            time.sleep(rng.random() * longest)
+            if rng.random() < 0.5:
+                story.write(rng.choice(story.lake.partition_values))
+            running.kill()
         status = running.wait()
         if rng.random() < 0.3:
             refresh.kill()
@@ -127,10 +140,8 @@ def test_killed_at_random_moments_beside_a_writer_and_a_refresh(
         assert status in (KILLED, 0) and refreshed in (KILLED, 0), commands.said()[-3000:]
         kills += status == KILLED
         ends += status == 0
+        assert ends < 3 * RANDOM_KILLS + 20, "most runs end before they are killed"
         story.check()
-        if kills == RANDOM_KILLS:
-            break
-    assert kills == RANDOM_KILLS or ends > kills
     assert commands.run(*run) == 0
     while {"requested", "inflight", "committing"} & set(story.states()):
         assert commands.run(*run[:4]) == 0

@@ -349,3 +349,28 @@ def test_inline_after_commits(story: HudiStory, spark: Path, tmp_path: Path) -> 
     assert "completed" in world.run("index", "refresh", "--cluster-after", "2")
     assert [p["columns"] for p in world.plans()] == [["price"], ["price"]]  # as the last time
     assert len(world.ours()) == len(before) + 40 and world.ours() == world.theirs()
+
+
+def test_a_watch_clusters_after_commits(story: HudiStory, spark: Path, tmp_path: Path) -> None:
+    world = World(story, spark, tmp_path / "t", COW)
+    world.fill(3)
+    command = [sys.executable, "-m", "bridge", "cluster", "run", str(world.path), "--watch", "1s"]
+    command += ["--after-commits", "2", "--by", "price", "--hudi-spark", str(spark)]
+    command += ["--hudi-properties", str(world.properties)]
+    watch = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    try:
+        assert watch.stdout is not None
+        assert any("completed" in line for line in watch.stdout)
+        for begin in (1000, 2000):
+            world.write([(begin + i, 1) for i in range(20)])
+        assert any("completed" in line for line in watch.stdout)
+        watch.send_signal(signal.SIGINT)
+        _, errors = watch.communicate(timeout=120)
+    finally:
+        watch.kill()
+    assert watch.returncode == 0 and "0 failures" in errors, errors
+    assert [p["state"] for p in world.plans()] == ["completed"] * 2
+    assert len(world.ours()) == 440 and world.ours() == world.theirs()

@@ -7,6 +7,7 @@ was named: a write of a file of some kind, before it, with the file written asid
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import re
@@ -32,6 +33,8 @@ KINDS = {
 }
 """The files that clustering writes, by a pattern of their names; the first that matches counts."""
 MOMENTS = ("before", "aside", "after")
+_HANGS = 900
+"""Seconds after which a command tells where its threads are, and ends."""
 
 
 def kind_of(uri: str) -> str:
@@ -65,7 +68,8 @@ class Commands:
         """Starts a command.
 
         Args:
-            die: the kind of a file, a moment of `MOMENTS`, and which write of that kind (from 1).
+            die: the kind of a file or ``any``, a moment of `MOMENTS`, and which write of that kind
+                (from 1).
         """
         return Running(self, int(self.ask({"words": [str(word) for word in words], "die": die})))
 
@@ -128,8 +132,9 @@ def _install(kind: str, moment: str, number: int) -> None:
     def dying(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, uri: str, *rest: Any) -> Any:
             with lock:
-                seen[0] += kind_of(uri) == kind
-                now.here = kind_of(uri) == kind and seen[0] == number
+                counts = kind in ("any", kind_of(uri))
+                seen[0] += counts
+                now.here = counts and seen[0] == number
             if now.here and moment == "before":
                 _die()
             found = method(self, uri, *rest)
@@ -147,6 +152,7 @@ def _install(kind: str, moment: str, number: int) -> None:
 def _child(words: Sequence[str], die: Sequence[Any] | None) -> None:
     from bridge.cli.main import main
 
+    faulthandler.dump_traceback_later(_HANGS, exit=True)
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = ["skipbridge", *words]
