@@ -9,7 +9,14 @@ import click
 
 from bridge.cli.cluster_advice import advise, auto_options, effect_lines
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
-from bridge.cli.cluster_publish import clean, leave, publish, run_publish, show_published
+from bridge.cli.cluster_publish import (
+    check_publish,
+    clean,
+    leave,
+    publish,
+    run_publish,
+    show_published,
+)
 from bridge.cli.cluster_watch import interruptible, stay, told, watch_options
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, progress, say, settings
@@ -191,6 +198,8 @@ def run(
         raise InvalidRequest(
             "--auto chooses the layout and the columns", "leave out --layout and --by"
         )
+    if then_publish:
+        check_publish(config, table)
     chosen = Auto(given["group"], least_gain / 100, log, Sampling(sample_files, sample_rows))
     if watch is not None:
         if instant is not None or dry_run or given["again"]:

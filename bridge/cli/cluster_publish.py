@@ -54,7 +54,8 @@ def publish(config: Config, table: str, local: bool, watch: str | None, output: 
     def once() -> dict[str, Any]:
         made = run_publish(config, table, local)
         # Only such a round is told.
-        return {**made, "committed": bool(made["published"] or made["late"] or made["kept"])}
+        news = ("published", "late", "kept", "taken_back")
+        return {**made, "committed": any(made[name] for name in news)}
 
     done = keep_watching(
         once,
@@ -64,6 +65,13 @@ def publish(config: Config, table: str, local: bool, watch: str | None, output: 
         say=say,
     )
     say(f"{done.rounds} rounds, {done.committed} with news, {done.failed} failures")
+
+
+def check_publish(config: Config, table: str) -> None:
+    """Refuses a table that cannot be published, before it is clustered."""
+    from bridge.jobs.publish import check
+
+    check(config, table)
 
 
 def run_publish(config: Config, table: str, local: bool) -> dict[str, Any]:
@@ -93,6 +101,8 @@ def show_published(made: dict[str, Any], output: str) -> None:
         say(f"{each['partition'] or made['table']} stays as it was: {each['reason']}")
     for path in made["waiting"]:
         say(f"not brought over yet, since it is young or its writer has not ended: {path}")
+    for path in made["taken_back"]:
+        say(f"taken back, since its rows had been published before it was written: {path}")
     for path in made["doubtful"]:
         say(f"brought over, and files that it may replace were deleted later; look at it: {path}")
     for path in made["overwritten"]:
@@ -143,3 +153,5 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
         say(f"left alone: what {name} may read, which lies in the same place")
     for name in made["unreadable"]:
         say(f"the metastore cannot give {name}; it is taken to lie in its database's directory")
+    for name in made["unasked"]:
+        say(f"{name} has too many partitions to look at: they are taken to lie below its location")

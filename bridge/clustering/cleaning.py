@@ -2,7 +2,8 @@
 
 Deleted are: new files of ended plans that no generation's replacements name; files of directories
 that a partition was published from, exactly those whose rows the present directory got; and what
-attempts to publish that failed have written. Old generations of the index go first.
+attempts to publish that failed have written, or runs that died while they brought a late file.
+Old generations of the index go first.
 
 The law: nothing is deleted that a generation's replacements, a pending plan or a location of the
 metastore reads; nothing that no record names, such as a late file; nothing outside of the table.
@@ -35,6 +36,10 @@ from bridge.storage.uri import join, relative
 from bridge.table.model import Table
 
 _INSTANT = re.compile(r"\d{17}")
+_DRAFT = re.compile(r"\.[0-9a-f]{32}(\.tmp|-late-[0-9a-f]{12}-.*)")
+"""Names of files that are being written, which become late files."""
+_DEAD = 3_600_000_000
+"""Microseconds after which who has written a draft counts as dead."""
 
 
 @dataclass(slots=True)
@@ -45,12 +50,13 @@ class CleanReport:
         generations: of the index.
         rewritten: new files that nobody reads, of plans that ended.
         replaced: files of directories that partitions were published from.
-        attempts: files of failed attempts to publish.
+        attempts: files of failed attempts to publish, and drafts of late files whose run died.
         bytes: of all these but the generations.
         unknown: plans below the table that this index does not know; they are left alone.
         shared: other tables that lie in the same place. What they may read is left alone.
         unreadable: other tables whose records the metastore cannot give. They are taken to lie
             where tables of their databases lie by default.
+        unasked: other tables with more partitions than are looked at.
     """
 
     generations: int = 0
@@ -61,6 +67,7 @@ class CleanReport:
     unknown: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
 
 
 class Cleaner:
@@ -111,18 +118,28 @@ class Cleaner:
         return self.report
 
     def _look_for_others(self) -> None:
-        """Collects other tables in the same place."""
-        for other in [] if self._places is None else self._places.others():
-            place, ours = resolved(other.location), resolved(self._home)
+        """Collects other tables and partitions of them in the same place."""
+        ours, mine = resolved(self._home), frozenset(self._locations)
+
+        def is_above(place: str) -> bool:
+            # Engines that read subdirectories read all that is below a location.
+            return self._recursive and relative(place, ours) is not None
+
+        def near(location: str) -> bool:
+            place = resolved(location)
+            # A location of ours may be a link to it.
+            linked = any(lies_in(each, place) for each in mine)
+            return linked or lies_in(place, ours) or is_above(place)
+
+        for other in [] if self._places is None else self._places.others(near):
             if other.unreadable:
                 self.report.unreadable.append(other.name)
-            # A location of ours may be a link to it.
-            linked = any(lies_in(mine, place) for mine in self._locations)
-            # Engines that read subdirectories read all that is below a location.
-            above = self._recursive and relative(place, ours) is not None
-            if above or linked or lies_in(place, ours):
+            if other.unasked:
+                self.report.unasked.append(other.name)
+            if other.partitions or near(other.location):
                 self.report.shared.append(other.name)
-            self._locations |= {ours if above else place}
+            real = map(resolved, (other.location, *other.partitions))
+            self._locations |= {ours if is_above(place) else place for place in real}
 
     def _generations(self) -> list[Manifest]:
         """Deletes generations that were followed by another one long ago; returns the others."""
@@ -196,7 +213,8 @@ class Cleaner:
             if empty and not self._dry_run:
                 self._publications.forget(held, attempt.number)
         # A record is the way to the directories before it, where late files may appear.
-        emptied = True
+        drafts = [attempt for attempt in chain if not self._without_drafts(attempt.new)]
+        emptied = not drafts
         for attempt in reversed(chain):
             if attempt.since >= self._before or not self._is_at(name):
                 break
@@ -243,6 +261,18 @@ class Cleaner:
             ours = attempt.state in ("open", "abandoned")
             ours = ours or (known is not None and same_state(known, state))
             if ours and state.modified < self._before and self._delete(state):
+                self.report.attempts += 1
+            else:
+                left = True
+        return not left
+
+    def _without_drafts(self, directory: str) -> bool:
+        """Deletes drafts in a directory that is or was in force; True if none is left."""
+        before, left = min(self._before, now_micros() - _DEAD), False
+        for state in states_of(self._storage.list_all(directory, recursive=False)):
+            if not _DRAFT.fullmatch(state.path.rpartition("/")[2]):
+                continue
+            if state.modified < before and self._delete(state):
                 self.report.attempts += 1
             else:
                 left = True

@@ -3,7 +3,9 @@
 The law: each is copied into the published directory once, whole, and not before it is old enough
 for its writer to have deleted the files that it replaces. In a directory in which files were
 overwritten or deleted, late files may hold rows that were published already: they are named, and
-not copied. A late file that is written again replaces its copy at once.
+not copied. A late file that is written again replaces its copy at once. One that was copied, and
+turns out to hold just the rows of files that were deleted since, is taken back
+(`bridge.clustering.compactions`).
 
 A run announces the files before it copies them. So the next run knows copies of a run that died,
 whatever became of their sources since.
@@ -11,11 +13,13 @@ whatever became of their sources since.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
+from bridge.clustering.compactions import compacted
 from bridge.clustering.publications import (
     Publication,
     Publications,
@@ -55,14 +59,17 @@ class LateReport:
             rows stay as they were published.
         withheld: late files of directories in which files were overwritten or deleted: they may
             hold the same rows, as those of INSERT OVERWRITE and of compaction do.
-        doubtful: late files that were brought over before files of their directory were deleted or
-            overwritten. Their rows may be there twice.
+        taken_back: late files that were brought over, and held the rows of files which a writer
+            deleted afterwards. Their copies were deleted.
+        doubtful: other late files that were brought over before files of their directory were
+            deleted or overwritten. Their rows may be there twice.
     """
 
     late: int = 0
     waiting: list[str] = field(default_factory=list)
     overwritten: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
 
 
@@ -91,6 +98,7 @@ class LateFiles:
     Args:
         listed: lists the data files of a directory.
         settled: seconds for which a late file must not have changed.
+        format: of the table's files.
     """
 
     def __init__(
@@ -100,8 +108,10 @@ class LateFiles:
         publications: Publications,
         listed: Callable[[str], Listing],
         settled: float,
+        format: str,
     ) -> None:
         self._storage, self._places, self._publications = storage, places, publications
+        self._format = format
         self._listed, self._settled = listed, int(settled * 1e6)
         self.report = LateReport()
 
@@ -118,6 +128,9 @@ class LateFiles:
         left = [
             self._look(each, present, held) for each in held.chain(present) if each.old != present
         ]
+        for directory in left:
+            if directory.spoiled:
+                self._compacted(name, present, held, directory)
         wanted = {join(present, late_name(state)): state for each in left for state in each.new}
         wanted |= {target: state for each in left for state, target in each.again}
         wanted = self._ready(wanted)
@@ -169,12 +182,60 @@ class LateFiles:
         if made.spoiled:
             made.overwritten += [state.path for state, _ in made.again]
             self.report.withheld += [state.path for state in made.new]
-            self.report.doubtful += [
-                path for path in late if path in made.listed and path not in made.overwritten
-            ]
             made.new, made.again = [], []
         self.report.overwritten += made.overwritten
         return made
+
+    def _compacted(self, name: str, present: str, held: Records, left: _Left) -> None:
+        """Takes late files back whose rows are there twice; names those that are in doubt."""
+        late = by_path(held.late)
+        here: dict[str, FileState] = {}
+        for path in late.keys() & left.listed.keys() - set(left.overwritten):
+            copy = self._copy_of(left.listed[path], present, held)
+            if copy is not None:
+                here[path] = copy
+            elif not _was_brought(left.listed[path], present, held):
+                self.report.doubtful.append(path)  # it was published with others since
+        back = self._recognised(name, present, held, left, here)
+        if back and self._places.of(name) == present:
+            self._places.distrust(name)
+            for path in back:
+                self._storage.delete(here.pop(path).path)
+            self.report.taken_back += back
+        self.report.doubtful += sorted(here)
+
+    def _recognised(
+        self, name: str, present: str, held: Records, left: _Left, here: Mapping[str, FileState]
+    ) -> list[str]:
+        """Late files that hold just the rows of files that were deleted in their directory.
+
+        Args:
+            here: the copies of all late files there that may be such.
+        """
+        attempt = left.attempt
+        if not here or left.overwritten or attempt.missing is not None or attempt.new != present:
+            return []
+        gone = held.missing(attempt, left.listed)
+        covered = {state.path for state in attempt.covered}
+        copies = [
+            self._copy_of(state, present, held)
+            for state in held.late
+            if state.path in gone and state.path not in covered
+        ]
+        state = hashlib.sha256(repr((sorted(gone), sorted(here.items()))).encode()).hexdigest()
+        if state in held.looked or None in copies:
+            return []
+        there = [*attempt.files, *(copy for copy in copies if copy is not None)]
+        rest = [each for each in attempt.covered if each.path in left.listed]
+        found = compacted(self._storage, self._format, there, rest, list(here.values()))
+        if not found:
+            self._publications.looked(name, state)
+        return sorted(path for path, copy in here.items() if copy in found)
+
+    def _copy_of(self, state: FileState, present: str, held: Records) -> FileState | None:
+        """The copy of a late file, if it is there as it was made."""
+        now = self._state(join(present, late_name(state)))
+        return now if now is not None and knows(by_path(held.copies), now) else None
 
     def _ready(self, wanted: Mapping[str, FileState]) -> dict[str, FileState]:
         """Those that are old enough, and whole."""
@@ -261,6 +322,11 @@ class LateFiles:
     def _state(self, uri: str) -> FileState | None:
         now = self._storage.stat(uri)
         return None if now is None else FileState(now.uri, now.size, now.modified, now.etag)
+
+
+def _was_brought(state: FileState, present: str, held: Records) -> bool:
+    """Whether a late file was brought over to the directory that is in force."""
+    return any(to == present and knows(by_path(late), state) for to, late, _ in held.batches)
 
 
 def _parts(state: FileState) -> tuple[str, int, int, str | None]:

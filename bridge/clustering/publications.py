@@ -9,6 +9,7 @@
     <home>/.skipbridge_clustered/publications/<key>-00001.cleaned.json  clean began to delete
     <home>/.skipbridge_clustered/publications/<key>.bringing-<id>.json  files that are to be brought
     <home>/.skipbridge_clustered/publications/<key>.late-<id>.json      files brought over later
+    <home>/.skipbridge_clustered/publications/<key>.looked-<id>.json    no compaction was recognised
 
 Each record is created once and never changed. The metastore alone says which directory is in force:
 a publication counts if it is ``switching`` and the partition's location is its new directory, or
@@ -35,7 +36,7 @@ from bridge.storage.uri import is_unusual, join, relative
 
 _NAME = re.compile(
     r"/(?P<key>[0-9a-f]{16})(?:-(?P<number>\d{5})\.(?P<kind>requested|ended|undone|cleaned)"
-    r"|\.(?P<files>late|bringing)-[0-9a-f]{32})\.json$"
+    r"|\.(?P<files>late|bringing|looked)-[0-9a-f]{32})\.json$"
 )
 _AT_ONCE = 16
 _LATE = re.compile(r"late-[0-9a-f]{12}-")
@@ -96,6 +97,7 @@ class Records:
             that lie in the same place, unless `only` was called.
         copies: of these, as they were made.
         bringing: of runs that bring files over now, or have died doing so.
+        looked: states of old directories that were searched for a compaction in vain.
         names: URIs of the records, by the number of the attempt; 0: those of late files.
     """
 
@@ -105,6 +107,7 @@ class Records:
     copies: list[FileState] = field(default_factory=list)
     batches: list[tuple[str, list[FileState], list[FileState]]] = field(default_factory=list)
     bringing: list[Bringing] = field(default_factory=list)
+    looked: set[str] = field(default_factory=set)
     names: dict[int, list[str]] = field(default_factory=dict)
 
     def chain(self, present: str) -> list[Publication]:
@@ -220,6 +223,8 @@ class Publications:
                 held.late += late
                 held.copies += copies
                 held.batches.append((str(body.get("to", "")), list(late), list(copies)))
+            elif match["files"] == "looked":
+                held.looked.add(str(body.get("state")))
             elif match["files"] == "bringing":
                 files = _states(path, body, "files")
                 pairs = tuple(zip(files, map(str, body.get("copies", ())), strict=False))
@@ -293,6 +298,11 @@ class Publications:
             }
             self._create(f"{_key(partition)}.late-{uuid4().hex}", body)
         self._storage.delete(announced)
+
+    def looked(self, partition: str, state: str) -> None:
+        """Records that a state of an old directory was searched for a compaction in vain."""
+        body = {"partition": partition, "state": state}
+        self._create(f"{_key(partition)}.looked-{uuid4().hex}", body)
 
     def forget(self, held: Records, number: int) -> None:
         """Deletes the records of one attempt. With the last one, those of late files go, too."""

@@ -15,7 +15,7 @@ except for late files.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -42,11 +42,15 @@ class OtherTable:
     Attributes:
         location: canonical URI.
         unreadable: the metastore does not tell its record; the location is the usual one.
+        partitions: locations of those of its partitions that were asked for.
+        unasked: it has more partitions than are looked at.
     """
 
     name: str
     location: str
     unreadable: bool = False
+    partitions: tuple[str, ...] = ()
+    unasked: bool = False
 
 
 class Places(Protocol):
@@ -57,8 +61,12 @@ class Places(Protocol):
 
     def all(self) -> dict[str, str]: ...
 
-    def others(self) -> list[OtherTable]:
-        """All other tables that have a location."""
+    def others(self, near: Callable[[str], bool]) -> list[OtherTable]:
+        """All other tables that have a location.
+
+        Args:
+            near: which locations of partitions are wanted.
+        """
         ...
 
     def of(self, partition: str) -> str | None:
@@ -110,7 +118,9 @@ class Publisher:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._home = home(table.location)
         self._publications = Publications(storage, table.location, str(table.name))
-        self._late = LateFiles(storage, places, self._publications, self._listed, settled)
+        self._late = LateFiles(
+            storage, places, self._publications, self._listed, settled, table.format
+        )
         self._late.report = self.report = PublishReport()
 
     def run(self, groups: Iterable[Replacement]) -> PublishReport:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from bridge.clustering.publishing import OtherTable
 from bridge.errors import (
@@ -18,13 +20,21 @@ from bridge.storage.uri import canonical, join
 from bridge.table.model import TableName
 
 _AT_ONCE = 100
+_PARTITIONS_AT_ONCE = 500
+MOST_PARTITIONS = 30_000
+"""Of one table. Of larger ones, no partition is looked at."""
 
 
-def other_tables(client: MetastoreClient, table: TableName) -> list[OtherTable]:
+def other_tables(
+    client: MetastoreClient, table: TableName, near: Callable[[str], bool]
+) -> list[OtherTable]:
     """All tables but one, with a request for every hundred of them.
 
-    A table whose record the metastore cannot give is taken to lie where tables of its database lie
-    by default.
+    Partitioned tables cost another one each, and one for every 500 partitions. A table whose record
+    the metastore cannot give is taken to lie where tables of its database lie by default.
+
+    Args:
+        near: which locations of partitions are wanted.
 
     Errors:
         MetastoreUnavailable: a list of tables is not known; run it again.
@@ -38,34 +48,76 @@ def other_tables(client: MetastoreClient, table: TableName) -> list[OtherTable]:
                 if TableName(schema.lower(), name.lower()) != table
             ]
             for start in range(0, len(names), _AT_ONCE):
-                found += _described(client, schema, names[start : start + _AT_ONCE])
+                found += _described(client, schema, names[start : start + _AT_ONCE], near)
     return found
 
 
-def _described(client: MetastoreClient, schema: str, names: list[str]) -> list[OtherTable]:
+def _described(
+    client: MetastoreClient, schema: str, names: list[str], near: Callable[[str], bool]
+) -> list[OtherTable]:
     try:
-        return _placed(schema, client.get_tables_by_names(schema, names))
+        held = client.get_tables_by_names(schema, names)
     except (MetastoreFailure, MetastoreUnavailable):  # of one of them, or of the call
         found = []
         for name in names:
             try:
                 with suppress(TableNotFound):  # dropped meanwhile
-                    found += _placed(schema, [client.get_table(schema, name)])
+                    found += _placed(client, schema, [client.get_table(schema, name)], near)
             except (MetastoreFailure, MetastoreUnavailable):
                 client.get_all_databases()  # it answers: this record ends its calls
                 usual = join(_directory(client, schema), name.lower())
                 found.append(OtherTable(f"{schema}.{name}", usual, unreadable=True))
         return found
+    return _placed(client, schema, held, near)
 
 
-def _placed(schema: str, tables: list[records.Table]) -> list[OtherTable]:
+def _placed(
+    client: MetastoreClient,
+    schema: str,
+    tables: Sequence[records.Table],
+    near: Callable[[str], bool],
+) -> list[OtherTable]:
     found = []
     for table in tables:
         place = None if table.sd is None else table.sd.location
         with suppress(InvalidUri):  # in no storage that we know
             if place:  # else a view
-                found.append(OtherTable(f"{schema}.{table.tableName}", canonical(place)))
+                made = OtherTable(f"{schema}.{table.tableName}", canonical(place))
+                if table.partitionKeys:
+                    made = _with_partitions(client, schema, table.tableName, made, near)
+                found.append(made)
     return found
+
+
+def _with_partitions(
+    client: MetastoreClient,
+    schema: str,
+    name: str,
+    table: OtherTable,
+    near: Callable[[str], bool],
+) -> OtherTable:
+    try:
+        names = client.get_partition_names(schema, name, MOST_PARTITIONS + 1)
+        if len(names) > MOST_PARTITIONS:
+            return replace(table, unasked=True)
+        places = {each for each in _locations(client, schema, name, names) if near(each)}
+    except (TableNotFound, SchemaNotFound):  # dropped meanwhile
+        return table
+    except (MetastoreFailure, MetastoreUnavailable):
+        client.get_all_databases()  # it answers: these records end its calls
+        return replace(table, unasked=True)
+    return replace(table, partitions=tuple(sorted(places)))
+
+
+def _locations(
+    client: MetastoreClient, schema: str, table: str, names: Sequence[str]
+) -> Iterator[str]:
+    for start in range(0, len(names), _PARTITIONS_AT_ONCE):
+        part = names[start : start + _PARTITIONS_AT_ONCE]
+        for each in client.get_partition_locations(schema, table, part).partitions:
+            with suppress(InvalidUri):
+                if each.sd is not None and each.sd.location:
+                    yield canonical(each.sd.location)
 
 
 def _directory(client: MetastoreClient, schema: str) -> str:

@@ -8,6 +8,7 @@ those two calls may be lost, as with any two alterations in Hive.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import closing
 
 from bridge.clustering.publishing import OtherTable
@@ -45,8 +46,8 @@ class MetastorePlaces:
         with closing(self._catalog.partitions(table, names)) as batches:
             return {p.name: p.location for batch in batches for p in batch.partitions}
 
-    def others(self) -> list[OtherTable]:
-        return other_tables(self._catalog.client, self._table.name)
+    def others(self, near: Callable[[str], bool]) -> list[OtherTable]:
+        return other_tables(self._catalog.client, self._table.name, near)
 
     def of(self, partition: str) -> str | None:
         record = self._read(partition)

@@ -65,6 +65,16 @@ def publish(
     return made
 
 
+def check(config: Config, table: str) -> None:
+    """Tells before a long run whether `publish` would refuse the table.
+
+    Errors: InvalidRequest, UnsupportedTable: see `publish`.
+    """
+    with opened(config, table) as (_, catalog, found, store):
+        check_table(found)
+        _places(catalog, found, table, store.root)
+
+
 def clean(config: Config, table: str, retain: float, *, dry_run: bool) -> dict[str, Any]:
     """Deletes what clustering and publishing have left longer than ``retain`` seconds ago.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bridge.clustering.publications import states_of
 from bridge.clustering.publishing import Publisher
 from bridge.clustering.whole_files import unfinished
 from bridge.storage.local import LocalStorage
+from bridge.storage.port import FileStat, Range
 from bridge.table.model import TableName
 from tests.support.clustered import clustered
 from tests.support.index_builds import Killed
@@ -261,16 +263,81 @@ def test_a_compaction_that_ends_while_its_file_is_copied_doubles_no_row(lake: La
     assert (old / "compacted.parquet").exists()
 
 
-def test_a_compaction_that_was_brought_over_too_early_is_named(lake: Lake) -> None:
+def compaction(old: Path, *names: str, less: int = 0) -> None:
+    """Writes the rows of some files, but for the last ones, as a late file."""
+    rows = pa.concat_tables([pq.ParquetFile(old / name).read() for name in names])
+    pq.write_table(rows.slice(0, len(rows) - less), old / "compacted.parquet")
+    age(old / "compacted.parquet")
+
+
+def test_a_compaction_that_was_brought_over_too_early_is_taken_back(lake: Lake) -> None:
+    """Files that were clustered and one that was copied, while another late file arrives."""
     old = place(lake)
     published(lake)
-    parts = [pq.ParquetFile(path).read() for path in sorted(old.glob("*.parquet"))[:3]]
-    pq.write_table(pa.concat_tables(parts), old / "compacted.parquet")
-    age(old / "compacted.parquet")
+    names = ("f1.parquet", "f2.parquet", "f4.parquet")
+    compaction(old, *names)
+    fill_at(old / "other.parquet", 8)
+    assert published(lake).late == 2
+    for name in names[:2]:
+        (old / name).unlink()
+    halfway = published(lake)
+    assert halfway.taken_back == [] and len(halfway.doubtful) == 2
+    (old / names[2]).unlink()
+    report = published(lake)
+    assert report.taken_back == [f"file://{old}/compacted.parquet"]
+    assert report.doubtful == [f"file://{old}/other.parquet"]
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8) == numbers(lake)
+    assert (old / "compacted.parquet").exists()
+    again = published(lake)
+    assert (again.taken_back, again.late) == ([], 0)
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+def test_a_compaction_of_late_files_is_taken_back(lake: Lake) -> None:
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 8)
     assert published(lake).late == 1
-    for path in sorted(old.glob("f*.parquet"))[:3]:
-        path.unlink()
-    assert published(lake).doubtful == [f"file://{old}/compacted.parquet"]
+    compaction(old, "late.parquet", "f0.parquet")
+    assert published(lake).late == 1
+    for name in ("late.parquet", "f0.parquet"):
+        (old / name).unlink()
+    report = published(lake)
+    assert report.taken_back == [f"file://{old}/compacted.parquet"] and report.doubtful == []
+    assert stock(lake) == every(0, 1, 2, 3, 4, 8) == numbers(lake)
+
+
+class Reads(LocalStorage):
+    """Counts the data files that are read whole."""
+
+    def __init__(self) -> None:
+        self.whole = 0
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        self.whole += uri.endswith(".parquet") and len(ranges) == 1
+        return super().read_state(uri, ranges)
+
+
+@pytest.mark.parametrize("why", ["other rows", "published files changed"])
+def test_a_file_that_may_be_a_compaction_is_named(lake: Lake, why: str) -> None:
+    old = place(lake)
+    published(lake)
+    compaction(old, "f1.parquet", "f2.parquet", less=why == "other rows")
+    assert published(lake).late == 1
+    for name in ("f1.parquet", "f2.parquet"):
+        (old / name).unlink()
+    if why == "published files changed":
+        age(next(path for path in place(lake).glob("*.parquet") if path.name[0] == "c"), 3)
+    before = stock(lake)
+    for round in range(2):
+        storage = Reads()
+        report = Publisher(lake.table(), storage, LakePlaces(lake)).run(())
+        assert report.doubtful == [f"file://{old}/compacted.parquet"]
+        assert report.taken_back == [] and stock(lake) == before
+        assert (storage.whole > 0) == (round == 0)
+    for copy in place(lake).glob("late-*"):
+        copy.unlink()  # somebody has looked at it
+    assert published(lake).doubtful == []
 
 
 def test_two_runs_bring_a_file_over_once(lake: Lake) -> None:

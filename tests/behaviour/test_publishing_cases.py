@@ -368,6 +368,42 @@ def test_clean_deletes_nothing_that_another_table_reads(tmp_path: Path, partitio
     assert sum(read(lake)[0].values()) == 3
 
 
+def test_clean_deletes_nothing_that_a_partition_of_another_table_reads(lake: Lake) -> None:
+    home = place(lake)
+    published(lake)
+    places = LakePlaces(lake, {"db.far": "file:///far"}, {"db.far": (f"file://{home}",)})
+    report = Cleaner(lake.table(), lake.store(), places, now_micros() + 5_000_000).run()
+    assert report.shared == ["db.far"] and not report.replaced
+    assert len(list(home.glob("*.parquet"))) == 5
+    far = LakePlaces(lake, {"db.far": "file:///far"}, {"db.far": ("file:///far/day=1",)})
+    report = Cleaner(lake.table(), lake.store(), far, now_micros() + 5_000_000).run()
+    assert report.shared == [] and report.replaced == 5
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+
+
+def test_clean_deletes_drafts_of_runs_that_died(lake: Lake) -> None:
+    """A run is killed between the draft of a late file and its copy."""
+    old = place(lake)
+    published(lake)
+    drafts = [
+        place(lake) / f".{'0a' * 16}{end}" for end in (".tmp", "-late-0123456789ab-x.parquet")
+    ]
+    others = [place(lake) / name for name in (".hidden", f".{'0a' * 16}-x", "_SUCCESS")]
+    young = place(lake) / f".{'0b' * 16}.tmp"
+    for path in (*drafts, *others, young):
+        path.write_bytes(b"x")
+        age(path, 1000 if path == young else 7000)
+    told = cleaned(lake, dry_run=True)
+    assert told.attempts == 2 and all(path.exists() for path in drafts)
+    assert cleaned(lake).attempts == 2
+    assert not any(path.exists() for path in drafts)
+    assert all(path.exists() for path in (*others, young))
+    assert stock(lake) == every(0, 1, 2, 3, 4) and not list(old.glob("*.parquet"))
+    age(young, 6000)  # the record, by which the directory is known, has waited for it
+    assert cleaned(lake).attempts == 1 and not young.exists()
+    assert not list((lake.root / "t/.skipbridge_clustered/publications").glob("*"))
+
+
 def test_clean_deletes_nothing_that_a_link_leads_to(lake: Lake, tmp_path: Path) -> None:
     """The table lies behind a link, and another one where the link leads to."""
     (lake.root / "t").rename(tmp_path / "real")

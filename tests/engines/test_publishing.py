@@ -256,8 +256,16 @@ def test_clean_leaves_what_another_table_reads(
     done = clean(config, str(name), 0.0, dry_run=False)
     assert (done["shared"], done["replaced"]) == ([str(twin)], 0)
     assert len(list(root.glob("*.parquet"))) == 3
+    far = TableName("published", "far")
     with metastore_401.client() as client:
         client.drop_table(twin.schema, twin.table, delete_data=False)
+        key, place = Column("day", STRING), f"file://{tmp_path}/far"
+        theirs = Partition("day=1", ("1",), f"file://{root}")
+        register_table(client, far, Table(far, COLUMNS, (key,), place), [theirs])
+    done = clean(config, str(name), 0.0, dry_run=False)
+    assert (done["shared"], done["replaced"]) == ([str(far)], 0)
+    with metastore_401.client() as client:
+        client.drop_table(far.schema, far.table, delete_data=False)
     assert clean(config, str(name), 0.0, dry_run=False)["replaced"] == 3
 
 

@@ -2,10 +2,10 @@
 
 Histories of writers (write, overwrite, delete), of clustering, publishing and cleaning, which may
 die at any mutation of storage or metastore, and of the index. Writers also compact directories that
-were left: that changes nothing. The stock reader lists the locations
-that the metastore has. After every step it, and the planner, find the rows that writers have
-committed. A file that is put into a directory that was left counts from the publish run that brings
-it over, in the state in which it was brought over; until then it may be missing, and never comes
+were left, and may take long for it: that changes nothing. The stock reader lists the locations that
+the metastore has. After every step it, and the planner, find the rows that writers have committed.
+A file that is put into a directory that was left counts from the publish run that brings it over,
+in the state in which it was brought over; until then it may be missing, and never comes
 twice. Half of it is never seen.
 """
 
@@ -39,7 +39,7 @@ Rows = Counter[tuple[Any, ...]]
 STEPS = st.sampled_from(
     ["write", "write", "overwrite", "delete", "late", "late", "refresh", "cluster", "cluster",
      "publish", "publish", "die publishing", "die publishing", "clean", "die cleaning", "lose",
-     "compact", "late again", "half late"]
+     "compact", "slow compact", "late again", "half late"]
 )  # fmt: skip
 SCHEMA = pa.schema([("x", pa.int64()), ("s", pa.string())])
 
@@ -128,6 +128,8 @@ class Story:
             for path in held:
                 path.unlink()
             self.left = [each for each in self.left if each != chosen]
+        elif step == "slow compact" and self.left and all(a == b for a, b in self.late.values()):
+            self._compact_slowly(*draw(st.sampled_from(self.left)))
         elif step == "refresh":
             lake.build(full=draw(st.booleans()))
         elif step == "cluster" and lake.store().generations():
@@ -150,6 +152,31 @@ class Story:
             for path in (lake.root / "t/.skipbridge/generations").glob("*.json"):
                 path.unlink()
         self.left += [(name, d) for name, d in before.items() if d != self.places[name]]
+
+    def _compact_slowly(self, name: str, directory: Path) -> None:
+        """A compaction of some files ends after its new file was brought over.
+
+        Publishing takes it back, or names it: then somebody deletes the copy.
+        """
+        held = [p for p in sorted(directory.glob("*.parquet")) if not p.name.startswith("half")]
+        chosen = self.draw(st.lists(st.sampled_from(held), unique=True, min_size=1)) if held else []
+        made = directory / f"slow{self.written}.parquet"
+        rows = [pq.ParquetFile(path).read() for path in chosen]
+        if not sum(map(len, rows)):
+            return
+        pq.write_table(pa.concat_tables(rows), made)
+        self.written += 1
+        age(made, 5000 - self.written)
+        before = self.stock()
+        published(self.lake)
+        for path in chosen:
+            path.unlink()
+        report = published(self.lake)
+        if self.stock() != before:
+            assert f"file://{made}" in report.doubtful
+            (copy,) = self.places[name].glob(f"*{made.name}")
+            copy.unlink()
+        self.left = [each for each in self.left if each != (name, directory)]
 
     def _forget(self) -> None:
         """The retention has ended: writers know the new directories."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,12 @@ class LakePlaces:
 
     Attributes:
         tables: locations of other tables by name.
+        partitions: of these tables, elsewhere.
     """
 
     lake: Lake
     tables: dict[str, str] = field(default_factory=dict)
+    partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def all(self) -> dict[str, str]:
         return {p.name: p.location for p in self.lake.all_partitions()}
@@ -95,8 +98,11 @@ class LakePlaces:
         self.lake.locations[partition] = Path(new.removeprefix("file://"))
         return True
 
-    def others(self) -> list[OtherTable]:
-        return [OtherTable(name, place) for name, place in self.tables.items()]
+    def others(self, near: Callable[[str], bool]) -> list[OtherTable]:
+        return [
+            OtherTable(name, place, partitions=tuple(filter(near, self.partitions.get(name, ()))))
+            for name, place in self.tables.items()
+        ]
 
     def distrust(self, partition: str) -> None:
         """There are no statistics."""

@@ -112,6 +112,8 @@ def test_a_cancelled_plan(table: Path) -> None:
         (("run", "123"), "there is no clustering plan '123'"),
         (("run", "20260101000000000"), "there is no clustering plan"),
         (("run", "20260101000000000", "--now"), "an instant and --now were given"),
+        (("run", "--now", "--local", "--publish"), "is a directory: engines find its files"),
+        (("run", "--watch", "1s", "--local", "--publish"), "is a directory: engines find its"),
         (("show", "1"), "there is no clustering plan"),
         (("cancel", "1"), "there is no clustering plan"),
     ],

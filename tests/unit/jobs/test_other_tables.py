@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from bridge.clustering.publishing import OtherTable
 from bridge.errors import MetastoreFailure, MetastoreUnavailable, TableNotFound
-from bridge.jobs.other_tables import other_tables
+from bridge.jobs.other_tables import MOST_PARTITIONS, other_tables
 from bridge.metastore._gen import ttypes
-from bridge.metastore.client import MetastoreClient
+from bridge.metastore.client import FoundPartitions, MetastoreClient
 from bridge.table.model import TableName
 
 NAME = TableName("db", "mine")
@@ -19,8 +20,14 @@ NAME = TableName("db", "mine")
 class Records:
     """A metastore that has counted its calls, and cannot give some records."""
 
-    def __init__(self, tables: dict[str, str | None], broken: dict[str, Exception]) -> None:
+    def __init__(
+        self,
+        tables: dict[str, str | None],
+        broken: dict[str, Exception],
+        partitions: dict[str, list[str]] | None = None,
+    ) -> None:
         self.tables, self.broken, self.calls = tables, broken, 0
+        self.partitions = partitions or {}
 
     def get_all_databases(self) -> list[str]:
         return ["db"]
@@ -48,14 +55,37 @@ class Records:
 
     def _record(self, name: str) -> ttypes.Table:
         place = self.tables[name]
+        keys = [ttypes.FieldSchema("day", "string")] if name in self.partitions else []
         return ttypes.Table(
-            tableName=name, dbName="db", sd=ttypes.StorageDescriptor(location=place)
+            tableName=name,
+            dbName="db",
+            sd=ttypes.StorageDescriptor(location=place),
+            partitionKeys=keys,
         )
+
+    def get_partition_names(self, database: str, table: str, limit: int = -1) -> list[str]:
+        self.calls += 1
+        return [f"day={i}" for i in range(len(self.partitions[table]))][:limit]
+
+    def get_partition_locations(
+        self, database: str, table: str, names: Sequence[str]
+    ) -> FoundPartitions:
+        self.calls += 1
+        if "sick" in self.partitions[table]:
+            raise MetastoreFailure("NullPointerException")
+        places = [self.partitions[table][int(name.partition("=")[2])] for name in names]
+        found = [ttypes.Partition(sd=ttypes.StorageDescriptor(location=place)) for place in places]
+        return FoundPartitions(tuple(names), tuple(found), ())
+
+
+def others(records: Records) -> dict[str, OtherTable]:
+    client = cast(MetastoreClient, cast(Any, records))
+    tables = other_tables(client, NAME, lambda place: place.startswith("s3://b/mine/"))
+    return {each.name: each for each in tables}
 
 
 def found(records: Records) -> dict[str, tuple[str, bool]]:
-    tables = other_tables(cast(MetastoreClient, cast(Any, records)), NAME)
-    return {each.name: (each.location, each.unreadable) for each in tables}
+    return {name: (each.location, each.unreadable) for name, each in others(records).items()}
 
 
 def test_a_call_for_a_hundred_tables() -> None:
@@ -75,6 +105,26 @@ def test_a_record_that_cannot_be_read_stops_nothing(error: Exception) -> None:
         "db.good": ("s3://b/good", False),
         "db.Broken": ("s3://b/warehouse/db.db/broken", True),
     }
+
+
+def test_partitions_that_lie_near_are_found() -> None:
+    places = [f"s3a://b/far/{i}" for i in range(1200)] + ["s3a://b/mine/day=1", "odd"]
+    tables: dict[str, str | None] = {
+        "far": "s3a://b/far",
+        "big": "s3a://b/big",
+        "sick": "s3a://b/s",
+    }
+    partitions = {
+        "far": places,
+        "big": ["s3a://b/mine/x"] * (MOST_PARTITIONS + 1),
+        "sick": ["sick"],
+    }
+    records = Records(tables, {}, partitions)
+    made = others(records)
+    assert made["db.far"].partitions == ("s3://b/mine/day=1",) and not made["db.far"].unasked
+    assert made["db.big"].partitions == () and made["db.big"].unasked
+    assert made["db.sick"].unasked
+    assert records.calls == 1 + 4 + 1 + 2  # tables; far; big; sick
 
 
 def test_a_metastore_that_is_gone_stops_it() -> None:

@@ -1,0 +1,108 @@
+"""Recognises a compaction by path that ended after its new file had been brought over.
+
+A writer compacts a directory that was left: it writes a new file, and deletes those that it
+replaces much later. `publish` brought the new file over in between, so its rows are there twice.
+Which files a writer replaced, no name tells; their rows do. What was published held exactly the
+rows of the old files. So the rows of those that are gone are what was published without those that
+remain.
+
+The law: files are taken back only if together they hold just the rows that are gone, by number and
+by an order-independent checksum, while the published files still are as they were. Then the
+directory holds the same rows without them, whatever the writer meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+
+from bridge.clustering.checksum import checksum
+from bridge.clustering.data_files import Rejected, can_rewrite, data_files
+from bridge.clustering.rewrite import same_state
+from bridge.errors import FileCorrupt, FileUnreadable
+from bridge.index.replacements import FileState
+from bridge.storage.port import Storage
+
+MOST_BYTES = 64 << 30
+"""More is not read to find out."""
+_SUBSETS_OF = 12
+"""Files of which every choice is tried."""
+_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows, and the sum of their hashes."""
+
+    count: int = 0
+    total: int = 0
+
+    def __add__(self, other: Rows) -> Rows:
+        return Rows(self.count + other.count, (self.total + other.total) % 2**64)
+
+    def __sub__(self, other: Rows) -> Rows:
+        return Rows(self.count - other.count, (self.total - other.total) % 2**64)
+
+
+def compacted(
+    storage: Storage,
+    format: str,
+    published: Sequence[FileState],
+    remaining: Sequence[FileState],
+    suspects: Sequence[FileState],
+) -> list[FileState]:
+    """Those of the suspects that hold the rows of the files that are gone; none in doubt.
+
+    Args:
+        format: of all files.
+        published: files that hold the rows of the remaining files and of those that are gone.
+        suspects: late files, or their copies.
+
+    Errors:
+        StorageFailure.
+    """
+    every = [*published, *remaining, *suspects]
+    if not can_rewrite(format) or sum(file.size for file in every) > MOST_BYTES:
+        return []
+    with ThreadPoolExecutor(_THREADS, "skipbridge-compare") as pool:
+        try:
+            found = list(pool.map(lambda file: _rows(storage, format, file), every))
+        except _Unknown:
+            return []
+    there, left = len(published), len(published) + len(remaining)
+    gone = _sum(found[:there]) - _sum(found[there:left])
+    return _chosen(suspects, found[left:], gone) if gone.count else []
+
+
+class _Unknown(Exception):
+    """The rows of a file cannot be told."""
+
+
+def _rows(storage: Storage, format: str, file: FileState) -> Rows:
+    try:
+        (content,), now = storage.read_state(file.path, [(0, file.size)])
+        if now is None:
+            raise _Unknown
+        if not same_state(file, FileState(now.uri, now.size, now.modified, now.etag)):
+            raise _Unknown
+        opened = data_files(format).open(content)
+        return _sum(Rows(len(batch), checksum(batch)) for batch in opened.batches())
+    except (FileUnreadable, FileCorrupt, Rejected, ValueError, OSError) as error:
+        raise _Unknown from error  # Arrow's errors are ValueError or OSError
+
+
+def _sum(parts: Iterable[Rows]) -> Rows:
+    return sum(parts, Rows())
+
+
+def _chosen(files: Sequence[FileState], rows: Sequence[Rows], wanted: Rows) -> list[FileState]:
+    """The largest choice of files with just these rows."""
+    places = range(len(files))
+    sizes = places if len(files) <= _SUBSETS_OF else (0, len(files) - 1)
+    for size in sorted((size + 1 for size in sizes), reverse=True):
+        for choice in combinations(places, size):
+            if _sum(rows[i] for i in choice) == wanted:
+                return [files[i] for i in choice]
+    return []
