@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.api.arrow_types import arrow_type
+from bridge.arrow_types import arrow_type
 from bridge.errors import SchemaConflict
 from bridge.types import Field, Kind, Type
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bridge.api.arrow_types import arrow_type
 from bridge.api.conform import conform
+from bridge.arrow_types import arrow_type
 from bridge.errors import (
     BridgeError,
     FileAmbiguous,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bridge.api.arrow_types import arrow_scalar
+from bridge.arrow_types import arrow_scalar
 from bridge.errors import FileCorrupt, UnsupportedType
 from bridge.table.model import Column, Partition
 from bridge.table.partition import UnparsableValue, parse_partition_name, typed_values

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.api.arrow_types import arrow_scalar, arrow_type
+from bridge.arrow_types import arrow_scalar, arrow_type
 from bridge.errors import InvalidPredicate
 from bridge.expression.bind import Scope, bind_in
 from bridge.expression.evaluate import Oracle, Rounding

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from bridge.api.arrow_types import arrow_type
 from bridge.api.file_reader import DataFile, as_recorded, read_file, read_merged
 from bridge.api.html import page
 from bridge.api.parallel import in_order
@@ -20,6 +19,7 @@ from bridge.api.planning import OpenScan, explained
 from bridge.api.row_filter import SEMANTICS, RowFilter, row_filter
 from bridge.api.scan_options import ScanOptions
 from bridge.api.scan_report import ScanReport
+from bridge.arrow_types import arrow_type
 from bridge.errors import (
     EnvironmentMissing,
     InvalidRequest,

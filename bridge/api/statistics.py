@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.api.arrow_types import arrow_type
+from bridge.arrow_types import arrow_type
 from bridge.config import Config
 from bridge.errors import InvalidRequest
 from bridge.expression.nodes import BoundReference

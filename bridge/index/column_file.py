@@ -6,7 +6,6 @@ column. One more request per run of adjacent row groups reads the rows, whose pa
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -28,6 +27,7 @@ from bridge.index.shard import (
     write_columns,
 )
 from bridge.index.store import IndexStore
+from bridge.storage.source import SeekableFile
 
 _READ = ("file", "lower", "upper", "exact", "nulls", "nans")
 """Columns of the Parquet file that pruning needs. They are adjacent in each row group."""
@@ -170,24 +170,12 @@ def _edges(keys: Sequence[str], starts: Sequence[int]) -> dict[str, tuple[int, i
     return {key: (starts[i], starts[i + 1]) for i, key in enumerate(keys)}
 
 
-class _Parts(io.RawIOBase):
+class _Parts(SeekableFile):
     """A file of which only the parts to be read are in memory."""
 
     def __init__(self, size: int, extents: Sequence[tuple[int, int]], parts: Sequence[Any]) -> None:
-        self._size, self._extents, self._parts, self._at = size, extents, parts, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+        super().__init__(size)
+        self._extents, self._parts = extents, parts
 
     def read(self, count: int = -1) -> Any:
         end = self._size if count is None or count < 0 else self._at + count

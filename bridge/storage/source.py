@@ -43,11 +43,11 @@ def open_source(storage: Storage, uri: str, size: int) -> Any:
     return pa.PythonFile(RangeSource(storage, uri, size), mode="r")
 
 
-class RangeSource(io.RawIOBase):
-    """A file that is read by ranges, of a storage or of anything with its ``read_ranges``."""
+class SeekableFile(io.RawIOBase):
+    """A readable file of known size and its position; ``read`` is a subclass's."""
 
-    def __init__(self, storage: _Reads, uri: str, size: int) -> None:
-        self._storage, self._uri, self._size, self._at = storage, uri, size, 0
+    def __init__(self, size: int) -> None:
+        self._size, self._at = size, 0
 
     def readable(self) -> bool:
         return True
@@ -61,6 +61,14 @@ class RangeSource(io.RawIOBase):
 
     def tell(self) -> int:
         return self._at
+
+
+class RangeSource(SeekableFile):
+    """A file that is read by ranges, of a storage or of anything with its ``read_ranges``."""
+
+    def __init__(self, storage: _Reads, uri: str, size: int) -> None:
+        super().__init__(size)
+        self._storage, self._uri = storage, uri
 
     def read(self, count: int = -1) -> bytes:
         end = self._size if count is None or count < 0 else min(self._size, self._at + count)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from bridge.arrow_types import arrow_type
 from bridge.file_formats.column_chunks import OTHER, Batch, ColumnChunks, declared_leaves
 from bridge.file_formats.physical_column import PhysicalColumn
 from bridge.file_formats.readers.csv_fields import FieldCutter, FieldSyntax
@@ -190,25 +191,4 @@ class _Delimited:
             if parsed.loose:
                 self._loose[leaf] = max(parsed.loose, self._loose.get(leaf, 0.0))
             chunks.append(parsed.values)
-        return pa.chunked_array(chunks, _arrow(declared))
-
-
-def _arrow(declared: Type) -> pa.DataType:
-    if declared.kind is Kind.DECIMAL:
-        return pa.decimal128(declared.precision, declared.scale)
-    return _TYPES[declared.kind]
-
-
-_TYPES = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.STRING: pa.string(),
-    Kind.VARCHAR: pa.string(),
-}
+        return pa.chunked_array(chunks, arrow_type(declared))
