@@ -19,7 +19,8 @@ context = session.sparkContext
 assert context.getConf().get("spark.hadoop.fs.s3a.secret.key") == "hidden-1"
 assert context._jsc.hadoopConfiguration().get("fs.s3a.secret.key") == "hidden-1"
 for process in psutil.Process().children(recursive=True):
-    print("COMMAND", process.cmdline())
+    if process.status() != psutil.STATUS_ZOMBIE:
+        print("COMMAND", process.cmdline())
 session.stop()
 """
 
