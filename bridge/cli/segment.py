@@ -89,16 +89,17 @@ def add(
 
 @segment.command("list")
 @_TABLE
+@click.option("--history", is_flag=True, help="Also those that segment clean has forgotten lately.")
 @_OUTPUT
 @settings(*_SETTINGS)
-def list_(config: Config, table: str, output: str) -> None:
+def list_(config: Config, table: str, history: bool, output: str) -> None:
     """List the segments of a table: status, times, format, size, index and views.
 
     The size is that of the files when they were added.
     """
     from bridge.jobs.segments.manage import list_segments
 
-    report = list_segments(config, table)
+    report = list_segments(config, table, history=history)
     if output == "json":
         emit_json(report)
         return
@@ -235,19 +236,23 @@ def compact(
 @click.option(
     "--older-than", default=3600.0, show_default=True, help="Seconds; keep what is younger."
 )
+@click.option("--dry-run", is_flag=True, help="Tell what would be deleted, and delete nothing.")
 @_OUTPUT
 @settings(*_SETTINGS)
-def clean(config: Config, table: str, keep: int, older_than: float, output: str) -> None:
+def clean(
+    config: Config, table: str, keep: int, older_than: float, dry_run: bool, output: str
+) -> None:
     """Forget deleted and compacted segments and old versions; no fact file is touched."""
     from bridge.jobs.segments.manage import clean as clean_segments
 
-    report = clean_segments(config, table, keep=keep, older_than=older_than)
+    report = clean_segments(config, table, keep=keep, older_than=older_than, dry_run=dry_run)
     if output == "json":
         emit_json(report)
         return
+    would = "would be " if dry_run else ""
     emit(
-        f"{report['table']}: {len(report['segments'])} segments forgotten, "
-        f"{report['deleted_files']} files of the log deleted"
+        f"{report['table']}: {len(report['segments'])} segments {would}forgotten, "
+        f"{report['deleted_files']} files of the log {would}deleted"
     )
 
 

@@ -29,7 +29,6 @@ BLOCKED: Mapping[str, str] = MappingProxyType(
         "DELETE": _REPLACE,
         "MERGE": _REPLACE,
         "TRUNCATE": "DELETE FROM TABLE {table} WHERE SEGMENT.ID IN (...) takes all segments out",
-        "DATAFRAME WRITE": "write files to a directory of your own, then " + _ADD,
         "CREATE TABLE AS SELECT": "create the table with its columns, then " + _ADD,
         "ADD COLUMNS": "create another table with the column, and add the same files to it",
         "REPLACE COLUMNS": "ALTER TABLE {table} DROP COLUMNS (...) or CHANGE name name type",
@@ -37,6 +36,11 @@ BLOCKED: Mapping[str, str] = MappingProxyType(
         "MERGE INDEX": "nothing needs it: ALTER TABLE {table} COMPACT 'MINOR' merges segments",
         "SET TBLPROPERTIES": _OWN_PREFIX,
         "UNSET TBLPROPERTIES": _OWN_PREFIX,
+        "SET LOCATION": "files lie where they were added: " + _ADD,
+        "SET SERDEPROPERTIES": _OWN_PREFIX,
+        "SET FILEFORMAT": "the format may differ by segment: "
+        + _ADD
+        + " OPTIONS ('format'='json')",
         "PARTITION": "add one segment per directory, and index the column that tells them apart",
         "BUCKETING": _BY_VIEW,
         "PREAGGREGATE": _BY_VIEW,
@@ -44,8 +48,6 @@ BLOCKED: Mapping[str, str] = MappingProxyType(
         "LUCENE": "CREATE DATAMAP ... USING 'bloomfilter' finds whole values",
         "CONCURRENT REBUILD": "run one rebuild after the other",
         "EXTERNAL TABLE": "leave out EXTERNAL: dropping the table never deletes fact files",
-        "ADD SEGMENT": "it is no table of segments: CREATE TABLE ... STORED BY 'CarbonData' "
-        "makes one over the same files",
     }
 )
 """Remedy by operation; ``{table}`` stands for the table's name."""

@@ -31,7 +31,9 @@ def parse_alter(cursor: Cursor) -> Statement:
     table = cursor.table()
     if cursor.accept_any(_PARTITION_VERBS) is not None:
         raise blocked("PARTITION", shown(table))
-    if cursor.accept_any(("CLUSTERED", "SORTED", "INTO")) is not None:
+    if cursor.accept_any(("CLUSTERED", "SORTED", "INTO", "SKEWED")) is not None:
+        raise blocked("BUCKETING", shown(table))
+    if cursor.accept("NOT") and cursor.accept_any(("CLUSTERED", "SORTED", "SKEWED")) is not None:
         raise blocked("BUCKETING", shown(table))
     if cursor.accept("MERGE"):
         raise blocked("MERGE INDEX", shown(table))
@@ -50,10 +52,10 @@ def parse_alter(cursor: Cursor) -> Statement:
             cursor.expect("COLUMNS")
             raise blocked("REPLACE COLUMNS", shown(table))
         case "SET":
-            cursor.expect("TBLPROPERTIES")
+            _require_properties(cursor, table)
             return SetProperties(table, cursor.properties())
         case "UNSET":
-            cursor.expect("TBLPROPERTIES")
+            _require_properties(cursor, table)
             cursor.accept("IF", "EXISTS")
             return UnsetProperties(table, cursor.keys())
         case "COMPACT":
@@ -72,6 +74,24 @@ _VERBS = (
     "ADD", "RENAME", "DROP", "CHANGE", "ALTER", "REPLACE", "SET", "UNSET",
     "COMPACT", "ENABLE", "DISABLE", "REFRESH",
 )  # fmt: skip
+
+
+_STORAGE = {
+    "LOCATION": "SET LOCATION",
+    "FILEFORMAT": "SET FILEFORMAT",
+    "SERDE": "SET SERDEPROPERTIES",
+    "SERDEPROPERTIES": "SET SERDEPROPERTIES",
+}
+
+
+def _require_properties(cursor: Cursor, table: Name) -> None:
+    """What SET and UNSET change: TBLPROPERTIES, or what Hive's tables have besides."""
+    word = cursor.accept_any(_STORAGE)
+    if word is not None:
+        raise blocked(_STORAGE[word], shown(table))
+    if cursor.accept("SKEWED"):
+        raise blocked("BUCKETING", shown(table), "SKEWED")
+    cursor.expect("TBLPROPERTIES")
 
 
 def _segments(cursor: Cursor) -> None:
@@ -149,9 +169,13 @@ def _compact(cursor: Cursor, table: Name) -> Compact:
     kind = CompactionKind[word]
     if cursor.accept("PARTITION"):
         raise blocked("PARTITION", shown(table))
-    if kind is not CompactionKind.CUSTOM:
-        if cursor.sees("WHERE"):
-            raise cursor.error("the end of the statement", "COMPACT 'CUSTOM' takes chosen segments")
-        return Compact(table, kind)
-    cursor.expect("WHERE", "SEGMENT", ".", "ID", "IN")
-    return Compact(table, kind, cursor.ids())
+    ids: tuple[str, ...] = ()
+    if kind is CompactionKind.CUSTOM:
+        cursor.expect("WHERE", "SEGMENT", ".", "ID", "IN")
+        ids = cursor.ids()
+    elif cursor.sees("WHERE"):
+        raise cursor.error("the end of the statement", "COMPACT 'CUSTOM' takes chosen segments")
+    clean = cursor.accept("AND")
+    if clean:
+        cursor.expect("CLEAN", "FILES")
+    return Compact(table, kind, ids, clean)

@@ -101,10 +101,10 @@ def _clause(cursor: Cursor, allowed: tuple[str, ...], clauses: _Clauses) -> str:
         clauses.columns = cursor.names()
         return "("
     if "USING" in allowed and cursor.accept("USING"):
-        clauses.kind = _kind(cursor)
+        clauses.kind = _kind(cursor, clauses.table)
         return "USING"
     if "AS KIND" in allowed and cursor.accept("AS"):
-        clauses.kind = _kind(cursor)
+        clauses.kind = _kind(cursor, clauses.table)
         return "USING"
     if "WITH" in allowed and cursor.accept("WITH"):
         cursor.expect("DEFERRED")
@@ -131,11 +131,12 @@ def _clause(cursor: Cursor, allowed: tuple[str, ...], clauses: _Clauses) -> str:
     raise cursor.error(" or ".join(words.get(word, word) for word in allowed))
 
 
-def _kind(cursor: Cursor) -> str:
+def _kind(cursor: Cursor, table: Name | None) -> str:
     string = cursor.token.kind is TokenKind.STRING
     kind = (cursor.string() if string else cursor.name("a kind of index")).strip().lower()
     if kind in _BLOCKED_KINDS:
-        raise blocked(_BLOCKED_KINDS[kind], "a table of segments", f"USING '{kind}'")
+        on = "a table of segments" if table is None else shown(table)
+        raise blocked(_BLOCKED_KINDS[kind], on, f"USING '{kind}'")
     return kind
 
 

@@ -77,7 +77,7 @@ def _clause(cursor: Cursor, table: Name, clauses: _Clauses) -> None:
     where = cursor.where()
     if cursor.accept("PARTITIONED") or cursor.accept("PARTITION"):
         raise blocked("PARTITION", shown(table), "PARTITIONED BY")
-    bucketing = cursor.accept_any(("CLUSTERED", "SORTED", "BUCKETED", "INTO"))
+    bucketing = cursor.accept_any(("CLUSTERED", "SORTED", "BUCKETED", "INTO", "SKEWED"))
     if bucketing is not None:
         raise blocked("BUCKETING", shown(table), bucketing + ("" if bucketing == "INTO" else " BY"))
     if cursor.accept("AS") or cursor.sees("SELECT"):

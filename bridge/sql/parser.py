@@ -6,7 +6,7 @@ ignored, and statements that such tables do not have are refused by name before 
 
 from __future__ import annotations
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, InvalidStatement
 from bridge.sql.blocked import blocked, named, shown
 from bridge.sql.cursor import Cursor
 from bridge.sql.listing_query import parse_listing_query
@@ -21,6 +21,7 @@ from bridge.sql.parse_objects import (
 )
 from bridge.sql.parse_table import parse_create_table
 from bridge.sql.statements import (
+    CLEAN_OPTIONS,
     CleanFiles,
     DeleteSegments,
     DeleteSegmentsBefore,
@@ -137,7 +138,20 @@ def _set(cursor: Cursor) -> BridgeError:
 
 def _clean(cursor: Cursor) -> CleanFiles:
     cursor.expect("FILES", "FOR", "TABLE")
-    return CleanFiles(cursor.table())
+    table = cursor.table()
+    where = cursor.where()
+    options = cursor.properties() if cursor.accept("OPTIONS") else ()
+    for key, value in options:
+        if key.lower() not in CLEAN_OPTIONS:
+            raise InvalidStatement(
+                f"{where}: CLEAN FILES has no option {key[:40]!r}",
+                f"it has {', '.join(CLEAN_OPTIONS)}",
+            )
+        if value.lower() not in ("true", "false"):
+            raise InvalidStatement(
+                f"{where}: the option {key} is {value[:40]!r}", "write 'true' or 'false'"
+            )
+    return CleanFiles(table, options)
 
 
 def _create(cursor: Cursor) -> Statement:
@@ -188,8 +202,11 @@ def _drop(cursor: Cursor) -> Statement:
 
 
 def _show(cursor: Cursor) -> Statement:
+    history = cursor.accept("HISTORY")
     if cursor.accept("SEGMENTS"):
-        return _show_segments(cursor)
+        return _show_segments(cursor, history)
+    if history:
+        raise cursor.error("SEGMENTS")
     if cursor.accept("CREATE", "TABLE"):
         return ShowCreateTable(cursor.table())
     if cursor.accept("PARTITIONS"):
@@ -197,16 +214,16 @@ def _show(cursor: Cursor) -> Statement:
     return parse_show_objects(cursor)
 
 
-def _show_segments(cursor: Cursor) -> ShowSegments:
+def _show_segments(cursor: Cursor, history: bool) -> ShowSegments:
     if not cursor.accept("FOR", "TABLE"):
         cursor.expect("ON")
         cursor.accept("TABLE")
     table = cursor.table()
     limit = cursor.integer("a number of segments") if cursor.accept("LIMIT") else None
     if not cursor.accept("AS"):
-        return ShowSegments(table, limit)
+        return ShowSegments(table, limit, history=history)
     if not (cursor.sees("SELECT") or cursor.sees("(")):
         raise cursor.error("SELECT")
     query = cursor.rest()
     parse_listing_query(query, table.name)
-    return ShowSegments(table, limit, query)
+    return ShowSegments(table, limit, query, history)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 Properties = tuple[tuple[str, str], ...]
+CLEAN_OPTIONS = ("dryrun", "force", "statistics")
 
 
 def literal(text: str) -> str:
@@ -210,15 +211,16 @@ class AddSegment(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowSegments(Statement):
-    """Attributes: query: text of a SELECT over the listing."""
+    """Attributes: query: text of a SELECT over the listing; history: forgotten segments too."""
 
     table: Name
     limit: int | None = None
     query: str | None = None
+    history: bool = False
 
     def __str__(self) -> str:
         return (
-            f"SHOW SEGMENTS FOR TABLE {self.table}"
+            f"SHOW {'HISTORY ' if self.history else ''}SEGMENTS FOR TABLE {self.table}"
             + ("" if self.limit is None else f" LIMIT {self.limit}")
             + ("" if self.query is None else f" AS {self.query}")
         )
@@ -269,21 +271,28 @@ class RefreshSegments(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Compact(Statement):
+    """Attributes: clean: CLEAN FILES follows."""
+
     table: Name
     kind: CompactionKind
     ids: tuple[str, ...] = ()
+    clean: bool = False
 
     def __str__(self) -> str:
         where = f" WHERE SEGMENT.ID IN {_ids(self.ids)}" if self.ids else ""
-        return f"ALTER TABLE {self.table} COMPACT '{self.kind.value}'{where}"
+        clean = " AND CLEAN FILES" if self.clean else ""
+        return f"ALTER TABLE {self.table} COMPACT '{self.kind.value}'{where}{clean}"
 
 
 @dataclass(frozen=True, slots=True)
 class CleanFiles(Statement):
+    """Attributes: options: as written."""
+
     table: Name
+    options: Properties = ()
 
     def __str__(self) -> str:
-        return f"CLEAN FILES FOR TABLE {self.table}"
+        return f"CLEAN FILES FOR TABLE {self.table}{_properties('OPTIONS', self.options)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ WORDS = (
     "CREATE DATAMAP INDEX MATERIALIZED VIEW USING 'mv' 'minmax' 'bloomfilter' AS SELECT a b t * "
     "DMPROPERTIES TBLPROPERTIES 'format'='csv' 'INDEX_COLUMNS'='a' STORED BY 'CarbonData' COMPACT "
     "'CUSTOM' 'MINOR' DROP COLUMNS CHANGE int decimal(10,2) array<int> REBUILD CLEAN FILES DESC IF "
-    "NOT EXISTS SORT WITH DEFERRED `x` 'SELECT a FROM t' 0 0.1 /* -- ' ` \" ... STARTTIME BEFORE"
+    "NOT EXISTS SORT WITH DEFERRED `x` 'SELECT a FROM t' 0 0.1 /* -- ' ` \" ... STARTTIME BEFORE "
+    "HISTORY AND OPTIONS SET UNSET SKEWED LOCATION SERDEPROPERTIES FILEFORMAT 'force'='true'"
 )
 TEXTS = st.one_of(
     st.text(max_size=200),
@@ -74,14 +75,22 @@ STATEMENTS: st.SearchStrategy[s.Statement] = st.one_of(
     st.builds(s.Describe, table, st.booleans()),
     st.builds(s.ShowCreateTable, table),
     st.builds(s.AddSegment, table, path, st.none() | st.just("json"), properties()),
-    st.builds(s.ShowSegments, table, st.none() | st.integers(0, 99)),
+    st.builds(
+        s.ShowSegments, table, st.none() | st.integers(0, 99), st.none(), st.booleans()
+    ),
     st.builds(s.DeleteSegments, table, ids),
     st.builds(s.DeleteSegmentsBefore, table, st.datetimes().map(str)),
     st.builds(s.SwitchSegments, table, ids, st.booleans()),
     st.builds(s.RefreshSegments, table, st.just(()) | ids),
-    st.builds(s.Compact, table, st.just(s.CompactionKind.CUSTOM), ids),
-    st.builds(s.Compact, table, st.sampled_from([s.CompactionKind.MINOR, s.CompactionKind.MAJOR])),
-    st.builds(s.CleanFiles, table),
+    st.builds(s.Compact, table, st.just(s.CompactionKind.CUSTOM), ids, st.booleans()),
+    st.builds(
+        s.Compact, table, st.sampled_from([s.CompactionKind.MINOR, s.CompactionKind.MAJOR]),
+        st.just(()), st.booleans(),
+    ),
+    st.builds(s.CleanFiles, table, st.lists(
+        st.tuples(st.sampled_from(s.CLEAN_OPTIONS), st.sampled_from(["true", "FALSE"])),
+        max_size=3, unique_by=lambda pair: pair[0],
+    ).map(tuple)),
     st.builds(
         s.CreateIndex, name, table, kinds, unique(name, 0), properties(), st.booleans(),
         st.booleans(),

@@ -8,19 +8,27 @@ from datetime import datetime
 from typing import Any
 
 from bridge.config import Config
-from bridge.errors import BridgeError, InvalidRequest, SegmentNotFound
+from bridge.errors import (
+    BridgeError,
+    InvalidRequest,
+    ReadVersionNotFound,
+    SegmentNotFound,
+)
 from bridge.index.entries import live_entries
 from bridge.jobs.segments.opened import OpenSegments, open_segments
 from bridge.table.model import TableName
-from bridge.table.segments.manifest import Manifest, Segment, Status
+from bridge.table.segments.manifest import Manifest, Segment, Status, order
 from bridge.table.segments.snapshot import view_states
 
 HELD = (Status.SUCCESS, Status.DISABLED)
 """States of segments whose files belong to the table."""
 
 
-def list_segments(config: Config, table: str) -> dict[str, Any]:
+def list_segments(config: Config, table: str, *, history: bool = False) -> dict[str, Any]:
     """The segments of a table, with the state of its index and views for each.
+
+    Args:
+        history: also those that `clean` has forgotten, as far as a kept version has them.
 
     Returns:
         ``segments``: dicts with ``indexed_files`` (None: there is no index), ``views`` (``built``,
@@ -31,11 +39,30 @@ def list_segments(config: Config, table: str) -> dict[str, Any]:
     """
     with open_segments(config, table) as opened:
         known = _indexed(opened)
+        found = [*opened.manifest.segments, *(_forgotten(opened) if history else ())]
         return {
             "table": str(opened.table.name),
             "version": opened.manifest.version,
-            "segments": [_described(opened, s, known) for s in opened.manifest.segments],
+            "segments": [
+                _described(opened, s, known) for s in sorted(found, key=lambda s: order(s.id))
+            ],
         }
+
+
+def _forgotten(opened: OpenSegments) -> list[Segment]:
+    """Segments that only older versions of this table have, as the newest of those has them."""
+    held = {s.id for s in opened.manifest.segments}
+    found: dict[str, Segment] = {}
+    for number in reversed(opened.log.versions()):
+        try:
+            old = opened.log.manifest(number)
+        except ReadVersionNotFound:  # cleaned since it was listed
+            continue
+        if old.definition.id == opened.manifest.definition.id:
+            for segment in old.segments:
+                if segment.id not in held:
+                    found.setdefault(segment.id, segment)
+    return list(found.values())
 
 
 def delete_segments(config: Config, table: str, *, ids: Sequence[str]) -> dict[str, Any]:
@@ -71,13 +98,19 @@ def switch_segments(
 
 
 def clean(
-    config: Config, table: str, *, keep: int = 3, older_than: float = 3600.0
+    config: Config,
+    table: str,
+    *,
+    keep: int = 3,
+    older_than: float = 3600.0,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
     """Forgets deleted and compacted segments, old versions, and files of the table's own.
 
     Args:
         keep: how many of the newest versions to keep.
         older_than: seconds; younger versions and files are kept.
+        dry_run: tells what would be forgotten and deleted now, and does nothing.
 
     Errors:
         InvalidRequest, OperationBlocked, SegmentLogCorrupt.
@@ -92,13 +125,21 @@ def clean(
         return replace(held, segments=kept) if gone else held
 
     with open_segments(config, table) as opened:
-        committed = opened.log.commit("CLEAN SEGMENTS", change)
-        deleted = opened.log.clean(keep, older_than)
+        committed = opened.manifest
+        if dry_run:
+            wanted = change(committed)
+            if gone:
+                wanted = replace(wanted, version=committed.version + 1)
+            deleted = opened.log.clean(keep, older_than, dry_run=wanted)
+        else:
+            committed = opened.log.commit("CLEAN SEGMENTS", change)
+            deleted = opened.log.clean(keep, older_than)
     return {
         "table": str(opened.table.name),
         "version": committed.version,
         "segments": gone,
         "deleted_files": deleted,
+        "dry_run": dry_run,
     }
 
 

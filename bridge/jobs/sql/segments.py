@@ -50,7 +50,8 @@ def _flag(properties: dict[str, str], name: str) -> bool:
 
 def show(context: SqlContext, statement: s.ShowSegments) -> SqlResult:
     """SHOW SEGMENTS, newest first. Errors: OperationBlocked, InvalidStatement."""
-    report = manage.list_segments(context.config, context.table(statement.table))
+    table = context.table(statement.table)
+    report = manage.list_segments(context.config, table, history=statement.history)
     found = sorted(report["segments"], key=lambda one: one["started"], reverse=True)
     rows = [_row(one) for one in found[: statement.limit]]
     if statement.query is None:
@@ -132,17 +133,38 @@ def compact(context: SqlContext, statement: s.Compact) -> SqlResult:
     report = compaction.compact(context.config, table, kind=kind, ids=statement.ids)  # type: ignore[arg-type]
     merged = report["merged"]
     said = "; ".join(f"{_segments(before)} became {after}" for after, before in merged.items())
-    return SqlResult(str(statement), f"{table}: {said or 'nothing to merge'}", report=report)
+    summary = f"{table}: {said or 'nothing to merge'}"
+    if statement.clean:
+        report["cleaned"] = manage.clean(context.config, table)
+        summary += "; " + _cleaned(report["cleaned"])
+    return SqlResult(str(statement), summary, report=report)
 
 
 def clean(context: SqlContext, statement: s.CleanFiles) -> SqlResult:
-    """CLEAN FILES. Errors: OperationBlocked."""
+    """CLEAN FILES; ``force`` spares nothing that running queries may read.
+
+    Errors:
+        OperationBlocked.
+    """
     table = context.table(statement.table)
-    report = manage.clean(context.config, table)
+    given = {key.lower(): value.lower() == "true" for key, value in statement.options}
+    options = {"keep": 1, "older_than": 0.0} if given.get("force") else {}
+    report = manage.clean(context.config, table, dry_run=given.get("dryrun", False), **options)
+    notices = ("statistics changes nothing: files are always counted",)
     return SqlResult(
         str(statement),
-        f"{table}: {report['deleted_files']} of skipbridge's own files deleted, no fact file",
+        f"{table}: {_cleaned(report)}",
+        notices=notices if "statistics" in given else (),
         report=report,
+    )
+
+
+def _cleaned(report: dict[str, Any]) -> str:
+    would = "would be " if report["dry_run"] else ""
+    forgotten = f"{_segments(report['segments'])} {would}forgotten, " if report["segments"] else ""
+    return (
+        f"{forgotten}{report['deleted_files']} of skipbridge's own files {would}deleted, "
+        "no fact file"
     )
 
 

@@ -288,7 +288,13 @@ class SegmentLog:
         _FILE_SETS.put(blob.sha256, found)
         return found
 
-    def clean(self, keep: int = 3, older_than: float = 3600.0) -> int:
+    def clean(
+        self,
+        keep: int = 3,
+        older_than: float = 3600.0,
+        *,
+        dry_run: Manifest | None = None,
+    ) -> int:
         """Deletes old versions, and files of the table's own that no kept version names.
 
         Fact files are never deleted: nothing outside ``_segments`` is.
@@ -297,17 +303,22 @@ class SegmentLog:
             keep: how many of the newest versions to keep.
             older_than: seconds. Younger files are kept: a running command may own them. So are
                 versions that were the newest at any time since: a running query may read them.
+            dry_run: deletes nothing, and counts as if this version were the newest.
 
         Returns:
-            The number of deleted files.
+            The number of files that were, or with ``dry_run`` would be, deleted.
 
         Errors:
             SegmentLogCorrupt: a kept version is damaged; nothing was deleted.
         """
-        limit = int((time.time() - older_than) * 1_000_000)
+        now = time.time_ns() // 1000
+        limit = now - int(older_than * 1_000_000)
         listing = self.storage.list_all(join(self.root, VERSIONS), recursive=False)
         ages = dict(zip(listing.paths.to_pylist(), listing.modified.tolist(), strict=True))
         numbers = self.versions()
+        if dry_run is not None and dry_run.version not in numbers:
+            ages[self._name(dry_run.version)] = now - 1
+            numbers.append(dry_run.version)
         kept = set(numbers[-max(keep, 1) :])
         young = {n for n in numbers if ages.get(self._name(n), limit) >= limit}
         followed = {n for n, after in pairwise(numbers) if after in young}
@@ -320,7 +331,10 @@ class SegmentLog:
             indexed.update(self.view_directories(manifest))
 
         for number in sorted(kept):
-            keep_all_of(self.manifest(number))
+            if dry_run is not None and number == dry_run.version:
+                keep_all_of(dry_run)
+            else:
+                keep_all_of(self.manifest(number))
         doomed = [self._name(n) for n in numbers if n not in kept]
         for place in (FILES, VIEWS):
             found = self.storage.list_all(join(self.root, place))
@@ -335,7 +349,7 @@ class SegmentLog:
             for path in doomed
             if path not in alive and path.rpartition("/.skipbridge/")[0] not in indexed
         ]
-        for path in doomed:
+        for path in doomed if dry_run is None else []:
             self.storage.delete(path)
         return len(doomed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +20,8 @@ import bridge
 from bridge.cli.main import cli
 from bridge.errors import BridgeError
 from bridge.jobs.sql.context import SqlResult
+from bridge.storage.local import LocalStorage
+from bridge.table.segments.log import SegmentLog
 
 Sql = Callable[[str], list[SqlResult]]
 Run = Callable[..., Result]
@@ -148,6 +152,38 @@ def test_delete_disable_compact_and_clean_leave_every_fact_file(sql: Sql, tmp_pa
     assert ids(sql) == ["1.1"]
     sql("DELETE FROM TABLE T! WHERE SEGMENT.STARTTIME BEFORE '2999-01-01'; DROP TABLE T!")
     assert facts(tmp_path) == before
+
+
+def test_clean_forgets_segments_and_history_tells_of_them(sql: Sql, tmp_path: Path) -> None:
+    before = facts(tmp_path)
+
+    def history() -> list[tuple[object, object]]:
+        (shown,) = sql("SHOW HISTORY SEGMENTS ON T!")
+        return [(row["id"], row["status"]) for row in reversed(rows(shown))]
+
+    def own() -> set[str]:
+        return {str(p) for p in (tmp_path / "calls").rglob("*") if p.is_file()}
+
+    (done,) = sql("ALTER TABLE T! COMPACT 'CUSTOM' WHERE SEGMENT.ID IN (0, 1) AND CLEAN FILES")
+    assert "became 0.1; segments 0, 1 forgotten, 0 of skipbridge's own files" in done.summary
+    assert [row["id"] for row in rows(sql("SHOW SEGMENTS ON T!")[0])] == ["0.1"]
+    assert sorted(history()) == [("0", "Compacted"), ("0.1", "Success"), ("1", "Compacted")]
+    named = "SHOW HISTORY SEGMENTS ON T! AS SELECT id FROM calls_segments WHERE merged_into = '0.1'"
+    assert sorted(sql(named)[0].rows) == [("0",), ("1",)]
+
+    sql("ALTER TABLE T! ADD SEGMENT 'day2'; DELETE FROM TABLE T! WHERE SEGMENT.ID IN (2)")
+    held = own()
+    (young,) = sql("CLEAN FILES FOR TABLE T! OPTIONS('dryrun'='true')")
+    assert "segment 2 would be forgotten, 0 of" in young.summary
+    (dry,) = sql("CLEAN FILES FOR TABLE T! OPTIONS('dryrun'='true', 'force'='true')")
+    assert own() == held and dry.report is not None and dry.report["segments"] == ["2"]
+    assert ("2", "Marked for Delete") in history()
+    (done,) = sql("CLEAN FILES FOR TABLE T! OPTIONS('force'='true', 'statistics'='true')")
+    assert done.report is not None and dry.report["deleted_files"] == done.report["deleted_files"]
+    assert len(held - own()) == done.report["deleted_files"] > 0
+    assert "statistics" in done.notices[0]
+    assert history() == [("0.1", "Success")]
+    assert ids(sql) == ["0.1"] and facts(tmp_path) == before
 
 
 def test_times_are_in_utc_unless_they_say_else(sql: Sql) -> None:
@@ -369,3 +405,38 @@ def test_the_report_of_an_index_advises_statements(sql: Sql, table: str, tmp_pat
     assert words[:2] == ["skipbridge", "sql"]
     sql(words[2])
     assert advice.get("cluster", "") == ""
+
+
+def test_properties_of_a_view_act_on_its_files(sql: Sql, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    (tmp_path / "much").mkdir()
+    for part in range(2):
+        facts = {
+            "caller": random.integers(0, 2**60, 200_000),
+            "place": random.choice(["rome", "oslo", "bern"], 200_000),
+        }
+        pq.write_table(pa.table(facts), tmp_path / f"much/{part}.parquet")
+    sql("ALTER TABLE T! ADD SEGMENT 'much'; DELETE FROM TABLE T! WHERE SEGMENT.ID IN (0, 1)")
+    for name, scope in (("g", "global_sort"), ("n", "no_sort")):
+        sql(
+            f"CREATE DATAMAP T!.{name} USING 'mv' DMPROPERTIES('SORT_COLUMNS'='caller', "
+            f"'SORT_SCOPE'='{scope}', 'DICTIONARY_INCLUDE'='place', 'TABLE_BLOCKSIZE'='1MB', "
+            "'NO_INVERTED_INDEX'='caller') AS 'SELECT caller, place FROM T!'"
+        )
+    views = SegmentLog(LocalStorage(), f"file://{tmp_path}/calls").latest().definition.views
+    for view, ordered in zip(views, (True, False), strict=True):
+        directory = tmp_path / "calls/_segments/views" / view.id
+        files = [path for path in directory.rglob("*.parquet") if ".skipbridge" not in path.parts]
+        assert len(files) > 1 and max(path.stat().st_size for path in files) < 3 << 20
+        ranges = []
+        for path in files:
+            group = pq.ParquetFile(path).metadata.row_group(0)
+            encodings = {group.column(i).path_in_schema: group.column(i).encodings for i in (0, 1)}
+            assert "RLE_DICTIONARY" in encodings["place"]
+            assert "RLE_DICTIONARY" not in encodings["caller"]
+            values = pq.read_table(path)["caller"].to_pylist()
+            assert (values == sorted(values)) == ordered
+            ranges.append((values[0], values[-1]))
+        if ordered:
+            ranges.sort()
+            assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
