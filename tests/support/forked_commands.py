@@ -30,8 +30,11 @@ KINDS = {
     "replacements": r"-replacements\.parquet$",
     "generation": r"/generations/\d+\.json$",
     "shard": r"/shards/",
+    "version": r"/_segments/versions/",
+    "files": r"/_segments/files/",
+    "view": r"/_segments/views/",
 }
-"""The files that clustering writes, by a pattern of their names; the first that matches counts."""
+"""The files that commands write, by a pattern of their names; the first that matches counts."""
 MOMENTS = ("before", "aside", "after")
 _HANGS = 900
 """Seconds after which a command tells where its threads are, and ends."""
@@ -172,7 +175,11 @@ def serve() -> None:
     import bridge.clustering.orc_files
     import bridge.clustering.parquet_files
     import bridge.jobs.cluster
-    import bridge.jobs.index_table  # noqa: F401
+    import bridge.jobs.index_table
+    import bridge.jobs.segments.add
+    import bridge.jobs.segments.compaction
+    import bridge.jobs.segments.refresh
+    import bridge.views.build  # noqa: F401
 
     assert threading.active_count() == 1
     for line in sys.stdin.buffer:
