@@ -12,6 +12,7 @@ from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, emit_json, first_lines, progress, say, settings
 from bridge.cli.segment import pairs
 from bridge.config import Config
+from bridge.jobs.compose import is_location
 from bridge.jobs.create_table import create_table, describe_table
 
 
@@ -185,8 +186,11 @@ def drop(config: Config, name: str) -> None:
 @click.argument("name", metavar="DB.TABLE")
 @settings("metastore.uri")
 def show(config: Config, name: str) -> None:
-    """Columns, keys, location and properties of a table."""
-    found = describe_table(config, name)
+    """Columns, keys, location and properties of a table.
+
+    A table of segments that is in no metastore is named by its directory.
+    """
+    found = {"table_format": "segments"} if is_location(name) else describe_table(config, name)
     if found["table_format"] == "segments":
         from bridge.jobs.segments.tables import describe
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bridge.config import Config
-from bridge.errors import OperationBlocked
+from bridge.errors import FileCorrupt, InvalidRequest, OperationBlocked
 from bridge.index.store import IndexStore
-from bridge.jobs.compose import index_store, resolve, storage_of
+from bridge.jobs.compose import absolute_location, index_store, is_location, resolve, storage_of
 from bridge.storage.port import Storage
 from bridge.table.model import Catalog, Table, TableName
 from bridge.table.segments.format import NAME, described
@@ -52,7 +52,13 @@ def open_segments(config: Config, table: str) -> Iterator[OpenSegments]:
     """
     storage = storage_of(config)
     catalog, name = resolve(config, table, storage)
-    found = catalog.table(name)
+    try:
+        found = catalog.table(name)
+    except (InvalidRequest, FileCorrupt) as e:
+        # A directory of other files, which need not be those of a table.
+        if is_location(table) and not SegmentLog(storage, absolute_location(table)).versions():
+            raise refusal(name, "directory") from e
+        raise
     require_segments(found)
     log = SegmentLog(storage, found.location)
     manifest = log.latest()

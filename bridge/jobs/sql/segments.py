@@ -148,7 +148,7 @@ def clean(context: SqlContext, statement: s.CleanFiles) -> SqlResult:
     """
     table = context.table(statement.table)
     given = {key.lower(): value.lower() == "true" for key, value in statement.options}
-    options = {"keep": 1, "older_than": 0.0} if given.get("force") else {}
+    options: dict[str, Any] = {"keep": 1, "older_than": 0.0} if given.get("force") else {}
     report = manage.clean(context.config, table, dry_run=given.get("dryrun", False), **options)
     notices = ("statistics changes nothing: files are always counted",)
     return SqlResult(

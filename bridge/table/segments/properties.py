@@ -74,6 +74,21 @@ def _fields(text: str) -> tuple[str, ...]:
     return names
 
 
+_LETTERS = frozenset("GCYxweEyDMdaKhHkmsSzZ")
+"""What Joda-Time's patterns may hold outside of quotes."""
+
+
+def _pattern(text: str) -> None:
+    bare = "".join(text.split("'")[::2])
+    if not bare.strip() or not {c for c in bare if c.isascii() and c.isalpha()} <= _LETTERS:
+        raise ValueError("a pattern of Joda-Time, such as dd.MM.yyyy HH:mm; other words in '...'")
+
+
+def _patterns(text: str) -> None:
+    for one in text.split(","):
+        _pattern(one)
+
+
 _CASTS = {"null": "try", "error": "fail"}
 
 
@@ -89,7 +104,6 @@ _BAD = Property(
     "null",
     _bad_values,
 )
-_TIMES = Property("Patterns of timestamps, as Hive's property of this name.", "timestamp.formats")
 _NULL = Property("The text that is read as NULL.", "serialization.null.format")
 
 PROPERTIES: dict[str, dict[str, Property]] = {
@@ -114,10 +128,20 @@ PROPERTIES: dict[str, dict[str, Property]] = {
         ),
         "csv.null": _NULL,
         "csv.bad_values": _BAD,
-        "csv.timestamp_formats": _TIMES,
-        "csv.date_format": Property("The pattern of dates.", "skipbridge.date_format"),
+        "csv.timestamp_formats": Property(
+            "Patterns of timestamps, separated by commas; the first that fits counts.",
+            "timestamp.formats",
+            check=_patterns,
+        ),
+        "csv.date_format": Property(
+            "The pattern of dates.", "skipbridge.date_format", check=_pattern
+        ),
     },
-    "json": {"json.timestamp_formats": _TIMES},
+    "json": {
+        "json.timestamp_formats": Property(
+            "Patterns of timestamps, as Hive's property of this name.", "timestamp.formats"
+        )
+    },
     "text": {
         "text.delimiter": Property("Separates fields.", "field.delim", "\x01", _character),
         "text.null": _NULL,

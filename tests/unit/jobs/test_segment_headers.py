@@ -25,7 +25,7 @@ from bridge.jobs.segments import add, declare, manage, tables
 from bridge.storage.local import LocalStorage
 from bridge.table.segments.log import SegmentLog
 from bridge.table.segments.manifest import Segment
-from bridge.table.segments.properties import checked, columns_of, reader_spec
+from bridge.table.segments.properties import PROPERTIES, checked, columns_of, reader_spec
 
 CONFIG = Config()
 COLUMNS = [("id", "bigint"), ("name", "string")]
@@ -226,6 +226,8 @@ def test_paths_without_data_are_refused(tmp_path: Path) -> None:
 
 def test_properties_are_of_their_format() -> None:
     assert checked("csv", {"CSV.Delimiter": ";"}) == {"csv.delimiter": ";"}
+    times = {"csv.timestamp_formats": "d/M/yy HH:mm,yyyy-MM-dd'T'HH:mm:ss.SSS"}
+    assert checked("csv", times) == times
     for format, properties, message in (
         ("csv", {"orc.x": "1"}, "no property"),
         ("parquet", {"csv.header": "a"}, "no property"),
@@ -233,11 +235,19 @@ def test_properties_are_of_their_format() -> None:
         ("csv", {"csv.header_lines": "-1"}, "0 or more"),
         ("csv", {"csv.header": "a,A"}, "differ"),
         ("csv", {"csv.bad_values": "x"}, "null or error"),
+        ("csv", {"csv.date_format": "the day"}, "dd.MM.yyyy"),
+        ("csv", {"csv.date_format": ""}, "dd.MM.yyyy"),
+        ("csv", {"csv.timestamp_formats": "yyyy-MM-dd,of"}, "dd.MM.yyyy"),
         ("delta", {}, "cannot be of the format"),
     ):
         with pytest.raises(InvalidRequest) as refused:
             checked(format, properties)
         assert message in str(refused.value)
+
+
+def test_every_property_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/how-to/segments.md").read_text()
+    assert [name for of in PROPERTIES.values() for name in of if f"`{name}`" not in page] == []
 
 
 def test_columns_are_inferred_and_parsed(tmp_path: Path) -> None:
