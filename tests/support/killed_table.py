@@ -77,14 +77,14 @@ class Killed:
         return files
 
     def check_references(self) -> None:
-        """What a generation or a record of a group names is in storage as it says."""
+        """What a generation or a plan that waits names is in storage as it says."""
         store = self.lake.store()
         held = store.latest()
         assert held is not None and store.lacks(held.blobs()) is None
         replaced = replacements_of(read_replacements(store, held))
         named = [state for group in replaced for state in group.new]
         timeline = timeline_of(self.lake)
-        for state in timeline.states(held):
+        for state in filter(lambda state: state.pending, timeline.states(held)):
             for group in timeline.plan(state.instant).groups:
                 result = timeline.result(state.instant, group.id)
                 named += () if result is None else result.new
