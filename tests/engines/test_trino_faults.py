@@ -18,6 +18,8 @@ NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 QUERIES = 100 if NIGHTLY else 10
 SEEDS = 20 if NIGHTLY else 2
 FAULTS = ("503", "500", "reset", "cut", "lost")
+EXPIRED = 0.2
+"""The share of queries whose credentials may expire. Nobody retries that."""
 ASKED = (
     GROUPED,
     "SELECT count(*) FROM lake.{}",
@@ -34,13 +36,15 @@ TOLD = {"SKIPBRIDGE_FILE_UNREADABLE", "SKIPBRIDGE_STORAGE_UNAVAILABLE"}
 def test_no_fault_costs_a_row(stores: Stores, seed: int) -> None:
     rng = random.Random(seed)
     expected: dict[str, list[list[object]]] = {}
-    answered = failed = 0
+    answered = retried = failed = 0
     for number in range(QUERIES):
         sql = rng.choice(ASKED).format(rng.choice(TABLES))
         if sql not in expected:
             expected[sql] = stores.query(sql, "hive")
+        expires = ("expired",) if rng.random() < EXPIRED else ()
+        retried += not expires
         for proxy in (stores.proxy, stores.planners):
-            faults = tuple(rng.sample(FAULTS, rng.randint(1, len(FAULTS))))
+            faults = (*rng.sample(FAULTS, rng.randint(1, len(FAULTS))), *expires)
             rate = rng.uniform(0.01, 0.2)
             proxy.behave(Behaviour(0.005, rate, faults, seed=rng.randrange(2**31)))
             proxy.take()
@@ -50,10 +54,31 @@ def test_no_fault_costs_a_row(stores: Stores, seed: int) -> None:
             assert error.error_name in TOLD, (number, sql, error)
         else:
             assert rows == expected[sql], (number, sql)
-            answered += 1
+            answered += not expires
         finally:
             failed += stores.proxy.take().failed + stores.planners.take().failed
             stores.proxy.behave(SLOW)
             stores.planners.behave(Behaviour())
-    assert answered > QUERIES // 2, "retries help too little"
+    assert answered > retried // 2, "retries help too little"
     assert failed, "nothing went wrong"
+
+
+@pytest.mark.parametrize("table", ["large", "mixed", "orc_large", "orc_stripes", "text_large"])
+def test_expired_credentials_are_told_in_the_words_of_the_store(stores: Stores, table: str) -> None:
+    """Also where the engine asks for a column after it was given the page."""
+    sql = GROUPED.format(table)
+    expected = stores.query(sql, "hive")
+    failed = 0
+    for seed in range(4):
+        stores.proxy.behave(Behaviour(0.002, 0.1, ("expired",), seed=seed))
+        try:
+            rows = stores.query(sql)
+        except TrinoQueryError as error:
+            assert error.error_name == "SKIPBRIDGE_FILE_UNREADABLE", error
+            assert "The token has expired" in error.message, error.message
+            failed += 1
+        else:
+            assert rows == expected
+        finally:
+            stores.proxy.behave(SLOW)
+    assert failed

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.orc;
 
 import io.airlift.slice.Slices;
 import io.skipbridge.trino.read.page.PlannedBytes;
+import io.skipbridge.trino.read.storage.ReadableFile;
 import io.trino.orc.AbstractOrcDataSource;
 import io.trino.orc.MemoryOrcDataSource;
 import io.trino.orc.OrcDataSource;
@@ -10,7 +11,7 @@ import io.trino.orc.OrcReaderOptions;
 
 import java.io.IOException;
 
-/** A large planned file, of which the needed ranges are read. */
+/** A large planned file, of which the needed ranges are read. Storage that does not give them is FILE_UNREADABLE, and no IOException. */
 final class OrcBytes
         extends AbstractOrcDataSource
 {
@@ -35,8 +36,12 @@ final class OrcBytes
 
     @Override
     protected void readInternal(long position, byte[] buffer, int offset, int length)
-            throws IOException
     {
-        file.readFully(position, buffer, offset, length);
+        try {
+            file.readFully(position, buffer, offset, length);
+        }
+        catch (IOException e) {
+            throw ReadableFile.unreadable(getId().toString(), e);
+        }
     }
 }

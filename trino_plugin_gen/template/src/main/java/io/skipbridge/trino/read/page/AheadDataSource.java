@@ -232,11 +232,16 @@ final class AheadDataSource
         }
 
         private Slice taken(AheadRead read)
-                throws IOException
         {
             started(read);
             long start = System.nanoTime();
-            byte[] bytes = read.take();
+            byte[] bytes;
+            try {
+                bytes = read.take();
+            }
+            catch (IOException e) {
+                throw ReadableFile.unreadable(file.path(), e);
+            }
             counters.read(bytes.length, System.nanoTime() - start);
             return Slices.wrappedBuffer(bytes);
         }

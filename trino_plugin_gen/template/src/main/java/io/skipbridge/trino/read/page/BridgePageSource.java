@@ -90,8 +90,9 @@ final class BridgePageSource
             return null;
         }
         int file = combined.fileOfRow(reader.lastBatchStartRow());
-        current = combined.file(file).path();
-        return new MappedSourcePage(page, columnOfChannel, constants(file), conversions);
+        String path = combined.file(file).path();
+        current = path;
+        return new MappedSourcePage(page, columnOfChannel, constants(file), conversions, problem -> ReadFailure.of(problem, path));
     }
 
     /** The file's constants, and NULL for columns that the file does not have. */

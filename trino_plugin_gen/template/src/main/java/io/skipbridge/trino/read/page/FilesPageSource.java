@@ -67,7 +67,8 @@ public final class FilesPageSource
             readOn();
         }
         SourcePage page = reader.next();
-        return page == null ? null : new MappedSourcePage(page, columnOfChannel, values, conversions);
+        PlannedFile of = file;
+        return page == null ? null : new MappedSourcePage(page, columnOfChannel, values, conversions, problem -> failure(problem, of));
     }
 
     private void readOn()

@@ -10,7 +10,10 @@ import java.util.Optional;
 import java.util.function.ObjLongConsumer;
 import java.util.function.UnaryOperator;
 
-/** A reader's page with its columns in the scan's order and types, and with constants. Columns are read, and converted, on demand. */
+/**
+ * A reader's page with its columns in the scan's order and types, and with constants. Columns are read, and converted, on demand: the engine asks for them
+ * after the page source gave the page, so the page itself turns a reader's exceptions into errors that name the file.
+ */
 final class MappedSourcePage
         implements SourcePage
 {
@@ -20,19 +23,27 @@ final class MappedSourcePage
     private final int[] columnOfChannel;
     private final Block[] constants;
     private final List<Optional<UnaryOperator<Block>>> conversions;
+    private final UnaryOperator<RuntimeException> failure;
     private final Block[] converted;
 
     /**
      * {@code columnOfChannel[i]} is a column of the page, or -1 where {@code constants[i]}, a block of one position, is repeated.
      *
      * @param conversions of each channel's column; empty where there is nothing to convert
+     * @param failure what an exception of the reader tells of the page's file
      */
-    MappedSourcePage(SourcePage source, int[] columnOfChannel, Block[] constants, List<Optional<UnaryOperator<Block>>> conversions)
+    MappedSourcePage(
+            SourcePage source,
+            int[] columnOfChannel,
+            Block[] constants,
+            List<Optional<UnaryOperator<Block>>> conversions,
+            UnaryOperator<RuntimeException> failure)
     {
         this.source = source;
         this.columnOfChannel = columnOfChannel;
         this.constants = constants;
         this.conversions = conversions;
+        this.failure = failure;
         this.converted = new Block[columnOfChannel.length];
     }
 
@@ -73,13 +84,18 @@ final class MappedSourcePage
         if (column < 0) {
             return RunLengthEncodedBlock.create(constants[channel], source.getPositionCount());
         }
-        if (conversions.get(channel).isEmpty()) {
-            return source.getBlock(column);
+        try {
+            if (conversions.get(channel).isEmpty()) {
+                return source.getBlock(column);
+            }
+            if (converted[channel] == null) {
+                converted[channel] = conversions.get(channel).get().apply(source.getBlock(column));
+            }
+            return converted[channel];
         }
-        if (converted[channel] == null) {
-            converted[channel] = conversions.get(channel).get().apply(source.getBlock(column));
+        catch (RuntimeException e) {
+            throw failure.apply(e);
         }
-        return converted[channel];
     }
 
     @Override

@@ -6,7 +6,10 @@ import io.trino.parquet.ParquetReaderOptions;
 
 import java.io.IOException;
 
-/** A data source over a large file, of which only the needed ranges are read. */
+/**
+ * A data source over a large file, of which only the needed ranges are read. Storage that does not give the bytes is FILE_UNREADABLE, and no IOException:
+ * Trino's reader wraps one as if the file were damaged.
+ */
 public class RangeDataSource
         extends AbstractParquetDataSource
 {
@@ -20,9 +23,13 @@ public class RangeDataSource
 
     @Override
     protected void readInternal(long position, byte[] buffer, int offset, int length)
-            throws IOException
     {
-        file.readFully(position, buffer, offset, length);
+        try {
+            file.readFully(position, buffer, offset, length);
+        }
+        catch (IOException e) {
+            throw ReadableFile.unreadable(getId().toString(), e);
+        }
     }
 
     @Override
