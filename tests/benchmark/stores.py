@@ -139,12 +139,14 @@ def _world(count: int, latency: float) -> Iterator[_World]:
 
 
 def fill(source: Path, options: dict[str, str], table: str) -> None:
-    """Puts the files of a directory below a URI."""
+    """Puts the Parquet files of a directory below a URI."""
     storage = open_storage(options=options)
+    files = sorted(f for f in source.iterdir() if f.is_file() and f.name[0] not in "._")
     with ThreadPoolExecutor(16) as pool:
         for _ in pool.map(
-            lambda file: storage.put(f"{table}/{file.name}", file.read_bytes()),
-            sorted(source.glob("*.parquet")),
+            # Trino's writers give names without an extension
+            lambda file: storage.put(f"{table}/{file.stem}.parquet", file.read_bytes()),
+            files,
         ):
             pass
     time.sleep(2)  # times are of whole seconds

@@ -49,16 +49,18 @@ _SLOWER, _WITHIN = 1.05, 0.030
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """One Trino whose catalogs read the same tables: `CATALOGS`.
+    """One Trino whose catalogs read the same tables.
 
     Attributes:
         metastore: URI of the Thrift metastore.
         planner: address of the planner.
+        catalogs: ours, and those of stock hive.
     """
 
     port: int
     metastore: str
     planner: str
+    catalogs: tuple[str, ...] = CATALOGS
 
     def rows(self, catalog: str, text: str, session: Mapping[str, str] | None = None) -> list[Any]:
         """Runs a statement with placeholders for catalog and schema."""
@@ -132,11 +134,11 @@ def engines(
 
 
 def tpch() -> list[Figure]:
-    return _figures(tpc_data.TPCH, 0.75, _chosen("tpch"), _runs(5))
+    return _figures(tpc_data.TPCH, 0.75, chosen("tpch"), runs_or(5))
 
 
 def quick_tpch() -> list[Figure]:
-    return _figures(tpc_data.TPCH, 0.75, _chosen("tpch"), _runs(2))
+    return _figures(tpc_data.TPCH, 0.75, chosen("tpch"), runs_or(2))
 
 
 def tpcds() -> list[Figure]:
@@ -144,7 +146,7 @@ def tpcds() -> list[Figure]:
     return [
         figure
         for layout, aim in (LAYOUTS[name] for name in layouts.split(","))
-        for figure in _figures(layout, aim, _chosen("tpcds"), _runs(5))
+        for figure in _figures(layout, aim, chosen("tpcds"), runs_or(5))
     ]
 
 
@@ -152,67 +154,77 @@ def quick_tpcds() -> list[Figure]:
     """Ten queries, partitioned, unless the environment chooses others."""
     layout, aim = LAYOUTS[os.environ.get("TPCDS_LAYOUT") or tpc_data.PARTITIONED.name]
     ten = {name: texts("tpcds")[name] for name in TEN}
-    chosen = _chosen("tpcds") if os.environ.get("TPCDS_QUERIES") else ten
-    return _figures(layout, aim, chosen, _runs(2))
+    queries = chosen("tpcds") if os.environ.get("TPCDS_QUERIES") else ten
+    return _figures(layout, aim, queries, runs_or(2))
 
 
-def _chosen(benchmark: str) -> dict[str, str]:
+def chosen(benchmark: str) -> dict[str, str]:
+    """The queries of ``tpch`` or ``tpcds`` that the environment names, or all."""
     known = texts(benchmark)
     names = os.environ.get(f"{benchmark.upper()}_QUERIES")
     return {name: known[name] for name in names.split(",")} if names else known
 
 
-def _runs(usual: int) -> int:
+def runs_or(usual: int) -> int:
+    """How many runs the environment wants measured."""
     return int(os.environ.get("TPC_RUNS") or usual)
 
 
 def _figures(layout: Layout, aim: float, queries: Mapping[str, str], runs: int) -> list[Figure]:
+    with engines(layout) as running:
+        return asked(running, layout.name, aim, queries, runs)
+
+
+def asked(
+    running: Engines, tables: str, aim: float, queries: Mapping[str, str], runs: int
+) -> list[Figure]:
+    """Asks all queries of all catalogs. Rows that differ are an AssertionError at the end."""
     refused: list[str] = []
     wrong: list[str] = []
     measured: list[Measured] = []
-    with engines(layout) as running:
-        _warm(running, list(queries.values()))
-        for name, text in queries.items():
-            try:
-                different = compare(running, name, text)
-            except trino.exceptions.TrinoUserError as error:
-                refused.append(name)
-                print(f"{name}: Trino refuses it: {error.message}", flush=True)
-                continue
-            if different:
-                wrong += different
-                continue
-            measured.append(measure(running, name, text, runs))
-            print_times(measured[-1])
-    figures = _summary(layout, aim, measured, refused)
+    _warm(running, list(queries.values()))
+    for name, text in queries.items():
+        try:
+            different = compare(running, name, text)
+        except trino.exceptions.TrinoUserError as error:
+            refused.append(name)
+            print(f"{name}: Trino refuses it: {error.message}", flush=True)
+            continue
+        if different:
+            wrong += different
+            continue
+        measured.append(measure(running, name, text, runs))
+        print_times(measured[-1])
+    figures = _summary(tables, aim, measured, refused)
     if wrong:
-        show(f"{layout.name}, without the queries that differ", figures)
-        raise AssertionError(f"{layout.name}: {len(wrong)} queries differ: " + "; ".join(wrong))
+        show(f"{tables}, without the queries that differ", figures)
+        raise AssertionError(f"{tables}: {len(wrong)} queries differ: " + "; ".join(wrong))
     return figures
 
 
 def _warm(running: Engines, queries: Sequence[str]) -> None:
     """Code is compiled before the first query is measured; each catalog has classes of its own."""
     rounds = _WARM_UPS if len(queries) <= _FEW else 1
-    for catalog, text in product(CATALOGS, queries * rounds):
+    for catalog, text in product(running.catalogs, queries * rounds):
         # Texts that Trino refuses are told of later.
         with suppress(trino.exceptions.TrinoQueryError):
             running.rows(catalog, text)
 
 
 def compare(running: Engines, name: str, text: str) -> list[str]:
-    """Rows and failures beside those of ``hive_file``; a difference is printed at once.
+    """Rows and failures beside those of the first stock catalog; a difference is printed at once.
 
     q15 of TPC-H compares a sum of doubles with itself, which depends on the order of the rows: what
     differs is asked again.
 
     Errors:
-        TrinoUserError: ``hive_file`` refuses the query.
+        TrinoUserError: that one refuses the query.
     """
     wrong = []
-    for catalog in ("bridge", "hive_thrift"):
+    ours, first, *others = running.catalogs
+    for catalog in (ours, *others):
         for _ in range(_ATTEMPTS):
-            stock = running.rows("hive_file", text)
+            stock = running.rows(first, text)
             try:
                 found = difference(running.rows(catalog, text), stock)
             except trino.exceptions.TrinoQueryError as error:
@@ -227,10 +239,11 @@ def compare(running: Engines, name: str, text: str) -> list[str]:
 
 def measure(running: Engines, name: str, text: str, runs: int) -> Measured:
     """Medians of runs in turn; `compare` has warmed the query."""
-    seconds: dict[str, list[float]] = {catalog: [] for catalog in CATALOGS}
+    seconds: dict[str, list[float]] = {catalog: [] for catalog in running.catalogs}
     for number in range(runs):
         # Each comes first in turn.
-        for catalog in CATALOGS[number % 3 :] + CATALOGS[: number % 3]:
+        first = number % len(running.catalogs)
+        for catalog in running.catalogs[first:] + running.catalogs[:first]:
             taken = timed(lambda catalog=catalog: running.rows(catalog, text))  # type: ignore[misc]
             seconds[catalog].append(taken)
     return Measured(name, {c: statistics.median(s) for c, s in seconds.items()})
@@ -238,31 +251,31 @@ def measure(running: Engines, name: str, text: str, runs: int) -> Measured:
 
 def print_times(m: Measured) -> None:
     """One line of seconds by catalog."""
-    times = "  ".join(f"{catalog} {m.seconds[catalog]:6.3f}" for catalog in CATALOGS)
+    times = "  ".join(f"{catalog} {seconds:6.3f}" for catalog, seconds in m.seconds.items())
     print(f"{m.query}  {times}  ratio {m.ratio:5.2f}{'  SLOWER' if m.slower else ''}", flush=True)
 
 
 def _summary(
-    layout: Layout, aim: float, measured: Sequence[Measured], refused: Sequence[str]
+    tables: str, aim: float, measured: Sequence[Measured], refused: Sequence[str]
 ) -> list[Figure]:
     ours, stock = sum(m.ours for m in measured), sum(m.stock for m in measured)
     per_stock = [
-        Figure(f"{layout.name}: {catalog}, all", sum(m.seconds[catalog] for m in measured))
-        for catalog in CATALOGS
+        Figure(f"{tables}: {catalog}, all", sum(m.seconds[catalog] for m in measured))
+        for catalog in (measured[0].seconds if measured else ())
     ]
     worst = sorted(measured, key=lambda m: m.ratio, reverse=True)[:10]
     note = f"refused by Trino: {', '.join(refused)}" if refused else ""
     return [
         *per_stock,
-        Figure(f"{layout.name}: total over the better's", ours / stock, "", f"≤ {aim}", note),
+        Figure(f"{tables}: total over the better's", ours / stock, "", f"≤ {aim}", note),
         Figure(
-            f"{layout.name}: of {len(measured)} queries slower than {_SLOWER} times and by 30 ms",
+            f"{tables}: of {len(measured)} queries slower than {_SLOWER} times and by 30 ms",
             sum(m.slower for m in measured),
             "",
             "0",
         ),
         *(
-            Figure(f"{layout.name}: {m.query}", m.ratio, "x", "", f"{m.ours:.3f}/{m.stock:.3f} s")
+            Figure(f"{tables}: {m.query}", m.ratio, "x", "", f"{m.ours:.3f}/{m.stock:.3f} s")
             for m in worst
         ),
     ]
