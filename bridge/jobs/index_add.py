@@ -10,11 +10,13 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.config import Config
 from bridge.errors import (
@@ -31,6 +33,7 @@ from bridge.index.kinds.request import by_properties
 from bridge.index.listed import Listed, owners_text
 from bridge.jobs.compose import absolute_location, index_store, is_location, storage_of
 from bridge.jobs.index_table import Progress, Say, collector_of, opened, told
+from bridge.storage.objectstore import lists_from_anywhere
 from bridge.storage.port import FileStat, FileTable, Storage, data_files
 from bridge.storage.uri import canonical, join, parent, relative
 from bridge.table.directory_catalog import SCHEMA
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _THREADS = 16
+_LISTED = 20
+"""From so many files of a directory on, pages of its listing are asked for instead of each file. At
+most one page for so many files."""
 
 
 def add_to_index(
@@ -229,10 +235,32 @@ def _look(storage: Storage, uris: Sequence[str], place: _Place) -> list[FileStat
     for uri in uris:
         if not place.holds(uri):
             raise _outside(uri, place.location)
+    directories: dict[str, list[str]] = {}
+    for uri in uris:
+        directories.setdefault(parent(uri), []).append(uri)
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda uri: _stat(storage, uri, place.location), uris))
-    files = {stat.uri: stat for stats in found for stat in stats}
+        files: dict[str, FileStat] = {}
+        for listed in pool.map(lambda each: _by_pages(storage, *each), directories.items()):
+            files |= listed
+        others = [uri for uri in uris if uri not in files]
+        for stats in pool.map(lambda uri: _stat(storage, uri, place.location), others):
+            files |= {stat.uri: stat for stat in stats}
     return [files[uri] for uri in sorted(files)]
+
+
+def _by_pages(storage: Storage, directory: str, uris: Sequence[str]) -> dict[str, FileStat]:
+    """Those of the sorted files that a few pages of the directory's listing tell."""
+    found: dict[str, FileStat] = {}
+    if len(uris) < _LISTED or not lists_from_anywhere(directory):
+        return found
+    wanted = pa.array(uris, pa.large_string())
+    # what is shorter sorts before
+    for page in islice(storage.pages(directory, start_after=uris[0][:-1]), len(uris) // _LISTED):
+        named = pc.is_in(page.paths, wanted).to_numpy(zero_copy_only=False)
+        found |= {stat.uri: stat for stat in _stats(page.filter(named))}
+        if page.paths[-1].as_py() >= uris[-1]:
+            break
+    return found
 
 
 def _stat(storage: Storage, uri: str, location: str) -> list[FileStat]:
@@ -245,17 +273,13 @@ def _stat(storage: Storage, uri: str, location: str) -> list[FileStat]:
         raise FileUnreadable(
             f"there is no data file {uri}", "give files that were written completely"
         )
-    etags = listing.etags.to_pylist() if listing.etags is not None else [None] * len(listing)
-    return [
-        FileStat(*each)
-        for each in zip(
-            listing.paths.to_pylist(),
-            listing.sizes.tolist(),
-            listing.modified.tolist(),
-            etags,
-            strict=True,
-        )
-    ]
+    return _stats(listing)
+
+
+def _stats(files: FileTable) -> list[FileStat]:
+    etags = files.etags.to_pylist() if files.etags is not None else [None] * len(files)
+    paths, sizes, modified = files.paths.to_pylist(), files.sizes.tolist(), files.modified.tolist()
+    return [FileStat(*each) for each in zip(paths, sizes, modified, etags, strict=True)]
 
 
 def _listed(stats: Sequence[FileStat], place: _Place) -> Listed:

@@ -154,6 +154,11 @@ def checked_endpoint(
     return str(endpoint)
 
 
+def lists_from_anywhere(uri: str) -> bool:
+    """Whether a listing that starts after a path takes only the requests of the pages read."""
+    return uri.partition("://")[0] in _START_AFTER
+
+
 class ObjectStorage:
     """`Storage` on one bucket, with the store's conditional writes.
 

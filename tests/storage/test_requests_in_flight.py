@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.config import Config, Setting
 from bridge.errors import UnsupportedTable
 from bridge.expression.nodes import BoundReference
 from bridge.index import collect
@@ -26,13 +27,14 @@ from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kinds
 from bridge.index.snapshot import IndexSnapshot
 from bridge.index.store import IndexStore
+from bridge.jobs.index_add import add_to_index
 from bridge.storage.port import Storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT, TRINO
 from tests.support.directories import in_directories
-from tests.support.slow_store import SlowStore
-from tests.support.versitygw import BUCKET
+from tests.support.slow_store import Seen, SlowStore
+from tests.support.versitygw import BUCKET, Versitygw
 
 FILES = 600
 
@@ -200,3 +202,41 @@ def test_a_table_of_another_format_is_refused_by_one_listing(
     with pytest.raises(UnsupportedTable, match="Delta Lake"):
         catalog.table(catalog.name)
     assert proxy.take().count() == 1
+
+
+def test_files_that_are_added_are_looked_at_by_pages(
+    direct: Storage, gateway: Versitygw, proxy: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing's page tells of 1,000 files; only few files are asked for one by one."""
+    root = f"s3://{BUCKET}/added"
+    names = [f"f{i:04d}" for i in range(FILES)]
+    put_all(direct, root, {name: content(i) for i, name in enumerate(names)})
+    for name, value in gateway.environment.items():
+        monkeypatch.setenv(name, value)
+    options = gateway.through(proxy.port)
+    config = Config(
+        {f"storage.{k}": Setting(options[k], "t") for k in ("endpoint", "region", "allow_http")}
+    )
+
+    def add(files: list[str]) -> Seen:
+        proxy.take()
+        report = add_to_index(
+            config,
+            root,
+            [f"{root}/{file}" for file in files],
+            progress=lambda done, total: None,
+            say=lambda text: None,
+        )
+        assert (report["read"], report["failed"]) == (len(files), []), report
+        return proxy.take()
+
+    many = add(names[100:500])
+    assert many.count("HEAD", part="/f") == 0
+    assert many.count() <= 1.1 * 400
+    few = add(names[:10])
+    assert few.count("HEAD", part="/f") == 10
+    store = IndexStore(direct, f"{root}/.skipbridge")
+    manifest = store.latest()
+    assert manifest is not None
+    entries = live_entries(manifest, store).files["path"].to_pylist()
+    assert entries == [f"{root}/{name}" for name in (*names[:10], *names[100:500])]
