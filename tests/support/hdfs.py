@@ -1,11 +1,17 @@
-"""A real HDFS on loopback: one name node and one data node, of Hadoop's own mini cluster."""
+"""A real HDFS on loopback: a name node and a data node, of Hadoop's own mini cluster.
+
+With a second name node it is highly available, and with a keytab it asks for Kerberos.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.servers.embedded_metastore import site
 from bridge.servers.java import ADD_OPENS, find_jdk
 from bridge.servers.maven import class_path, parse_artifact
 from bridge.servers.process import LOOPBACK, Server, ServerSpec, free_port, start_server
@@ -38,14 +44,37 @@ class Hdfs:
 
     Attributes:
         uri: of its name node, ``hdfs://127.0.0.1:port``.
+        name_nodes: addresses of all of them; the first is the active one.
     """
 
     server: Server
     uri: str
+    name_nodes: tuple[str, ...]
+    _directory: Path
+
+    def fail_over(self, patience: float = 60.0) -> None:
+        """The second name node becomes the active one."""
+        (self._directory / "data" / "failover").touch()
+        deadline = time.monotonic() + patience
+        while "FAILED OVER" not in self.server.log.read_text("utf-8", errors="replace"):
+            assert time.monotonic() < deadline, self.server.log
+            time.sleep(0.1)
 
 
-def start_hdfs(directory: Path) -> Hdfs:
+def start_hdfs(
+    directory: Path,
+    *,
+    name_nodes: int = 1,
+    properties: Mapping[str, str] | None = None,
+    host: str = LOOPBACK,
+    jvm_options: tuple[str, ...] = (),
+) -> Hdfs:
     """Starts an empty cluster and returns once it takes files; the caller stops its server.
+
+    Args:
+        name_nodes: two make up the name service ``lab``.
+        properties: of its hdfs-site.xml.
+        host: by which clients name the name node; Kerberos wants a name.
 
     Errors:
         EnvironmentMissing: no JDK 17 to 24, or no Maven.
@@ -54,28 +83,32 @@ def start_hdfs(directory: Path) -> Hdfs:
     """
     jdk = find_jdk(17, 24)
     jars = class_path(*ARTIFACTS)
-    rpc, http = free_port(), free_port()
+    ports = [free_port() for _ in range(2 * name_nodes)]
     logging = directory / "logging"
     logging.mkdir(parents=True)
     (logging / "log4j.properties").write_text(LOGGING)
     log = directory / "hdfs.log"
+    configuration = directory / "hdfs-site.xml"
+    configuration.write_text(site(dict(properties or {})))
     server = start_server(
         ServerSpec(
             name="hdfs",
             command=(
                 jdk.java,
                 "-Xmx512m",
+                *jvm_options,
                 *ADD_OPENS,
                 "-cp",
                 os.pathsep.join(map(str, (logging, *jars))),
                 str(_MAIN),
                 str(directory / "data"),
-                str(rpc),
-                str(http),
+                str(configuration) if properties else "",
+                *map(str, ports),
             ),
             directory=directory,
-            port=rpc,
+            port=ports[0],
             ready=lambda: "READY" in log.read_text("utf-8", errors="replace"),
         )
     )
-    return Hdfs(server, f"hdfs://{LOOPBACK}:{rpc}")
+    addresses = tuple(f"{host}:{port}" for port in ports[::2])
+    return Hdfs(server, f"hdfs://{addresses[0]}", addresses, directory)
