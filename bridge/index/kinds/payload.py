@@ -233,25 +233,28 @@ class Body:
             return
         with _as_storage(self._directory):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._there = self._sparse("there", max(self._rows, 1))
-            self._data = self._sparse("body", max(self._blob.size, 1))
-            self._files.reverse()
+            there, marks = self._sparse("there", max(self._rows, 1))
+            body, data = self._sparse("body", max(self._blob.size, 1))
             meta = self._directory / "meta.json"
             meta.write_text(json.dumps({"body": self._blob.name}))
+        self._files, self._there, self._data = [body, there], marks, data
 
-    def _sparse(self, name: str, size: int) -> npt.NDArray[np.uint8]:
-        """Maps a sparse file.
+    def _sparse(self, name: str, size: int) -> tuple[BinaryIO, npt.NDArray[np.uint8]]:
+        """Maps a sparse file of at least ``size`` bytes.
 
         Writes go through the file descriptor: a full disk is then an error, while a write to the
-        map would kill the process.
+        map would kill the process. So would a read of it after another process has made the file
+        shorter: of one body, generations with fewer live files need fewer rows.
         """
         path = self._directory / name
         path.touch(mode=0o600)
         file = path.open("r+b")
-        if path.stat().st_size != size:
-            file.truncate(size)
-        self._files.append(file)
-        return np.memmap(path, np.uint8, "r", shape=(size,))
+        if path.stat().st_size < size:
+            if name == "body":  # of this size for every process
+                file.truncate(size)
+            else:  # at worst a mark is lost, and its row is fetched again
+                os.pwrite(file.fileno(), b"\0", size - 1)
+        return file, np.memmap(path, np.uint8, "r", shape=(size,))
 
 
 @contextlib.contextmanager

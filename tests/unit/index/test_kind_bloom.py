@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
+import zlib
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,9 @@ from bridge.expression.nodes import BoundPredicate, BoundReference, Op
 from bridge.index.collect import ThreadCollector
 from bridge.index.kinds import bloom
 from bridge.index.kinds.bloom import KIND
+from bridge.index.kinds.payload import Body
 from bridge.index.kinds.xxh64 import hash_bytes, hash_numbers
+from bridge.index.manifest import Blob
 from bridge.types import (
     BIGINT,
     DATE,
@@ -275,6 +280,29 @@ def test_many_refreshes_are_compacted_with_their_filters(lake: Lake) -> None:
     assert manifest is not None and len(manifest.shards) < 20
     for value in (0, 7, 19):
         assert _never(lake, "x", BIGINT, value) == [i != value for i in range(20)]
+
+
+def test_a_generation_of_fewer_files_leaves_the_bytes_of_an_older_one(tmp_path: Path) -> None:
+    """A shorter file would end the process that has more of it mapped (SIGBUS)."""
+    rows, empty = 2 * mmap.PAGESIZE, bytes(32)
+
+    class Store:
+        def read_blob(self, blob: Any) -> bytes:
+            raise AssertionError
+
+        def read_slices(self, blob: Any, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+            return [bytes(end - start) for start, end in ranges]
+
+    def ensure(body: Body, row: int) -> None:
+        place = np.array([row])
+        body.ensure(place, 32 * place, np.array([32]), np.array([zlib.crc32(empty)]))
+
+    blob = Blob("shards/1-k0.body", 32 * rows, "digest")
+    older, newer = Body(Store(), blob, rows, tmp_path), Body(Store(), blob, 1, tmp_path)
+    ensure(older, 0)
+    ensure(newer, 0)
+    assert (tmp_path / "body-digest" / "there").stat().st_size == rows
+    ensure(older, rows - 1)
 
 
 @pytest.mark.parametrize("text", ["count(id)", "coalesce(a, b)", "like(a, 'x%')"])
