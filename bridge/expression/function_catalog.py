@@ -249,7 +249,12 @@ def _constant(literal: Literal) -> Literal | None:
 def _column(reference: Reference) -> str:
     if isinstance(reference, Call):
         return reference.text
-    return ".".join(n if _PLAIN.fullmatch(n) else f'"{n}"' for n in map(str.lower, reference.path))
+    names = map(str.lower, reference.path)
+    return ".".join(n if _PLAIN.fullmatch(n) else _quoted(n) for n in names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _spelled(literal: Literal) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bridge.expression.nodes import BoundCall, BoundReference, Predicate
-from bridge.expression.text import parse_where
+from bridge.expression.function_catalog import call
+from bridge.expression.nodes import BoundCall, BoundReference, Predicate, Reference
+from bridge.expression.text import parse_call, parse_where
 from bridge.index.kinds.definition import IndexSettings
 from bridge.index.registry import kind
 from bridge.planner.request import ScanRequest
@@ -73,3 +74,13 @@ def test_calls_are_never_taken_for_columns() -> None:
     assert call.path[0] == "" and call != type(call).__base__(call.path)
     bound = BoundCall(call.path, STRING, False, "lower", ())
     assert bound != BoundReference(call.path, STRING)
+
+
+def test_functions_of_two_columns_never_have_one_text() -> None:
+    """Indexes of functions are found by their text, in which a column may have any name."""
+    field, column = Reference(("a b", "c d")), Reference(('a b"."c d',))
+    texts = [found.text for one in (field, column) if (found := call("lower", [one]))]
+    assert texts == ['lower("a b"."c d")', 'lower("a b"".""c d")']
+    for text, one in zip(texts, (field, column), strict=True):
+        parsed = parse_call(text)
+        assert parsed is not None and parsed.arguments == (one,)
