@@ -76,4 +76,12 @@ def test_a_table(hdfs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert skipbridge("table", "create", "demo.t", "--location", root)["partitions"] == 2
         assert skipbridge("index", "build", "demo.t", "--local")["files"] == 4
         plan = skipbridge("explain", "demo.t", "n = 23")
-    assert plan["files"] == {"total": 4, "kept": 1}, plan
+        assert plan["files"] == {"total": 4, "kept": 1}, plan
+        first = skipbridge("sync", "demo.synced", "--location", root, "--index")
+        assert (first["counts"]["added"], first["index"]["files"]) == (2, 4), first
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"n": [99]}), sink)
+        open_storage().put(f"{root}/day=7/new.parquet", sink.getvalue())
+        again = skipbridge("sync", "demo.synced", "--index")
+        assert (again["added"], again["index"]["files"]) == (["day=7"], 5), again
+        assert skipbridge("explain", "demo.synced", "n = 99")["files"] == {"total": 5, "kept": 1}
