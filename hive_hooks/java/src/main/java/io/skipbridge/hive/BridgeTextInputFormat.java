@@ -18,7 +18,8 @@ public class BridgeTextInputFormat
     protected FileStatus[] listStatus(JobConf job)
             throws IOException
     {
-        return FileSkipper.listDeclared(job, () -> super.listStatus(job));
+        JobConf own = SkippablePaths.without(job);
+        return FileSkipper.listDeclared(own, () -> super.listStatus(own));
     }
 
     @Override

@@ -140,7 +140,7 @@ final class FileSkipper
         return job.getBoolean("hive.fetch.task.aggr", false);
     }
 
-    private static void count(JobConf job, SkippableFiles skippable, int listed, int kept)
+    static void count(JobConf job, SkippableFiles skippable, int listed, int kept)
     {
         Hooks.COUNTERS.filesListed.add(listed);
         Hooks.COUNTERS.filesSkipped.add(listed - kept);

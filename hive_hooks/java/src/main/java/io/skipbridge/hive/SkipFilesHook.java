@@ -79,6 +79,7 @@ public final class SkipFilesHook
         }
         Map<PartitionDesc, Class<? extends InputFormat>> ofFetch = chosen(scans.ofFetch(), known);
         ofTasks.forEach(PartitionDesc::setInputFileFormatClass);
+        SkippablePaths.tell(ofTasks.keySet(), configuration);
         fetchesOfTasks.forEach(FetchWork::setTblDesc);
         ofFetch.forEach(PartitionDesc::setInputFileFormatClass);
         if (!ofFetch.isEmpty()) {
