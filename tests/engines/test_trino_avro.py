@@ -95,7 +95,7 @@ def rows(start: int, count: int) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("declared", ["columns", "literal", "url"])
+@pytest.mark.parametrize("declared", ["columns", "literal", "url", "path"])
 def test_every_type_and_codec_and_range(stack: Stack, tmp_path: Path, declared: str) -> None:
     directory = tmp_path / "table"
     directory.mkdir()
@@ -111,6 +111,7 @@ def test_every_type_and_codec_and_range(stack: Stack, tmp_path: Path, declared: 
         "columns": {},
         "literal": {"avro.schema.literal": json.dumps(schema(AVRO_FIELDS))},
         "url": {"avro.schema.url": f"file://{tmp_path}/schema.avsc"},
+        "path": {"avro.schema.url": f"{tmp_path}/schema.avsc"},
     }[declared]
     name = f"avro_{declared}"
     registered(stack, name, directory, AVRO_TYPES, properties)

@@ -116,15 +116,16 @@ public final class FileOpener
         return log.path().startsWith(LOCAL) ? openLocal(planned, true) : openRemote(session, planned, true);
     }
 
-    /** All bytes of a small file that no plan names, such as a schema. */
+    /** All bytes of a small file that no plan names, such as a schema. A path without a scheme is of Hadoop's default file system, else local. */
     public byte[] readAll(ConnectorSession session, String uri)
             throws IOException
     {
-        if (uri.startsWith(LOCAL) || uri.startsWith("file:/")) {
-            return Files.readAllBytes(Path.of(uri.replaceFirst("^file:/+", "/")));
+        boolean bare = uri.startsWith("/");
+        if (uri.startsWith("file:/") || (bare && stores.filter(each -> each.reads(Store.HDFS)).isEmpty())) {
+            return Files.readAllBytes(Path.of(uri.replaceFirst("^(file:)?/+", "/")));
         }
-        Store store = supported(uri);
-        try (InputStream stream = readers(store, uri).file(session.getIdentity(), uri).newStream()) {
+        TrinoFiles files = readers(bare ? Store.HDFS : supported(uri), uri);
+        try (InputStream stream = files.file(session.getIdentity(), uri).newStream()) {
             return stream.readAllBytes();
         }
     }
