@@ -30,7 +30,7 @@ Row = list[Value]
 
 def lines_of(raw: bytes, header: int) -> list[bytes] | _Differ:
     """The lines after the header, or `DIFFER` where readers may find others."""
-    if raw[:3] == b"\xef\xbb\xbf" or raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
+    if (raw[:3] == b"\xef\xbb\xbf" and not header) or raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
         return DIFFER
     lines, at = [], bytearray()
     i = 0

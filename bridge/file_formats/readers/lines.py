@@ -1,9 +1,10 @@
 """Whole lines of a text file, in blocks, as far as all engines agree where a line ends.
 
 Hadoop's and Trino's line readers both end a line at LF, CR LF, and a lone CR. Here a file with a
-lone CR, a NUL, a byte order mark, or bytes that are not UTF-8 is ambiguous: readers treat these
-differently further on. Files are decompressed by the suffix of their name, as engines do it. A
-compressed file that ends early, or that has anything after its end, is ambiguous, too.
+lone CR, a NUL, a byte order mark before its first row, or bytes that are not UTF-8 is ambiguous:
+readers treat these differently further on. Files are decompressed by the suffix of their name, as
+engines do it. A compressed file that ends early, or that has anything after its end, is ambiguous,
+too.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _without(uri: str, block: bytes, header: int) -> tuple[bytes, int]:
         at = block.index(b"\n", at) + 1
         header -= 1
     found = block[at:] if at else block
-    if found.startswith(_BOM) or block.startswith(_BOM):  # Arrow skips it, wherever a block begins
+    if found.startswith(_BOM):  # Arrow skips it, wherever a block begins
         raise ambiguous(uri, "it holds a byte order mark")
     return found, header
 

@@ -20,7 +20,9 @@ Run = Callable[..., Result]
 COLUMNS = "id bigint, caller string, seconds int, at timestamp"
 FILES = {
     "2024-05/a.csv": b"id,caller,seconds,at\n1,ann,10,2024-05-01 00:00:00\n2,bob,20,\n",
-    "2024-05/b.csv.gz": gzip.compress(b"id,caller,seconds,at\r\n3,'cy',30,2024-05-03 01:02:03\r\n"),
+    "2024-05/b.csv.gz": gzip.compress(
+        b"\xef\xbb\xbfid,caller,seconds,at\r\n3,'cy',30,2024-05-03 01:02:03\r\n"
+    ),
     "2024-06/a.csv": b'AT,Id,"caller",seconds,note\n2024-06-01 00:00:00,4,"d, e",n/a,hm\n',
     "2024-06/deep/b.csv": b"id,caller,seconds,at\n5\n",
     "2024-07/a.csv": b"id,caller,at\n6,flo,2024-07-01 00:00:00\n",

@@ -107,7 +107,8 @@ def test_blocks_end_between_lines(monkeypatch: pytest.MonkeyPatch, size: int) ->
     wanted = {"a": ["1", "2", "3"], "b": ["ä", "", "x, y"]}
     assert known("csv", properties, raw, a=STRING, b=STRING) == wanted
     assert known("csv", properties, gzip.compress(raw), "f.gz", a=STRING, b=STRING) == wanted
-    assert known("csv", properties, b"\xef\xbb\xbf" + raw, a=STRING, b=STRING) is None
+    assert known("csv", properties, b"\xef\xbb\xbf" + raw, a=STRING, b=STRING) == wanted
+    assert known("csv", CSV, b"\xef\xbb\xbf" + raw, a=STRING, b=STRING) is None
 
 
 def test_csv_without_casts_has_only_text() -> None:
