@@ -49,6 +49,12 @@ def rows_of(partition: str, path: Path) -> Rows:
     return Counter((partition, *map(repr, row.values())) for row in table.to_pylist())
 
 
+def _whole(directory: Path) -> list[Path]:
+    """The files whose writers have ended."""
+    every = sorted(directory.glob("*.parquet"))
+    return [path for path in every if not path.name.startswith("half")]
+
+
 class Story:
     """A table, the rows that were committed, and those in directories that were left."""
 
@@ -122,9 +128,11 @@ class Story:
             age(path, 5000 - self.written)
         elif step == "compact" and self.left and all(a == b for a, b in self.late.values()):
             chosen = draw(st.sampled_from(self.left))
-            held = list(chosen[1].glob("*.parquet"))
+            held = _whole(chosen[1])
             rows = [pq.ParquetFile(path).read() for path in held]
-            pq.write_table(pa.concat_tables(rows), chosen[1] / f"compacted{self.written}.parquet")
+            if rows:
+                made = chosen[1] / f"compacted{self.written}.parquet"
+                pq.write_table(pa.concat_tables(rows), made)
             for path in held:
                 path.unlink()
             self.left = [each for each in self.left if each != chosen]
@@ -158,7 +166,7 @@ class Story:
 
         Publishing takes it back, or names it: then somebody deletes the copy.
         """
-        held = [p for p in sorted(directory.glob("*.parquet")) if not p.name.startswith("half")]
+        held = _whole(directory)
         chosen = self.draw(st.lists(st.sampled_from(held), unique=True, min_size=1)) if held else []
         made = directory / f"slow{self.written}.parquet"
         rows = [pq.ParquetFile(path).read() for path in chosen]
