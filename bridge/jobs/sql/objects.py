@@ -128,7 +128,8 @@ def create_view(context: SqlContext, statement: s.CreateView) -> SqlResult:
     """CREATE DATAMAP ... USING 'mv' and CREATE MATERIALIZED VIEW. Errors: `views.create_view`."""
     table = context.table(statement.table)
     schema = statement.view.schema
-    if schema is not None and schema.lower() != table.partition(".")[0]:
+    own = table if "/" in table else table.partition(".")[0]
+    if schema is not None and schema.lower() != own.lower():
         raise InvalidStatement(
             f"the view {shown(statement.view)} is of another schema than its table {table}",
             f"call it {statement.view.name}",

@@ -376,7 +376,10 @@ def test_a_deferred_index_is_advised_to_be_built(sql: Sql, table: str) -> None:
 
 def test_an_index_of_a_view_of_a_directory(sql: Sql, table: str) -> None:
     """The view's schema is the table's directory."""
-    sql("CREATE MATERIALIZED VIEW hot ON T! (caller) SORT BY (caller)")
+    sql("CREATE MATERIALIZED VIEW T!.hot ON T! (caller) SORT BY (caller)")
+    with pytest.raises(BridgeError, match="of another schema than its table"):
+        sql("CREATE MATERIALIZED VIEW other.hot ON T! (caller)")
+    sql("CREATE MATERIALIZED VIEW cold ON T! (place); DROP MATERIALIZED VIEW T!.cold")
     sql(
         "CREATE DATAMAP b ON TABLE T!.hot USING 'bloomfilter' "
         "DMPROPERTIES('INDEX_COLUMNS'='caller')"
