@@ -33,9 +33,9 @@ from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.hudi.avro_schema import META_COLUMNS
+from bridge.table.hudi.merge_mode import MergeMode
 from bridge.table.hudi.merge_rules import (
     RECORD_KEY,
-    MergeMode,
     MergeRules,
     Ordering,
     find_column,

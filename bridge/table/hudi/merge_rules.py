@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -19,25 +18,22 @@ import pyarrow.compute as pc
 
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.readers.hudi.log_records import OrderingValue, Wrapped
+from bridge.table.hudi.merge_mode import (
+    MergeMode,
+    fields_of,
+    merge_mode,
+    merge_strategy,
+    ordering_fields,
+    partial_update,
+    payload_class,
+    text_of,
+)
 
 RECORD_KEY = "_hoodie_record_key"
-_MODEL = "org.apache.hudi.common.model."
-_LATEST = _MODEL + "OverwriteWithLatestAvroPayload"
-_BY_ORDER = (_MODEL + "DefaultHoodieRecordPayload", _MODEL + "EventTimeAvroPayload")
-_BY_ORDER_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-_LATEST_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-_PAYLOAD_ID = "00000000-0000-0000-0000-000000000000"
 _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD = "hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.payload.delete.marker"
 _HINT = "compact the table and read its base files, or read it with the engine"
-
-
-class MergeMode(Enum):
-    """How versions of a row are merged."""
-
-    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
-    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,63 +64,36 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
     Errors:
         UnsupportedTable: for other payloads and mergers, and for partial updates.
     """
-
-    def text(*names: str) -> str:
-        return next((properties[name].strip() for name in names if properties.get(name)), "")
-
-    version = text("hoodie.table.version")
+    version = text_of(properties, "hoodie.table.version")
     if not version.isdecimal():
         raise UnsupportedTable(f"the table version {version!r} of a Hudi table is unknown")
-    partial = text("hoodie.table.partial.update.mode")
-    if partial and partial != "NONE":
+    partial = partial_update(properties)
+    if partial:
         raise UnsupportedTable(f"the partial updates {partial} of Hudi are not merged here", _HINT)
-    ordering = text("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
-    payload = text("hoodie.compaction.payload.class")
-    strategy = text("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
-    mode = text("hoodie.record.merge.mode")
-    # Hudi 1.x writes these also for tables of version 6.
-    newer = text("hoodie.record.merge.strategy.id", "hoodie.record.merge.mode")
-    legacy = int(version) < 8 and not newer
-    if int(version) < 8:
-        mode = _mode_of_payload(payload or _LATEST)
-        if strategy not in ("", _BY_ORDER_ID, _LATEST_ID, _PAYLOAD_ID):
-            raise UnsupportedTable(f"Hudi's record merger {strategy} is not read here", _HINT)
-    elif not mode:
-        if payload:
-            mode = _mode_of_payload(payload)
-        elif strategy:
-            mode = {_BY_ORDER_ID: "EVENT_TIME_ORDERING", _LATEST_ID: "COMMIT_TIME_ORDERING"}.get(
-                strategy, "CUSTOM"
-            )
-        else:
-            mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
-    if mode not in MergeMode.__members__:
+    mode = merge_mode(int(version), properties)
+    if mode is MergeMode.CUSTOM:
+        said = text_of(properties, "hoodie.record.merge.mode") or "none"
+        payload = payload_class(int(version), properties) or "none"
+        strategy = merge_strategy(properties) or "none"
         raise UnsupportedTable(
-            f"Hudi's merge mode {mode} with the payload {payload or 'none'} and the strategy "
-            f"{strategy or 'none'} is not read here",
+            f"Hudi's merge mode {said} with the payload {payload} and the strategy {strategy} "
+            "is not read here",
             _HINT,
         )
-    populated = text("hoodie.populate.meta.fields").lower() != "false"
-    keys = _fields(text("hoodie.table.recordkey.fields"))
+    # Hudi 1.x writes these also for tables of version 6.
+    newer = text_of(properties, "hoodie.record.merge.strategy.id", "hoodie.record.merge.mode")
+    legacy = int(version) < 8 and not newer
+    populated = text_of(properties, "hoodie.populate.meta.fields").lower() != "false"
+    keys = fields_of(text_of(properties, "hoodie.table.recordkey.fields"))
     if not populated and not keys:
         raise UnsupportedTable("a Hudi table has neither meta columns nor record keys", _HINT)
     return MergeRules(
-        MergeMode(mode),
+        mode,
         legacy,
-        _fields(ordering),
+        ordering_fields(properties),
         (RECORD_KEY,) if populated else keys,
         _delete_marker(properties),
     )
-
-
-def _fields(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _mode_of_payload(payload: str) -> str:
-    if payload == _LATEST:
-        return "COMMIT_TIME_ORDERING"
-    return "EVENT_TIME_ORDERING" if payload in _BY_ORDER else "CUSTOM"
 
 
 def _delete_marker(properties: Mapping[str, str]) -> tuple[str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -11,8 +12,9 @@ from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, LogColu
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_base, read_slice
+from bridge.table.hudi.merge_mode import MergeMode
 from bridge.table.hudi.merge_rules import merge_rules
-from bridge.table.hudi.table_config import HudiTableConfig, MergeMode
+from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.snapshot import MergedSlice
 
 MERGED = "hudi"
@@ -22,6 +24,7 @@ BY_ID = "hudi_by_id"
 LOG = "hudi_log"
 """The format of a log in an index (see `bridge.file_formats.hudi_log`)."""
 _OWN = "skipbridge.hudi."
+_MARKS = (pa.field("_hoodie_is_deleted", pa.bool_()), pa.field("_hoodie_operation", pa.string()))
 _LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
 
 
@@ -94,17 +97,37 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
         return read_base(storage, slice.base, schema, by_id)
     older = properties.get(OLDER_LOGS)
     rules = merge_rules(properties)
+    whole = _with_marks(schema, properties.get(f"{_OWN}schema", ""))
     return read_slice(
         storage,
         slice.base,
         slice.logs,
-        schema,
+        whole,
         rules,
         _valid(properties),
         schema.names,
         by_id,
         LogColumns.decode(older) if older is not None else None,
     )
+
+
+def _with_marks(schema: pa.Schema, told: str) -> pa.Schema:
+    """Adds the columns by which rows say that they are deleted, which a catalogue may not know.
+
+    Args:
+        told: the table's schema as Avro.
+    """
+    held = _avro_names(told)
+    missing = [f for f in _MARKS if f.name in held and f.name not in schema.names]
+    return pa.schema([*schema, *missing])
+
+
+@lru_cache(64)
+def _avro_names(schema: str) -> frozenset[str]:
+    try:
+        return frozenset(field["name"] for field in json.loads(schema)["fields"])
+    except (ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def _valid(properties: Mapping[str, str]) -> Callable[[str], bool]:

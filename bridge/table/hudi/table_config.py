@@ -16,6 +16,13 @@ from enum import StrEnum
 
 from bridge.errors import FileCorrupt, FileUnreadable, TableNotFound, UnsupportedTable
 from bridge.storage.port import Storage
+from bridge.table.hudi.merge_mode import (
+    MergeMode,
+    fields_of,
+    merge_mode,
+    ordering_fields,
+    partial_update,
+)
 
 _LAYOUTS = {6: 1, 8: 2, 9: 2}
 _FORMATS = frozenset({"parquet", "orc"})
@@ -27,23 +34,11 @@ _PROPERTY = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(\n[ \t\f]*)|([\s\S]))")
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_MODEL = "org.apache.hudi.common.model."
-_EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-_COMMIT_TIME_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-_MERGE_PROPERTY = "hoodie.record.merge.property."
 
 
 class TableType(StrEnum):
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
-
-
-class MergeMode(StrEnum):
-    """Which of two records with one key is kept."""
-
-    COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
-    EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
-    CUSTOM = "CUSTOM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +60,7 @@ class HudiTableConfig:
         slash_dates: a date is written as three directories, ``2024/01/31``.
         drops_partition_columns: files lack the partition columns.
         merge_mode: CUSTOM also where the properties do not decide it.
-        merge_strategy: id of the merge strategy; empty: not said.
-        payload_class: full class name; empty: not said. Version 9: the legacy payload, if any.
         partial_update: mode of partial updates; empty: none.
-        merge_properties: the properties that mergers read, without their common prefix.
         ordering_fields: the fields by which EVENT_TIME_ORDERING compares.
         has_meta_fields: files have the columns ``_hoodie_*``.
         timeline_zone: ``LOCAL`` (of the writer) or ``UTC``; instants are compared as text.
@@ -91,10 +83,7 @@ class HudiTableConfig:
     slash_dates: bool
     drops_partition_columns: bool
     merge_mode: MergeMode
-    merge_strategy: str
-    payload_class: str
     partial_update: str
-    merge_properties: Mapping[str, str]
     ordering_fields: tuple[str, ...]
     record_key_fields: tuple[str, ...]
     has_meta_fields: bool
@@ -155,18 +144,7 @@ def parse_table_config(base: str, properties: Mapping[str, str]) -> HudiTableCon
     if version >= 8:
         timeline = _under(meta, properties.get("hoodie.timeline.path") or "timeline")
         history = _under(timeline, properties.get("hoodie.timeline.history.path") or "history")
-    fields = _list(properties.get("hoodie.table.partition.fields", ""))
-    ordering = _list(
-        properties.get("hoodie.table.ordering.fields")
-        or properties.get("hoodie.table.precombine.field", "")
-    )
-    payload = properties.get("hoodie.compaction.payload.class", "")
-    if version >= 9:
-        payload = payload or properties.get("hoodie.table.legacy.payload.class", "")
-    payload = payload.replace("com.uber.hoodie", "org.apache.hudi")
-    strategy = properties.get("hoodie.record.merge.strategy.id") or properties.get(
-        "hoodie.compaction.record.merger.strategy", ""
-    )
+    fields = fields_of(properties.get("hoodie.table.partition.fields", ""))
     return HudiTableConfig(
         base=base,
         name=properties.get("hoodie.table.name", ""),
@@ -183,21 +161,14 @@ def parse_table_config(base: str, properties: Mapping[str, str]) -> HudiTableCon
         url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         slash_dates=_flag(properties, "hoodie.datasource.write.slash.separated.date.partitioning"),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
-        merge_mode=_merge_mode(version, properties, payload, strategy, bool(ordering)),
-        merge_strategy=strategy,
-        payload_class=payload,
-        partial_update=properties.get("hoodie.table.partial.update.mode", ""),
-        merge_properties={
-            key.removeprefix(_MERGE_PROPERTY): value
-            for key, value in properties.items()
-            if key.startswith(_MERGE_PROPERTY)
-        },
-        ordering_fields=tuple(ordering),
-        record_key_fields=tuple(_list(properties.get("hoodie.table.recordkey.fields", ""))),
+        merge_mode=merge_mode(version, properties),
+        partial_update=partial_update(properties),
+        ordering_fields=ordering_fields(properties),
+        record_key_fields=fields_of(properties.get("hoodie.table.recordkey.fields", "")),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
         timeline_zone=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
         metadata_partitions=frozenset(
-            _list(properties.get("hoodie.table.metadata.partitions", ""))
+            fields_of(properties.get("hoodie.table.metadata.partitions", ""))
         ),
         create_schema=properties.get("hoodie.table.create.schema") or None,
         properties=dict(properties),
@@ -302,48 +273,9 @@ def _refuse_unreadable(base: str, version: int, properties: Mapping[str, str]) -
         raise refuse(f"has logs of the format {log}", "read it with Hudi's own reader")
 
 
-def _merge_mode(
-    version: int, properties: Mapping[str, str], payload: str, strategy: str, ordered: bool
-) -> MergeMode:
-    said = properties.get("hoodie.record.merge.mode", "").upper()
-    # Version 6 has no such property: there the payload class decides, then the strategy. From
-    # version 8 on the writer records the mode; where it did not, the strategy comes first.
-    if version >= 8 and said in MergeMode.__members__:
-        return MergeMode(said)
-    if not payload and not strategy:
-        if version < 8 and ordered:
-            return MergeMode.CUSTOM  # 0.x and 1.x have different default payloads
-        return MergeMode.EVENT_TIME_ORDERING if ordered else MergeMode.COMMIT_TIME_ORDERING
-    by_payload, by_strategy = _mode_of_payload(payload), _mode_of_strategy(strategy)
-    first, second = (by_strategy, by_payload) if version >= 8 else (by_payload, by_strategy)
-    return first or second or MergeMode.CUSTOM
-
-
-def _mode_of_payload(payload: str) -> MergeMode | None:
-    if not payload:
-        return None
-    if payload == f"{_MODEL}OverwriteWithLatestAvroPayload":
-        return MergeMode.COMMIT_TIME_ORDERING
-    if payload in (f"{_MODEL}DefaultHoodieRecordPayload", f"{_MODEL}EventTimeAvroPayload"):
-        return MergeMode.EVENT_TIME_ORDERING
-    return MergeMode.CUSTOM
-
-
-def _mode_of_strategy(strategy: str) -> MergeMode | None:
-    if not strategy:
-        return None
-    if strategy == _EVENT_TIME_ID:
-        return MergeMode.EVENT_TIME_ORDERING
-    return MergeMode.COMMIT_TIME_ORDERING if strategy == _COMMIT_TIME_ID else MergeMode.CUSTOM
-
-
 def _flag(properties: Mapping[str, str], key: str, default: bool = False) -> bool:
     said = properties.get(key)
     return default if said is None else said.strip().lower() == "true"
-
-
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _under(directory: str, name: str) -> str:

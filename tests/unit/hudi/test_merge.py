@@ -30,7 +30,8 @@ from bridge.file_formats.readers.hudi.log_records import _delete_schema
 from bridge.storage.routed import open_storage
 from bridge.storage.uri import canonical
 from bridge.table.hudi.merge import read_slice
-from bridge.table.hudi.merge_rules import MergeMode, MergeRules, merge_rules
+from bridge.table.hudi.merge_mode import MergeMode
+from bridge.table.hudi.merge_rules import MergeRules, merge_rules
 from tests.support.hudi_writer import avro_block, log_block
 
 KEY = "_hoodie_record_key"
@@ -530,7 +531,9 @@ MODEL = "org.apache.hudi.common.model."
         ({"version": "6", "payload": "DefaultHoodieRecordPayload"}, OLD_EVENT),
         ({"version": "6", "payload": "OverwriteWithLatestAvroPayload"}, OLD_COMMIT),
         ({"version": "6", "strategy": "ce9acb64-bde0-424c-9b91-f6ebba25356d"}, COMMIT),
+        ({"version": "6", "strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"}, EVENT),
         ({"version": "6", "strategy": "some-other"}, None),
+        ({"version": "8", "mode": "SOMETHING"}, None),
         ({"version": "8", "mode": "EVENT_TIME_ORDERING"}, EVENT),
         ({"version": "9", "mode": "COMMIT_TIME_ORDERING"}, COMMIT),
         ({"version": "8", "payload": "OverwriteWithLatestAvroPayload"}, COMMIT),
