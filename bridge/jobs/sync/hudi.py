@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bridge.errors import (
     InvalidRequest,
-    MetastoreFailure,
     SchemaNotFound,
     TableExists,
     TableNotFound,
@@ -26,18 +23,24 @@ from bridge.errors import (
 from bridge.jobs.sync.hudi_files import HudiFiles
 from bridge.jobs.sync.hudi_plan import HudiPlan, HudiTarget, planned_record
 from bridge.jobs.sync.metastore import (
-    NewPartition,
     RegisteredTable,
-    Writer,
     alter_unless_changed,
     described_table,
     key_of,
     plain_columns,
     registered_partition,
 )
+from bridge.jobs.sync.record import (
+    PartitionWriter,
+    Progress,
+    begun,
+    create,
+    partition_names,
+    tell,
+    until_settled,
+)
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Place, place_of
-from bridge.jobs.sync.table import Progress, describe
 from bridge.metastore.batches import BatchSettings, fetch_partitions
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
@@ -59,9 +62,7 @@ from bridge.table.model import TableName
 from bridge.table.partition import partition_name
 from bridge.types import UNKNOWN
 
-log = logging.getLogger(__name__)
 _MARKS = (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup")
-_ROUNDS = 5
 _FETCHED = 100
 
 
@@ -184,20 +185,7 @@ class _RecordSync:
         self._report.left_out = [n for n in target.left_out if n not in META_COLUMNS]
 
     def run(self, progress: Progress) -> SyncReport:
-        started = time.perf_counter()
-        report = self._report
-        for number in range(1, _ROUNDS + 1):
-            report.rounds = number
-            if self._round(progress):
-                break
-            log.info("%s: another job wrote meanwhile; comparing again", report.table)
-        else:
-            raise MetastoreFailure(
-                f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
-                "run the sync again when the other job has ended",
-            )
-        report.seconds = time.perf_counter() - started
-        return report
+        return until_settled(self._report, lambda: self._round(progress))
 
     def _round(self, progress: Progress) -> bool:
         plan = self._compare()
@@ -211,13 +199,7 @@ class _RecordSync:
         report.unchanged = plan.changes.unchanged
         report.partitions = len(plan.names)
         if self._request.dry_run:
-            report.table_changes = list(plan.lines)
-            report.created = plan.table is None
-            report.added = [partition_name(names, key) for key in plan.changes.adds]
-            report.updated = [(u.name, describe(u)) for u in plan.changes.updates]
-            report.dropped = [d.name for d in plan.changes.drops]
-            if plan.lines or len(plan.changes):
-                report.outcome = "planned"
+            tell(report, plan.table, names, plan.changes, plan.lines)
             return True
         return self._write(plan, progress)
 
@@ -233,9 +215,7 @@ class _RecordSync:
             wanted.record.parameters[EXTRACTOR_PROPERTY] = extractor
             if table is not None:
                 wanted.lines.append(f"~ table is kept by sync, extractor {extractor}")
-        names: list[str] = []
-        if table is not None and table.keys:
-            names = self._client.get_partition_names(self._name.schema, self._name.table)
+        names = partition_names(self._client, self._name, table)
         state = parse_hudi_state(properties.get(STATE_PROPERTY))
         plan = HudiPlan(table, wanted.record, wanted.lines, names, state, extractor or "")
         if not target.keys:
@@ -364,60 +344,17 @@ class _RecordSync:
         table = read_record(self._client, self._name)
         if table is None:
             return False
-        done = 0
-
-        def tick(more: int) -> None:
-            nonlocal done
-            done += more
-            progress(done, len(changes))
-
-        writer = Writer(
-            self._client, table, self._settings.limits, self._settings.parallelism, tick
-        )
-        spell = self._target.place.spell
-        updates = {u.name: u for u in changes.updates}
-        altered = writer.alter(
-            (u, spell(u.location) if u.location is not None else None) for u in changes.updates
-        )
-        added = writer.add(self._new(plan), list)
-        dropped = writer.drop(changes.drops, list)
-        report.updated += [(n, describe(updates[n])) for n in altered]
-        report.added += added
-        report.dropped += dropped
-        report.failed = writer.failed
-        if plan.lines or altered or added or dropped:
+        writer = PartitionWriter(self._client, self._settings, self._target.place, report, progress)
+        written = writer.write(table, changes, plan.stored)
+        if plan.lines:
             report.outcome = "synced"
-        return self._remember(plan, table, (set(plan.names) | set(added)) - set(dropped))
-
-    def _new(self, plan: HudiPlan) -> list[NewPartition]:
-        names = [k.name for k in self._target.keys]
-        made = []
-        for key in plan.changes.adds:
-            stored = plan.stored.partitions[key]
-            uri = plan.stored.directories.uri(stored.directory)
-            made.append(
-                NewPartition(
-                    partition_name(names, key),
-                    key,
-                    self._target.place.spell(uri),
-                    stored.files,
-                    stored.bytes,
-                )
-            )
-        return made
+        names = (set(plan.names) | set(written.added)) - set(written.dropped)
+        return self._remember(plan, table, names)
 
     def _write_table(self, plan: HudiPlan) -> bool:
-        # Not a valid state, so a run after a kill compares everything. Unique, so that another
-        # sync notices the change.
-        plan.record.parameters[STATE_PROPERTY] = f"begun {uuid.uuid4()}"
+        plan.record.parameters[STATE_PROPERTY] = begun()
         if plan.table is None:
-            self._client.create_database(self._name.schema)
-            try:
-                self._client.create_table(plan.record)
-            except TableExists:
-                return False  # another job created it first
-            self._report.created = True
-            return True
+            return create(self._client, plan.record, self._report)
         return alter_unless_changed(self._client, plan.table.record, plan.record)
 
     def _remember(self, plan: HudiPlan, table: RegisteredTable, expected: set[str]) -> bool:
@@ -428,9 +365,7 @@ class _RecordSync:
         fresh = read_record(self._client, self._name)
         if fresh is None:
             return False
-        names: list[str] = []
-        if table.keys:
-            names = self._client.get_partition_names(self._name.schema, self._name.table)
+        names = partition_names(self._client, self._name, table)
         self._report.partitions = len(names)
         same_table = list(fresh.digest_parts()) == list(table.digest_parts())
         if not same_table or set(names) != expected:

@@ -15,8 +15,9 @@ from bridge.jobs.compose import metastore_of, storage_of, storage_options
 from bridge.jobs.file_systems import require_file_system
 from bridge.jobs.spark_log_filter import filter_spark_log
 from bridge.jobs.sync.hudi import HudiSync, hudi_place
+from bridge.jobs.sync.record import Progress
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
-from bridge.jobs.sync.table import Progress, TableSync
+from bridge.jobs.sync.table import TableSync
 from bridge.metastore.client import MetastoreClient
 from bridge.sync.report import SyncReport
 from bridge.sync.state import INDEXED_PROPERTY, STATE_PROPERTY, parse_state

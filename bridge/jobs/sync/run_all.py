@@ -30,8 +30,8 @@ from bridge.config import Config
 from bridge.errors import BridgeError, InvalidConfiguration
 from bridge.jobs.create_table import table_name
 from bridge.jobs.sync.job import Say, SyncJob, parse_keys, run_job
+from bridge.jobs.sync.record import Progress
 from bridge.jobs.sync.request import SyncRequest
-from bridge.jobs.sync.table import Progress
 from bridge.sync.report import SyncReport
 
 INDEXES = ("local", "spark")

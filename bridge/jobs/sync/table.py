@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
-from bridge.errors import MetastoreFailure, TableExists
 from bridge.jobs.sync.comparison import Comparison, Plan
 from bridge.jobs.sync.metastore import (
     NewPartition,
     RegisteredTable,
-    Writer,
     alter_unless_changed,
     amended_table,
     new_table,
     read_table,
+)
+from bridge.jobs.sync.record import (
+    PartitionWriter,
+    Progress,
+    begun,
+    create,
+    partition_names,
+    tell,
+    until_settled,
 )
 from bridge.jobs.sync.request import SyncRequest, SyncSettings
 from bridge.jobs.sync.storage import Lister, SyncStorage
 from bridge.metastore.client import MetastoreClient
 from bridge.storage.port import Storage
 from bridge.storage.uri import canonical
-from bridge.sync.diff import Drop, Update
+from bridge.sync.diff import Drop
 from bridge.sync.report import SyncReport
 from bridge.sync.state import (
     EXTRACTOR_PROPERTY,
@@ -37,11 +43,8 @@ from bridge.sync.state import (
     SyncState,
     text_digest,
 )
-from bridge.table.partition import partition_name
 
 log = logging.getLogger(__name__)
-Progress = Callable[[int, int], None]
-_ROUNDS = 5
 
 
 class TableSync:
@@ -79,20 +82,7 @@ class TableSync:
             InvalidRequest, UnsupportedTable, MetastoreUnavailable, StorageFailure and others.
                 Completed steps stay, and the next run continues from there.
         """
-        started = time.perf_counter()
-        report = self._report
-        for number in range(1, _ROUNDS + 1):
-            report.rounds = number
-            if self._round():
-                break
-            log.info("%s: another job wrote meanwhile; comparing again", report.table)
-        else:
-            raise MetastoreFailure(
-                f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
-                "run the sync again when the other job has ended",
-            )
-        report.seconds = time.perf_counter() - started
-        return report
+        return until_settled(self._report, self._round)
 
     def _round(self) -> bool:
         """Compares and writes; False if another job wrote meanwhile."""
@@ -100,55 +90,36 @@ class TableSync:
         if plan.in_step:
             return True
         if self._request.dry_run:
-            self._tell(plan)
+            tell(self._report, plan.table, plan.keys, plan.changes, plan.table_changes)
+            self._report.partitions = len(plan.names)
             return True
         self._report.table_changes += plan.table_changes
         return self._write(plan)
-
-    def _tell(self, plan: Plan) -> None:
-        report, changes = self._report, plan.changes
-        report.table_changes = plan.table_changes
-        report.added = [partition_name(plan.keys, key) for key in changes.adds]
-        report.updated = [(u.name, describe(u)) for u in changes.updates]
-        report.dropped = [d.name for d in changes.drops]
-        report.created = plan.table is None
-        report.partitions = len(plan.names)
-        if plan.table_changes or len(changes):
-            report.outcome = "planned"
 
     def _write(self, plan: Plan) -> bool:
         report, changes = self._report, plan.changes
         if plan.table_changes and not self._write_table(plan):
             return False
         table = read_table(self._client, self._request.name)
-        done = 0
-
-        def tick(more: int) -> None:
-            nonlocal done
-            done += more
-            self._progress(done, len(changes))
-
-        writer = Writer(
-            self._client, table, self._settings.limits, self._settings.parallelism, tick
+        writer = PartitionWriter(
+            self._client,
+            self._settings,
+            plan.place,
+            report,
+            self._progress,
+            lambda batch: self._present(plan, batch),
+            self._gone,
         )
-        updates = {u.name: u for u in changes.updates}
-        altered = writer.alter(
-            (u, plan.place.spell(u.location) if u.location is not None else None)
-            for u in changes.updates
-        )
-        added = writer.add(self._new(plan), lambda batch: self._present(plan, batch))
-        dropped = writer.drop(changes.drops, self._gone)
-        report.updated += [(n, describe(updates[n])) for n in altered]
-        report.added += added
-        report.dropped += dropped
-        report.failed = writer.failed
-        if plan.table_changes or altered or added or dropped:
+        written = writer.write(table, changes, plan.stored)
+        if plan.table_changes:
             report.outcome = "synced"
-        if not self._settled(plan, added, dropped):
+        new = [p for p in writer.new(changes, plan.stored) if p.name in set(written.added)]
+        if not self._settled(plan, new, written.dropped):
             return False
-        return self._remember(plan, table, (set(plan.names) | set(added)) - set(dropped))
+        names = (set(plan.names) | set(written.added)) - set(written.dropped)
+        return self._remember(plan, table, names)
 
-    def _settled(self, plan: Plan, added: Sequence[str], dropped: Sequence[str]) -> bool:
+    def _settled(self, plan: Plan, added: list[NewPartition], dropped: Sequence[str]) -> bool:
         """Whether added partitions still have data and dropped ones still have none.
 
         Files may appear and vanish between a check and the write that follows, and another sync may
@@ -158,19 +129,7 @@ class TableSync:
         places = [d.location for d in plan.changes.drops if d.name in gone and not d.left]
         if any(self._storage.occupied(places)):
             return False
-        new = set(added)
-        return len(self._present(plan, [p for p in self._new(plan) if p.name in new])) == len(new)
-
-    def _new(self, plan: Plan) -> Iterator[NewPartition]:
-        for key in plan.changes.adds:
-            stored = plan.stored.partitions[key]
-            yield NewPartition(
-                partition_name(plan.keys, key),
-                key,
-                plan.place.spell(plan.directories.uri(stored.directory)),
-                stored.files,
-                stored.bytes,
-            )
+        return len(self._present(plan, added)) == len(added)
 
     def _present(self, plan: Plan, batch: Sequence[NewPartition]) -> list[NewPartition]:
         """Partitions whose directory still holds data; the metastore would create a missing one."""
@@ -192,21 +151,13 @@ class TableSync:
         marks = {
             ROOT_PROPERTY: plan.place.root,
             EXTRACTOR_PROPERTY: plan.extractor,
-            # Not a valid state, so a run after a kill compares everything. Unique, so that another
-            # sync notices the change.
-            STATE_PROPERTY: f"begun {uuid.uuid4()}",
+            STATE_PROPERTY: begun(),
         }
         if plan.table is None:
             made = new_table(
                 name, plan.columns, plan.stored.keys, plan.place.spell(plan.place.root), marks
             )
-            self._client.create_database(name.schema)
-            try:
-                self._client.create_table(made)
-            except TableExists:
-                return False  # another job created it first
-            self._report.created = True
-            return True
+            return create(self._client, made, self._report)
         fresh = read_table(self._client, name)
         if list(fresh.digest_parts()) != list(plan.table.digest_parts()):
             return False
@@ -219,9 +170,7 @@ class TableSync:
         """Writes the state if the metastore is as this run left it; False otherwise."""
         name = self._request.name
         fresh = read_table(self._client, name)
-        names: list[str] = []
-        if table.keys:
-            names = self._client.get_partition_names(name.schema, name.table)
+        names = partition_names(self._client, name, table)
         self._report.partitions = len(names)
         same_table = list(fresh.digest_parts()) == list(table.digest_parts())
         if not same_table or set(names) != expected:
@@ -248,15 +197,3 @@ class TableSync:
     def _still(self, old: SyncState, new: SyncState) -> bool:
         recent = time.time() - old.compared < self._settings.compare_all_after
         return recent and old.but_for_time() == new.but_for_time()
-
-
-def describe(update: Update) -> str:
-    """An update's changes, for people."""
-    parts = []
-    if update.location is not None:
-        parts.append(f"location {update.was} -> {update.location}")
-    if update.schema:
-        parts.append("columns of the table")
-    if update.classes:
-        parts.append("format classes of the table")
-    return "; ".join(parts)

@@ -1,0 +1,175 @@
+"""How a run of ``sync`` brings one record of the metastore to a state, whatever the table format.
+
+A run compares and writes until no other job wrote meanwhile. Changes are written in steps that may
+be repeated, and the state comes last.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bridge.errors import MetastoreFailure, TableExists
+from bridge.jobs.sync.metastore import NewPartition, RegisteredTable, Writer
+from bridge.jobs.sync.request import SyncSettings
+from bridge.jobs.sync.storage import Place
+from bridge.metastore import records
+from bridge.metastore.client import MetastoreClient
+from bridge.sync.diff import Changes, Drop, Update
+from bridge.sync.discovered_partitions import DiscoveredPartitions
+from bridge.sync.report import SyncReport
+from bridge.table.model import TableName
+from bridge.table.partition import partition_name
+
+log = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+_ROUNDS = 5
+
+
+def until_settled(report: SyncReport, compare_and_write: Callable[[], bool]) -> SyncReport:
+    """Repeats a round, which is False if another job wrote meanwhile.
+
+    Errors:
+        MetastoreFailure: another job wrote during each of them.
+    """
+    started = time.perf_counter()
+    for number in range(1, _ROUNDS + 1):
+        report.rounds = number
+        if compare_and_write():
+            break
+        log.info("%s: another job wrote meanwhile; comparing again", report.table)
+    else:
+        raise MetastoreFailure(
+            f"{report.table} was changed by another job during each of {_ROUNDS} comparisons",
+            "run the sync again when the other job has ended",
+        )
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def begun() -> str:
+    """The state while a run writes.
+
+    It is not a valid one, so a run after a kill compares everything. It is unique, so that another
+    sync notices the change.
+    """
+    return f"begun {uuid.uuid4()}"
+
+
+def create(client: MetastoreClient, record: records.Table, report: SyncReport) -> bool:
+    """Creates the record; False if another job created it first."""
+    client.create_database(record.dbName)
+    try:
+        client.create_table(record)
+    except TableExists:
+        return False
+    report.created = True
+    return True
+
+
+def tell(
+    report: SyncReport,
+    table: RegisteredTable | None,
+    keys: Sequence[str],
+    changes: Changes,
+    lines: Sequence[str],
+) -> None:
+    """Reports what a run would change: the partitions, and the lines for the table itself."""
+    report.table_changes = list(lines)
+    report.created = table is None
+    report.added = [partition_name(keys, key) for key in changes.adds]
+    report.updated = [(u.name, describe(u)) for u in changes.updates]
+    report.dropped = [d.name for d in changes.drops]
+    if lines or len(changes):
+        report.outcome = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The names of the partitions that were added and dropped."""
+
+    added: list[str]
+    dropped: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWriter:
+    """Writes the changes of a record's partitions, and reports them.
+
+    Attributes:
+        present: of partitions to add, those whose directory still holds data.
+        gone: of partitions to drop, those that still hold none.
+    """
+
+    client: MetastoreClient
+    settings: SyncSettings
+    place: Place
+    report: SyncReport
+    progress: Progress
+    present: Callable[[Sequence[NewPartition]], Sequence[NewPartition]] = list
+    gone: Callable[[Sequence[Drop]], Sequence[Drop]] = list
+
+    def write(
+        self, table: RegisteredTable, changes: Changes, stored: DiscoveredPartitions
+    ) -> Written:
+        """Alters, adds and drops.
+
+        Args:
+            stored: holds all partitions that are added.
+        """
+        done = 0
+
+        def tick(more: int) -> None:
+            nonlocal done
+            done += more
+            self.progress(done, len(changes))
+
+        report, spell = self.report, self.place.spell
+        writer = Writer(self.client, table, self.settings.limits, self.settings.parallelism, tick)
+        updates = {u.name: u for u in changes.updates}
+        altered = writer.alter(
+            (u, spell(u.location) if u.location is not None else None) for u in changes.updates
+        )
+        added = writer.add(self.new(changes, stored), self.present)
+        dropped = writer.drop(changes.drops, self.gone)
+        report.updated += [(n, describe(updates[n])) for n in altered]
+        report.added += added
+        report.dropped += dropped
+        report.failed = writer.failed
+        if altered or added or dropped:
+            report.outcome = "synced"
+        return Written(added, dropped)
+
+    def new(self, changes: Changes, stored: DiscoveredPartitions) -> Iterator[NewPartition]:
+        """The partitions to add."""
+        names = [k.name for k in stored.keys]
+        for key in changes.adds:
+            found = stored.partitions[key]
+            uri = stored.directories.uri(found.directory)
+            yield NewPartition(
+                partition_name(names, key), key, self.place.spell(uri), found.files, found.bytes
+            )
+
+
+def partition_names(
+    client: MetastoreClient, name: TableName, table: RegisteredTable | None
+) -> list[str]:
+    """Of a table that may have none, or not exist."""
+    if table is None or not table.keys:
+        return []
+    return client.get_partition_names(name.schema, name.table)
+
+
+def describe(update: Update) -> str:
+    """An update's changes, for people."""
+    parts = []
+    if update.location is not None:
+        parts.append(f"location {update.was} -> {update.location}")
+    if update.schema:
+        parts.append("columns of the table")
+    if update.classes:
+        parts.append("format classes of the table")
+    return "; ".join(parts)
