@@ -22,8 +22,7 @@ SCHEMA = "hudi_logs"
 # Trino reads the float 0.1 as the double that is nearest to it, Spark as the double 0.1; and a
 # partition key as the text of the directory, Spark as the number that the files hold.
 _OTHER_VALUES = ("mor_widened", "mor_timestamp_keys")
-# Logs of an older schema, and updates of some of the columns: both are refused.
-_REFUSED = ("mor_renamed_under_logs", "mor_partial_updates")
+_REFUSED = ("mor_partial_updates",)
 # Hudi 0.15 lets a delete in a log win over a later event, and orders log rows of
 # OverwriteWithLatestAvroPayload by event. Hudi 1.2, whose reader merges here, does not.
 _OF_OLD_HUDI = (
@@ -35,6 +34,8 @@ _OF_OLD_HUDI = (
 
 # Asked about in every bundle.
 _ASKED = ("mor_upserts", "mor_parquet_logs", "mor_deletes_only")
+# Renamed columns: in all logs, in some, and in the base file alone.
+_EVOLVED = ("mor_renamed", "mor_renamed_under_logs", "mor_renamed_and_compacted")
 
 
 def _compared(fixture: HudiFixture) -> bool:
@@ -46,7 +47,9 @@ def _compared(fixture: HudiFixture) -> bool:
 
 FIXTURES = [
     f
-    for f in dict.fromkeys((*few(hudi_fixtures(prefix="mor_")), *hudi_fixtures(names=_ASKED)))
+    for f in dict.fromkeys(
+        (*few(hudi_fixtures(prefix="mor_")), *hudi_fixtures(names=(*_ASKED, *_EVOLVED)))
+    )
     if _compared(f)
 ]
 PARAMETERS = [pytest.param(f, id=f.id) for f in FIXTURES]

@@ -16,25 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridge
-from tests.support.hudi_evolving import Column, EvolvingTable
+from tests.support.hudi_evolving import Column, EvolvingTable, condition
 
 Row = dict[str, Any]
-
-
-def condition(column: Column, random: Random) -> tuple[str, Any]:
-    """A condition, and what it says of a value."""
-    number = random.randint(-1, 95)
-    name = column.name
-    if random.random() < 0.1:
-        return f"{name} IS NULL", lambda v: v is None
-    if column.type == "string":
-        text = random.choice([f"s{number:03d}", str(number)])
-        if random.random() < 0.5:
-            return f"{name} = '{text}'", lambda v: v == text
-        return f"{name} < '{text}'", lambda v: v is not None and v < text
-    if random.random() < 0.5:
-        return f"{name} = {number}", lambda v: v == number
-    return f"{name} >= {number}", lambda v: v is not None and v >= number
 
 
 def key(row: Row) -> str:

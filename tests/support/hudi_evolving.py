@@ -224,3 +224,19 @@ class EvolvingTable:
 def _version(number: int, columns: Sequence[Column]) -> dict[str, Any]:
     fields = [{"id": c.id, "name": c.name, "optional": True, "type": c.type} for c in columns]
     return {"version_id": number, "max_column_id": 99, "type": "record", "fields": fields}
+
+
+def condition(column: Column, random: Random) -> tuple[str, Any]:
+    """A condition in SQL on a column, and what it says of a value."""
+    number = random.randint(-1, 95)
+    name = column.name
+    if random.random() < 0.1:
+        return f"{name} IS NULL", lambda v: v is None
+    if column.type == "string":
+        text = random.choice([f"s{number:03d}", str(number)])
+        if random.random() < 0.5:
+            return f"{name} = '{text}'", lambda v: v == text
+        return f"{name} < '{text}'", lambda v: v is not None and v < text
+    if random.random() < 0.5:
+        return f"{name} = {number}", lambda v: v == number
+    return f"{name} >= {number}", lambda v: v is not None and v >= number

@@ -63,7 +63,7 @@ public final class HudiSliceMerger
         TypedProperties properties = new TypedProperties();
         properties.putAll(table.getTableConfig().getProps());
         properties.setProperty(HoodieMemoryConfig.SPILLABLE_MAP_BASE_PATH.key(), spill.path().toString());
-        LogRecords records = new LogRecords(context.sizes(), logs, maxMemoryBytes);
+        LogRecords records = new LogRecords(context.sizes(), logs, new OlderBlocks(request.files(), logs), maxMemoryBytes);
         HoodieFileGroupReader<IndexedRecord> reader;
         try {
             reader = HoodieFileGroupReader.<IndexedRecord>newBuilder()

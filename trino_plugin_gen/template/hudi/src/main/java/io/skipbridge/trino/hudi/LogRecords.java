@@ -14,6 +14,7 @@ import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.log.HoodieMergedLogRecordReader;
 import org.apache.hudi.common.table.log.KeySpec;
 import org.apache.hudi.common.table.log.block.HoodieDataBlock;
+import org.apache.hudi.common.table.log.block.HoodieDeleteBlock;
 import org.apache.hudi.common.table.log.block.HoodieLogBlock;
 import org.apache.hudi.common.table.read.BaseFileUpdateCallback;
 import org.apache.hudi.common.table.read.BufferedRecord;
@@ -49,15 +50,17 @@ final class LogRecords
 {
     private final RecordSizes sizes;
     private final LogStorage logs;
+    private final OlderBlocks older;
     private final long maxMemoryBytes;
     private long keptBytes;
     private Buffer buffer;
 
-    LogRecords(RecordSizes sizes, LogStorage logs, long maxMemoryBytes)
+    LogRecords(RecordSizes sizes, LogStorage logs, OlderBlocks older, long maxMemoryBytes)
     {
         this.maxMemoryBytes = maxMemoryBytes;
         this.sizes = sizes;
         this.logs = logs;
+        this.older = older;
     }
 
     /** An estimate of the memory that the records take now. */
@@ -103,6 +106,7 @@ final class LogRecords
             extends KeyBasedFileGroupRecordBuffer<IndexedRecord>
     {
         private final boolean keepsBytes;
+        private final Set<String> mergedNames;
         private final boolean[] merged;
 
         Buffer(
@@ -116,11 +120,12 @@ final class LogRecords
             super(context, table, context.getMergeMode(), table.getTableConfig().getPartialUpdateMode(), properties, orderingFields, updates);
             boolean wholeRecords = context.getMergeMode() != RecordMergeMode.CUSTOM && table.getTableConfig().getPartialUpdateMode().isEmpty();
             this.keepsBytes = keepsBytes && wholeRecords && !context.getSchemaHandler().getInternalSchemaOpt().isPresent();
-            this.merged = merged(table.getTableConfig(), orderingFields);
+            this.mergedNames = mergedNames(table.getTableConfig(), orderingFields);
+            this.merged = merged();
         }
 
-        /** Which fields of the required schema merging asks for. A field that is left out is only decoded later. */
-        private boolean[] merged(HoodieTableConfig table, List<String> orderingFields)
+        /** The fields that merging asks for. */
+        private Set<String> mergedNames(HoodieTableConfig table, List<String> orderingFields)
         {
             Set<String> names = new HashSet<>(List.of(HoodieRecord.RECORD_KEY_METADATA_FIELD, HoodieRecord.HOODIE_IS_DELETED_FIELD, HoodieRecord.OPERATION_METADATA_FIELD));
             if (!table.populateMetaFields()) {
@@ -128,10 +133,16 @@ final class LogRecords
             }
             orderingFields.forEach(field -> names.add(field.split("\\.")[0]));
             deleteContext.getCustomDeleteMarkerKeyValue().ifPresent(marker -> names.add(marker.getLeft()));
+            return names;
+        }
+
+        /** Which fields of the required schema merging asks for. A field that is left out is only decoded later. */
+        private boolean[] merged()
+        {
             List<Schema.Field> fields = readerSchema.toAvroSchema().getFields();
             boolean[] found = new boolean[fields.size()];
             for (int i = 0; i < found.length; i++) {
-                found[i] = names.contains(fields.get(i).name());
+                found[i] = mergedNames.contains(fields.get(i).name());
             }
             return found;
         }
@@ -139,6 +150,13 @@ final class LogRecords
         @Override
         protected Pair<ClosableIterator<IndexedRecord>, HoodieSchema> getRecordsIterator(HoodieDataBlock block, Option<KeySpec> keys)
         {
+            Optional<ClosableIterator<IndexedRecord>> rows = ofOlderSchema(block);
+            if (rows.isPresent()) {
+                return Pair.of(rows.get(), readerSchema);
+            }
+            if (block.getBlockType() == HoodieLogBlock.HoodieLogBlockType.HFILE_DATA_BLOCK && !keys.isPresent()) {
+                return Pair.of(ofHFile(block), readerSchema);
+            }
             if (!keepsBytes || keys.isPresent() || block.getBlockType() != HoodieLogBlock.HoodieLogBlockType.AVRO_DATA_BLOCK || block.containsPartialUpdates()) {
                 return super.getRecordsIterator(block, keys);
             }
@@ -148,10 +166,47 @@ final class LogRecords
             if (schema.isEmpty()) {
                 return super.getRecordsIterator(block, keys);
             }
-            int length = Math.toIntExact(location.getBlockSize());
+            LogBytes.Range content = content(location);
+            return Pair.of(new LogRows(schema.get(), content.bytes(), content.offset(), Math.toIntExact(location.getBlockSize()), merged), block.getSchema());
+        }
+
+        private LogBytes.Range content(HoodieLogBlock.HoodieLogBlockContentLocation location)
+        {
             try {
-                LogBytes.Range range = logs.log(location.getLogFile().getPath()).range(location.getContentPositionInLogFile(), length);
-                return Pair.of(new LogRows(schema.get(), range.bytes(), range.offset(), length, merged), block.getSchema());
+                return logs.log(location.getLogFile().getPath()).range(location.getContentPositionInLogFile(), Math.toIntExact(location.getBlockSize()));
+            }
+            catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        @Override
+        public void processDeleteBlock(HoodieDeleteBlock block)
+                throws IOException
+        {
+            older.columns(block, mergedNames);
+            super.processDeleteBlock(block);
+        }
+
+        /** Hudi's own way takes classes of Hadoop. */
+        private ClosableIterator<IndexedRecord> ofHFile(HoodieDataBlock block)
+        {
+            HoodieLogBlock.HoodieLogBlockContentLocation location = block.getBlockContentLocation().get();
+            String written = block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA);
+            LogBytes.Range content = content(location);
+            Schema own = new Schema.Parser().setValidateDefaults(false).parse(written);
+            try {
+                return new HFileRows(content.bytes(), content.offset(), Math.toIntExact(location.getBlockSize()), own, readerSchema.toAvroSchema());
+            }
+            catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        private Optional<ClosableIterator<IndexedRecord>> ofOlderSchema(HoodieDataBlock block)
+        {
+            try {
+                return older.rows(block, readerSchema.toAvroSchema(), mergedNames);
             }
             catch (IOException e) {
                 throw new UncheckedIOException(e);

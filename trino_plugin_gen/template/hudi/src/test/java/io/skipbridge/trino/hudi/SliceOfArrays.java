@@ -1,6 +1,7 @@
 package io.skipbridge.trino.hudi;
 
 import io.airlift.slice.Slice;
+import io.skipbridge.trino.read.merge.LogColumns;
 import io.skipbridge.trino.read.merge.MergedPages;
 import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceFiles;
@@ -29,6 +30,7 @@ final class SliceOfArrays
     private final List<Object[]> base = new ArrayList<>();
     private final List<byte[]> logs = new ArrayList<>();
     final List<String> columnsOfBase = new ArrayList<>();
+    final Map<String, LogColumns> older = new HashMap<>();
     Runnable onPage = () -> {};
 
     /** A table of version 9 without a base file. */
@@ -125,6 +127,12 @@ final class SliceOfArrays
     public RowPages readInlineParquet(int log, long position, int length, List<SliceRequest.Column> columns)
     {
         throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public Optional<LogColumns> logColumns(String instant)
+    {
+        return Optional.ofNullable(older.get(instant));
     }
 
     private record Pages(Iterator<Page> pages)

@@ -1,6 +1,8 @@
 package io.skipbridge.trino.hudi;
 
+import io.skipbridge.trino.read.merge.LogColumns;
 import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.merge.StoredColumns;
 import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaBuilder;
@@ -13,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
 
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -171,6 +174,56 @@ class TestHudiSliceMerger
                 .base(row("a", 5, "base"), row("b", 5, "base"), row("c", 5, "base"))
                 .log(new LogWriter(old).rows("001", older, other).deletes("001", DeleteRecord.create("c", "", 4)).bytes());
         assertEquals(List.of(List.of("a", "seven"), List.of("b", "base"), List.of("c", "base")), rows(slice));
+    }
+
+    @Test
+    void blocksOlderThanARenameAreReadByTheirOwnNames()
+            throws IOException
+    {
+        Schema old = new Schema.Parser().parse(SCHEMA.toString().replace("\"name\",\"type\":[\"null\",\"string\"]", "\"title\",\"type\":[\"null\",\"string\"]"));
+        assertTrue(old.getField("title") != null && old.getField("name") == null);
+        Object[][] base = {row("a", 1, "base"), row("b", 1, "base"), row("c", 1, "base"), row("d", 1, "base")};
+        byte[] log = new LogWriter(old).rows("001", row("a", 2, "older"), row("b", 2, "older")).deletes("001", DeleteRecord.create("d", "", 2L)).bytes();
+        byte[] newer = log().rows("002", row("b", 3, "newer")).bytes();
+        SliceOfArrays slice = byEventTime().base(base).log(log).log(newer);
+        slice.older.put("001", new Renamed("title", "name", "title"));
+        assertEquals(List.of(List.of("a", "older"), List.of("b", "newer"), List.of("c", "base")), rows(slice));
+
+        // a block that is not as the history says, and a rename of a field that rows are merged by
+        for (Renamed refused : List.of(new Renamed("other", "name", "title"), new Renamed("title", "ts", "title"))) {
+            SliceOfArrays other = byEventTime().base(base).log(log);
+            other.older.put("001", refused);
+            Throwable problem = assertThrows(RuntimeException.class, () -> rows(other));
+            while (problem.getCause() != null) {
+                problem = problem.getCause();
+            }
+            assertTrue(problem instanceof UnsupportedSlice && problem.getMessage().contains("older than the table's schema"), problem.toString());
+        }
+    }
+
+    /** @param needed a name that each block has to have */
+    private record Renamed(String needed, String name, String was)
+            implements LogColumns
+    {
+        @Override
+        public Set<String> names()
+        {
+            return Set.of(needed);
+        }
+
+        @Override
+        public boolean isSame(String column)
+        {
+            return !column.equals(name);
+        }
+
+        @Override
+        public StoredColumns stored(List<SliceRequest.Column> columns)
+        {
+            return new StoredColumns(
+                    columns.stream().map(column -> column.name().equals(name) ? new SliceRequest.Column(was, column.type()) : column).toList(),
+                    page -> page);
+        }
     }
 
     @Test

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.merge;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Optional;
 
 /** The files of a slice, as the plugin reads them. No predicate applies to them. */
 public interface SliceFiles
@@ -16,4 +17,11 @@ public interface SliceFiles
     /** All rows of a Parquet file that is a range of a log. */
     RowPages readInlineParquet(int log, long position, int length, List<SliceRequest.Column> columns)
             throws IOException;
+
+    /**
+     * How the blocks that an instant wrote have the table's columns; empty if all blocks of the slice have them by name.
+     *
+     * @throws UnsupportedSlice if it is not known
+     */
+    Optional<LogColumns> logColumns(String instant);
 }

@@ -5,7 +5,6 @@ import io.skipbridge.trino.split.PlannedFile;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
-import io.trino.spi.block.RunLengthEncodedBlock;
 import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.metrics.Metrics;
@@ -21,7 +20,6 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.function.UnaryOperator;
 
 /** The columns of a scan, read of files that have them under other names or types. */
 final class ByIdPageSource
@@ -48,17 +46,8 @@ final class ByIdPageSource
             Optional<FileColumn> found = channel.isData()
                     ? FileColumn.find(own, channel.name())
                     : Optional.of(new FileColumn(channel.name(), Optional.empty(), Map.of()));
-            if (found.isEmpty()) {
-                Block none = channel.type().createNullBlock();
-                channels.add(page -> RunLengthEncodedBlock.create(none, page.getPositionCount()));
-                continue;
-            }
-            FileColumn column = found.get();
-            BridgeColumnHandle stored = new BridgeColumnHandle(column.name(), column.typeIn(channel.type()), channel.kind(), channel.ordinal());
-            UnaryOperator<Block> values = FileValues.to(column, channel.type());
-            int place = read.size();
-            read.add(stored);
-            channels.add(page -> values.apply(page.getBlock(place)));
+            channels.add(FileValues.channel(found, channel.type(), read.size()));
+            found.ifPresent(column -> read.add(new BridgeColumnHandle(column.name(), column.typeIn(channel.type()), channel.kind(), channel.ordinal())));
         }
         Function<BridgeColumnHandle, Optional<BridgeColumnHandle>> storedAs = column -> column.isData()
                 ? FileColumn.find(own, column.name()).filter(FileColumn::sameValues).map(each -> new BridgeColumnHandle(each.name(), column.type(), column.kind(), column.ordinal()))

@@ -50,15 +50,25 @@ record FileColumn(String name, Optional<String> was, Map<String, Optional<FileCo
     /** The columns that the planner tells, by the table's names. */
     static Map<String, Optional<FileColumn>> of(ReaderSpec reader)
     {
+        return told(reader, PROPERTY).map(FileColumn::columns).orElse(Map.of());
+    }
+
+    /** A property that holds JSON; empty if it is not set. */
+    static Optional<JsonNode> told(ReaderSpec reader, String property)
+    {
+        String text = reader.properties().get(property);
+        if (text == null) {
+            return Optional.empty();
+        }
         try {
-            return columns(JSON.readTree(reader.properties().getOrDefault(PROPERTY, "{}")));
+            return Optional.of(JSON.readTree(text));
         }
         catch (JsonProcessingException e) {
-            throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is no JSON. Use a planner and a plugin of one version".formatted(PROPERTY), e);
+            throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is no JSON. Use a planner and a plugin of one version".formatted(property), e);
         }
     }
 
-    private static Map<String, Optional<FileColumn>> columns(JsonNode told)
+    static Map<String, Optional<FileColumn>> columns(JsonNode told)
     {
         Map<String, Optional<FileColumn>> columns = new HashMap<>();
         told.properties().forEach(entry -> {

@@ -9,6 +9,7 @@ import io.trino.spi.block.ColumnarArray;
 import io.trino.spi.block.ColumnarMap;
 import io.trino.spi.block.RowBlock;
 import io.trino.spi.block.RunLengthEncodedBlock;
+import io.trino.spi.connector.SourcePage;
 import io.trino.spi.type.ArrayType;
 import io.trino.spi.type.DateType;
 import io.trino.spi.type.DecimalType;
@@ -27,6 +28,7 @@ import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 
 import static io.trino.spi.type.BigintType.BIGINT;
@@ -42,6 +44,22 @@ final class FileValues
     }
 
     private FileValues() {}
+
+    /**
+     * A column of the table, by the columns that are read of a file.
+     *
+     * @param column how the file has it; empty if it does not
+     * @param place of the file's column among those that are read
+     */
+    static Function<SourcePage, Block> channel(Optional<FileColumn> column, Type table, int place)
+    {
+        if (column.isEmpty()) {
+            Block none = table.createNullBlock();
+            return page -> RunLengthEncodedBlock.create(none, page.getPositionCount());
+        }
+        UnaryOperator<Block> values = to(column.get(), table);
+        return page -> values.apply(page.getBlock(place));
+    }
 
     /** @param column how the file has it */
     static UnaryOperator<Block> to(FileColumn column, Type table)

@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
+import io.skipbridge.trino.read.merge.LogColumns;
 import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceFiles;
 import io.skipbridge.trino.read.merge.SliceRequest;
@@ -17,32 +18,29 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 
 /** The files of a planned slice. Logs are read up to their planned size. */
 final class PlannedSliceFiles
         implements SliceFiles, Closeable
 {
-    /** Set by planners where a log may have been written under another schema than the table's. */
-    private static final String OLDER_LOGS = "skipbridge.hudi.older-logs";
-
     private final PlannedFile slice;
     private final FileScan scan;
     private final Function<FileScan, ScanContext> contexts;
     private final ReadCounters counters;
     private final ReadableFile[] logs;
+    private final Optional<LogVersions> versions;
     private final List<Rows> open = new ArrayList<>();
 
     PlannedSliceFiles(PlannedFile slice, FileScan scan, Function<FileScan, ScanContext> contexts, ReadCounters counters)
     {
-        if (slice.reader().properties().containsKey(OLDER_LOGS)) {
-            throw new UnsupportedSlice("its logs may hold columns under names or types of an older schema. Read the table once it is compacted, or with Spark");
-        }
         this.slice = slice;
         this.scan = scan;
         this.contexts = contexts;
         this.counters = counters;
         this.logs = new ReadableFile[slice.logs().size()];
+        this.versions = LogVersions.of(slice.reader());
     }
 
     @Override
@@ -79,6 +77,12 @@ final class PlannedSliceFiles
         String name = "%s at byte %d".formatted(slice.logs().get(log).path(), position);
         PlannedFile block = new PlannedFile(name, 0, length, length, -1, slice.partition(), slice.reader(), List.of());
         return rows(BridgePageSource.ofBytes(contexts.apply(scan.unfiltered(handles(columns))), block, bytes));
+    }
+
+    @Override
+    public Optional<LogColumns> logColumns(String instant)
+    {
+        return versions.map(each -> each.at(instant));
     }
 
     private static List<BridgeColumnHandle> handles(List<SliceRequest.Column> columns)

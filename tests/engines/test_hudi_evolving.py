@@ -1,0 +1,52 @@
+"""A real Trino reads Hudi tables of random histories of schemas: logs older than a change too.
+
+The rows are a model's, with every predicate: a column of the table is the file's, or the log's,
+column of the same id.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from bridge.metastore.client import MetastoreClient
+from bridge.table.model import TableName
+from tests.engines.stack import Stack
+from tests.support.hudi_evolving import EvolvingTable, condition
+from tests.support.hudi_registration import register
+
+SCHEMA = "hudi_evolving"
+TABLES = 60 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 6
+_ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}
+
+
+@pytest.mark.parametrize("seed", range(TABLES))
+def test_rows_are_those_of_the_ids(stack: Stack, seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    made = EvolvingTable(tmp_path / "t", random, (6, 8)[seed % 2], logs=True)
+    made.run(random.randint(6, 14))
+    names = [column.name for column in made.columns]
+    name = TableName(SCHEMA, f"t{seed}")
+    with MetastoreClient(stack.metastore_uri) as client:
+        if SCHEMA not in client.get_all_databases():
+            client.create_database(SCHEMA, f"file://{tmp_path}")
+        schema = pa.schema([(c.name, _ARROW[c.type]) for c in made.columns])
+        register(client, name, made.hudi.root, schema)
+
+    def rows(where: str) -> list[list[object]]:
+        columns = ", ".join(f'"{n}"' for n in names)
+        return sorted(stack.query(f"SELECT {columns} FROM {name}{where}"), key=repr)
+
+    expected = made.expected()
+    assert rows("") == sorted(([row[n] for n in names] for row in expected), key=repr)
+    for _ in range(4):
+        column = random.choice(made.columns)
+        text, holds = condition(column, random)
+        kept = [[row[n] for n in names] for row in expected if holds(row[column.name])]
+        assert rows(f" WHERE {text}") == sorted(kept, key=repr), text
+    count = stack.query(f"SELECT count(*), count({names[-1]}) FROM {name}")
+    assert count == [[len(expected), sum(row[names[-1]] is not None for row in expected)]]

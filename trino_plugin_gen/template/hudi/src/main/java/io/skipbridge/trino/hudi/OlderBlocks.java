@@ -1,0 +1,174 @@
+package io.skipbridge.trino.hudi;
+
+import io.skipbridge.trino.read.merge.LogColumns;
+import io.skipbridge.trino.read.merge.RowPages;
+import io.skipbridge.trino.read.merge.SliceFiles;
+import io.skipbridge.trino.read.merge.SliceRequest;
+import io.skipbridge.trino.read.merge.StoredColumns;
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import io.trino.spi.Page;
+import org.apache.avro.JsonProperties;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.IndexedRecord;
+import org.apache.hudi.common.table.log.block.HoodieDataBlock;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock.HeaderMetadataType;
+import org.apache.hudi.common.util.collection.ClosableIterator;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Rows of blocks that were written before columns were renamed, retyped or dropped. They are read under the block's names and types, and returned under
+ * the table's: values are those that base files of the same instant would show.
+ */
+final class OlderBlocks
+{
+    private static final Recent<String, Schema> SCHEMAS = new Recent<>(written -> new Schema.Parser().setValidateDefaults(false).parse(written));
+    private static final int PAGE_ROWS = 4_096;
+
+    private final SliceFiles files;
+    private final LogStorage logs;
+
+    OlderBlocks(SliceFiles files, LogStorage logs)
+    {
+        this.files = files;
+        this.logs = logs;
+    }
+
+    /**
+     * The rows of a block in the fields of a schema; empty if the block has them by name.
+     *
+     * @param merged the fields that merging asks for
+     * @throws UnsupportedSlice if the block is not as the table's history says, or if merging depends on a field that was changed
+     */
+    Optional<ClosableIterator<IndexedRecord>> rows(HoodieDataBlock block, Schema required, Set<String> merged)
+            throws IOException
+    {
+        Optional<LogColumns> found = columns(block, merged);
+        if (found.isEmpty()) {
+            return Optional.empty();
+        }
+        String written = block.getLogBlockHeader().get(HeaderMetadataType.SCHEMA);
+        if (written == null) {
+            throw refused("has no schema of its own");
+        }
+        Schema own = SCHEMAS.get(written);
+        Set<String> names = new HashSet<>();
+        own.getFields().forEach(field -> names.add(AvroTypes.lower(field.name())));
+        if (!names.containsAll(found.get().names())) {
+            throw refused("lacks columns that the table had when it was written");
+        }
+        if (required.getFields().stream().allMatch(field -> found.get().isSame(field.name()))) {
+            return Optional.empty();
+        }
+        if (block.containsPartialUpdates()) {
+            throw refused("holds updates of some columns");
+        }
+        for (Schema.Field field : required.getFields()) {
+            if (field.hasDefaultValue() && field.defaultVal() != JsonProperties.NULL_VALUE) {
+                throw refused("may lack the column %s, which has a default".formatted(field.name()));
+            }
+        }
+        BaseColumns columns = new BaseColumns(required);
+        StoredColumns stored = found.get().stored(columns.columns());
+        return Optional.of(new PageRecords(columns, new TablePages(pages(block, written, own, stored.columns()), stored)));
+    }
+
+    /** How a block has the columns; empty if it has them by name. */
+    Optional<LogColumns> columns(HoodieLogBlock block, Set<String> merged)
+    {
+        Optional<LogColumns> found = files.logColumns(block.getLogBlockHeader().getOrDefault(HeaderMetadataType.INSTANT_TIME, ""));
+        found.ifPresent(columns -> merged.stream().filter(field -> !columns.isSame(field)).findFirst().ifPresent(field -> {
+            throw refused("is older than a change of the column %s, by which rows are merged".formatted(field));
+        }));
+        return found;
+    }
+
+    private RowPages pages(HoodieDataBlock block, String written, Schema own, List<SliceRequest.Column> stored)
+            throws IOException
+    {
+        HoodieLogBlock.HoodieLogBlockContentLocation location = block.getBlockContentLocation().get();
+        LogBytes log = logs.log(location.getLogFile().getPath());
+        long position = location.getContentPositionInLogFile();
+        int length = Math.toIntExact(location.getBlockSize());
+        return switch (block.getBlockType()) {
+            case PARQUET_DATA_BLOCK -> files.readInlineParquet(log.log(), position, length, stored);
+            case HFILE_DATA_BLOCK -> {
+                LogBytes.Range range = log.range(position, length);
+                yield new AvroPages(new HFileRows(range.bytes(), range.offset(), length, own, projected(own, stored)), new RowWriter(stored));
+            }
+            case AVRO_DATA_BLOCK -> {
+                Schema wanted = projected(own, stored);
+                LogSchema schema = LogSchema.of(written, wanted).orElseThrow(() -> refused("has a schema with aliases"));
+                boolean[] every = new boolean[wanted.getFields().size()];
+                Arrays.fill(every, true);
+                LogBytes.Range range = log.range(position, length);
+                yield new AvroPages(new LogRows(schema, range.bytes(), range.offset(), length, every), new RowWriter(stored));
+            }
+            default -> throw refused("is of the kind %s".formatted(block.getBlockType()));
+        };
+    }
+
+    /** The stored columns that the block has, in its own types. */
+    private static Schema projected(Schema own, List<SliceRequest.Column> stored)
+    {
+        List<Schema.Field> fields = new ArrayList<>();
+        for (SliceRequest.Column column : stored) {
+            Schema.Field field = AvroWriter.find(own, column.name());
+            if (field != null) {
+                fields.add(new Schema.Field(field.name(), field.schema()));
+            }
+        }
+        return Schema.createRecord(own.getName(), own.getDoc(), own.getNamespace(), own.isError(), fields);
+    }
+
+    private static UnsupportedSlice refused(String what)
+    {
+        return new UnsupportedSlice("a block of its logs, which are older than the table's schema, %s. Read the table once it is compacted, or with Spark".formatted(what));
+    }
+
+    private record AvroPages(ClosableIterator<IndexedRecord> rows, RowWriter writer)
+            implements RowPages
+    {
+        @Override
+        public Page next()
+        {
+            List<IndexedRecord> read = new ArrayList<>();
+            while (read.size() < PAGE_ROWS && rows.hasNext()) {
+                read.add(rows.next());
+            }
+            return read.isEmpty() ? null : writer.write(read);
+        }
+
+        @Override
+        public void close()
+        {
+            rows.close();
+        }
+    }
+
+    private record TablePages(RowPages pages, StoredColumns stored)
+            implements RowPages
+    {
+        @Override
+        public Page next()
+                throws IOException
+        {
+            Page page = pages.next();
+            return page == null ? null : stored.toTable().apply(page);
+        }
+
+        @Override
+        public void close()
+                throws IOException
+        {
+            pages.close();
+        }
+    }
+}
