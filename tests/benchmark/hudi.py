@@ -1,15 +1,20 @@
 """Hudi tables in Trino 476: beside its stock hudi connector, and with and without skipping.
 
-`tests/benchmark/hudi_data.py` writes the tables with real Spark first:
-``HUDI_TABLES=DIRECTORY python -m tests.benchmark hudi``.
+The tables are written once (`hudi_data`), and kept in the user's cache directory. A real Spark with
+Hudi 0.15 reads the merge-on-read table as a peer, and has to give the same row.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,25 +29,58 @@ from bridge.jobs.sync.job import SyncJob, run_job
 from bridge.jobs.sync.request import SyncRequest
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
+from bridge.servers.hudi_spark import find_hudi_spark
 from bridge.servers.planner import start_planner
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.table.hudi import TABLE_FORMAT
 from bridge.table.hudi.open_tables import OpenTables
 from bridge.table.model import TableName
+from tests.benchmark import hudi_data
+from tests.benchmark.data import root
 from tests.benchmark.figures import Figure, median
+from tests.support.hudi_spark import python_with_spark_35
 
 _RANGE = "SELECT count(*), max(price), sum(n0) FROM hudi.cow WHERE id BETWEEN 200000 AND 200900"
 _FULL = "SELECT s, sum(n0), max(price), max(d0), count(*) FROM hudi.cow GROUP BY s ORDER BY 1"
 _ONE = "SELECT count(*), max(price), max(ts) FROM hudi.mor WHERE id BETWEEN 200000 AND 200900"
 _MERGED = "SELECT max(price), max(ts), count(*) FROM hudi.mor"
+_ROOT = Path(__file__).parents[2]
+_CLIENTS = 16
 
 
 def run() -> list[Figure]:
-    if "HUDI_TABLES" not in os.environ:
-        print("left out: write the tables with tests/benchmark/hudi_data.py, and set HUDI_TABLES")
-        return []
-    directory = Path(os.environ["HUDI_TABLES"])
+    directory = tables()
     return [*_planning(directory / "cow"), *_queries(directory)]
+
+
+def tables() -> Path:
+    """The directory of the tables, which are written the first time."""
+    directory = root() / "hudi-6"
+    for name, write in (("cow", hudi_data.write_cow), ("mor", hudi_data.write_mor)):
+        if (directory / name).exists():
+            continue
+        begun, writing = time.perf_counter(), directory / "writing"
+        shutil.rmtree(writing, ignore_errors=True)
+        writing.mkdir(parents=True)
+        write(writing / name)
+        (writing / name).rename(directory / name)
+        print(f"{name} written in {time.perf_counter() - begun:.0f} s", flush=True)
+    return directory
+
+
+def _spark(module: str, *arguments: str) -> str:
+    """Runs a module in a Python with PySpark 3.5, with Hudi 0.15; returns what it printed."""
+    found = find_hudi_spark(str(python_with_spark_35()), "", 6)
+    environment = {**os.environ, **found.environment, "PYTHONPATH": str(_ROOT)}
+    done = subprocess.run(
+        [found.python, "-m", f"tests.benchmark.{module}", str(found.bundle), *arguments],
+        cwd=_ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def _planning(table: Path) -> list[Figure]:
@@ -70,8 +108,7 @@ def _planning(table: Path) -> list[Figure]:
 def _queries(directory: Path) -> list[Figure]:
     figures: list[Figure] = []
     with ExitStack() as stack:
-        written = [name for name in ("cow", "mor") if (directory / name / ".complete").exists()]
-        query = cluster(stack, directory, tuple(written))
+        query = cluster(stack, directory, ("cow", "mor"))
         for title, sql, target in (
             ("copy-on-write, 8,000 files, a range", _RANGE, "≥ 20x"),
             ("copy-on-write, 8,000 files, full scan", _FULL, "≥ 5x"),
@@ -85,21 +122,36 @@ def _queries(directory: Path) -> list[Figure]:
                 Figure(f"{title}: stock hudi", stock, "s"),
                 Figure(f"{title}: times faster", stock / ours, "x", target),
             ]
-        if "mor" not in written:
-            print("merge-on-read is left out: its table is not written")
-            return figures
         every = {"pruning_enabled": "false"}
         assert query("bridge", _ONE) == query("bridge", _ONE, every)
         skipping = median(lambda: query("bridge", _ONE), 7, 3)
         reading = median(lambda: query("bridge", _ONE, every), 3, 1)
         merged = median(lambda: query("bridge", _MERGED), 3, 1)
+        (row,) = query("bridge", _MERGED)
+        alone, together = _clients(query, 1), _clients(query, _CLIENTS)
         figures += [
             Figure("merge-on-read, 500 slices with 3 logs, a range", skipping, "s"),
             Figure("the same without skipping", reading, "s"),
             Figure("times faster by skipping", reading / skipping, "x", "≥ 10x"),
             Figure("merge-on-read, full scan: rows a second", 1e6 / merged, "rows/s"),
+            Figure("merge-on-read, a range: queries a second of one client", alone, "queries/s"),
+            Figure(f"the same of {_CLIENTS} clients", together, "queries/s"),
         ]
+    # Trino has ended: the peer has the machine for itself.
+    answer = _spark("hudi_spark", str(directory / "mor"), "3").partition("@@")[2]
+    peer = json.loads(answer.partition("\n")[0])
+    assert peer["row"] == row, f"Spark reads {peer['row']}, and we read {row}"
+    seconds = statistics.median(peer["seconds"])
+    figures.append(Figure("merge-on-read, full scan by Spark", 1e6 / seconds, "rows/s"))
     return figures
+
+
+def _clients(query: Callable[..., list[Any]], clients: int, queries: int = 48) -> float:
+    """Queries a second."""
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(lambda _: query("bridge", _ONE), range(queries)))
+    return queries / (time.perf_counter() - begun)
 
 
 def cluster(stack: ExitStack, directory: Path, tables: tuple[str, ...]) -> Callable[..., list[Any]]:
