@@ -6,17 +6,20 @@ for older ones, for changes and for the read-optimised form.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import ReadVersionNotFound, SchemaConflict, UnsupportedTable
+from bridge.errors import BridgeError, ReadVersionNotFound, SchemaConflict, UnsupportedTable
 from bridge.storage.local import LocalStorage
 from tests.fixtures.hudi.text import encode_table
 from tests.support.hudi_expectations import (
@@ -25,6 +28,7 @@ from tests.support.hudi_expectations import (
     unlike_spark,
 )
 from tests.support.hudi_fixtures import Answer, HudiFixture, few, hudi_fixtures
+from tests.support.hudi_tables import HudiTable
 
 EVERY = few(hudi_fixtures())
 CONDITIONS = 40 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 12
@@ -227,3 +231,45 @@ def test_a_query_lists_no_directory_of_data(
         assert table.scan("id = 5").explain().files_total > 0
         monkeypatch.undo()
         assert listed and all("/.hoodie" in prefix for prefix in listed), (fixture.id, listed)
+
+
+def test_a_new_version_of_a_file_is_a_row_of_its_own(
+    session: bridge.Session, tmp_path: Path
+) -> None:
+    """RFC-27's example: ``file1_c1`` holds other values than ``file1_c2``, which replaces it."""
+    table = HudiTable(tmp_path / "t", 8, "COPY_ON_WRITE", hoodie__table__recordkey__fields="k")
+    schema = {"type": "record", "name": "t", "fields": [{"name": "k", "type": ["null", "long"]}]}
+
+    def write(instant: str, first: int) -> None:
+        file = table.base("", "file1-0", instant)
+        path = table.root / file.name
+        pq.write_table(pa.table({"k": range(first, first + 10)}), path)
+        written = replace(file, size=path.stat().st_size)
+        table.commit(instant, [written], action="commit", schema=json.dumps(schema))
+
+    write("20260101000000001", 0)
+    opened = session.table(str(table.root))
+    opened.index.build()
+    assert opened.scan("k = 5").files().num_rows == 1
+    assert opened.scan("k = 105").files().num_rows == 0
+    write("20260101000000002", 100)
+    for refreshed in (False, True):
+        if refreshed:
+            opened.index.refresh()
+        assert opened.scan("k = 105").to_arrow()["k"].to_pylist() == [105]
+        assert opened.scan("k = 5").files().num_rows == (0 if refreshed else 1)
+        older = opened.scan("k = 5", version="20260101000000001").to_arrow()
+        assert older["k"].to_pylist() == [5]
+        assert opened.scan("k = 105", version="20260101000000001").to_arrow().num_rows == 0
+
+
+def test_a_file_that_a_clean_removed_meanwhile_is_an_error(
+    session: bridge.Session, tmp_path: Path
+) -> None:
+    for fixture in hudi_fixtures(names=["cow_upserts", "mor_upserts"]):
+        location = fixture.unpack(tmp_path / fixture.bundle)
+        scan = session.table(str(location)).scan()
+        paths = scan.files()["path"].to_pylist()
+        Path(paths[0].removeprefix("file://")).unlink()
+        with pytest.raises(BridgeError, match=r"FILE_CHANGED|FILE_UNREADABLE"):
+            scan.to_arrow()

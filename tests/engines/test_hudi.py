@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 
 import pytest
+from trino.exceptions import TrinoQueryError
 
 from bridge.config import Config, Setting
 from bridge.jobs.index_table import index_table
@@ -19,7 +22,10 @@ from tests.support.hudi_registration import as_text, register, table_name
 SCHEMA = "hudi"
 EVERY = list(
     dict.fromkeys(
-        (*few(hudi_fixtures(prefix="cow_")), *hudi_fixtures(names=["cow_upserts", "mor_upserts"]))
+        (
+            *few(hudi_fixtures(prefix="cow_")),
+            *hudi_fixtures(names=["cow_upserts", "mor_upserts", "cow_zone_utc"]),
+        )
     )
 )
 FIXTURES = [f for f in EVERY if not unlike_spark(f) and not refused_by_trino(f)]
@@ -81,6 +87,33 @@ def test_older_versions_are_sparks(stack: Stack, fixture: HudiFixture) -> None:
         if old.answer.error is None:
             found = rows(stack, fixture, old.answer, f" FOR VERSION AS OF '{old.instant}'")
             assert found == spark(old.answer), old.instant
+
+
+def test_a_time_means_the_newest_instant_by_then(stack: Stack) -> None:
+    for fixture in hudi_fixtures(names=["cow_zone_utc"]):
+        found = 0
+        for old in fixture.answers().as_of:
+            if old.answer.error is None and fixture in FIXTURES:
+                at = datetime.strptime(old.instant, "%Y%m%d%H%M%S%f").isoformat(" ", "milliseconds")
+                when = f" FOR TIMESTAMP AS OF TIMESTAMP '{at} UTC'"
+                assert rows(stack, fixture, old.answer, when) == spark(old.answer), old.instant
+                found += 1
+        assert found or fixture not in FIXTURES
+
+
+def test_a_file_that_is_gone_is_an_error(stack: Stack, tmp_path: Path) -> None:
+    """As a clean may remove it under a running query: never fewer rows."""
+    for fixture in hudi_fixtures(names=["cow_upserts", "mor_upserts"], bundle="1.2.0"):
+        location = fixture.unpack(tmp_path)
+        name = TableName(SCHEMA, f"{fixture.name}_gone")
+        with MetastoreClient(stack.metastore_uri) as client:
+            register(client, name, location, fixture.answers().snapshot.schema)
+        count = stack.query(f"SELECT count(name) FROM {name}")
+        slices = [s for s in fixture.answers().snapshot.slices or () if s.base_file is not None]
+        (location / slices[0].partition / slices[0].base_file).unlink()
+        with pytest.raises(TrinoQueryError, match="FILE_CHANGED"):
+            stack.query(f"SELECT count(name) FROM {name}")
+        assert count != [[0]]
 
 
 def test_files_that_cannot_match_are_skipped(stack: Stack) -> None:
