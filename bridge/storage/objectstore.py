@@ -101,6 +101,8 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     retries = int(given.pop("retries", "5"))
     config: dict[str, Any] = {k: v for k, v in given.items() if _scheme_of(k) == place.scheme}
     endpoint = checked_endpoint(config, client, place.scheme)
+    if _http_by_environment(place.scheme):
+        client["allow_http"] = True  # obstore heeds the variable only where it gets no options
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
     try:
@@ -125,6 +127,10 @@ def _scheme_of(option: str) -> str:
     return next((scheme for start, scheme in _PREFIXES.items() if option.startswith(start)), "s3")
 
 
+def _http_by_environment(scheme: str) -> bool:
+    return os.environ.get(_ENDPOINTS[scheme][2], "").lower() == "true"
+
+
 def checked_endpoint(
     config: Mapping[str, Any], client: Mapping[str, Any], scheme: str = "s3"
 ) -> str:
@@ -133,7 +139,7 @@ def checked_endpoint(
     Errors:
         StorageFailure: it has no scheme, or is plain HTTP, which is not allowed.
     """
-    options, variables, allowing = _ENDPOINTS[scheme]
+    options, variables, _ = _ENDPOINTS[scheme]
     name = "storage.endpoint" if scheme == "s3" else options[0]
     named = [(name, next(filter(None, (config.get(option, "") for option in options)), ""))]
     named += [(name, os.environ.get(name, "")) for name in variables]
@@ -144,7 +150,7 @@ def checked_endpoint(
         raise StorageFailure(
             f"{name} is {endpoint!r}, not an address with a scheme", f"write https://{endpoint}"
         )
-    allowed = client.get("allow_http") or os.environ.get(allowing, "").lower() == "true"
+    allowed = client.get("allow_http") or _http_by_environment(scheme)
     if endpoint.lower().startswith("http://") and not allowed:
         raise StorageFailure(
             f"{name} is {endpoint}, and plain HTTP is not allowed: "

@@ -118,6 +118,21 @@ def test_plain_http_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         open_storage().stat(f"s3://{BUCKET}/x")
 
 
+def test_plain_http_is_allowed_by_the_environment(
+    s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, option in (
+        ("AWS_ENDPOINT_URL", "endpoint"),
+        ("AWS_REGION", "region"),
+        ("AWS_ACCESS_KEY_ID", "access_key_id"),
+        ("AWS_SECRET_ACCESS_KEY", "secret_access_key"),
+        ("AWS_ALLOW_HTTP", "allow_http"),
+    ):
+        monkeypatch.setenv(name, s3_options[option])
+    open_storage().put(f"s3://{BUCKET}/environment", b"x")
+    assert open_storage(options={"timeout": "9"}).read(f"s3://{BUCKET}/environment") == b"x"
+
+
 def test_an_endpoint_without_a_scheme() -> None:
     with pytest.raises(StorageFailure, match="'minio:9000'") as caught:
         open_storage(options={"endpoint": "minio:9000"}).stat(f"s3://{BUCKET}/x")
