@@ -7,6 +7,7 @@ from os import PathLike
 
 from bridge.api.clustering import CancelledGroup, WriteStrategy
 from bridge.api.table import Table
+from bridge.errors import InvalidRequest
 
 
 def check_write(
@@ -27,7 +28,12 @@ def check_write(
 
     Errors:
         ClusteringPending: the strategy is ``reject``, and a plan rewrites one of the files.
-        InvalidRequest: no such strategy.
+        InvalidRequest: no such strategy, or ``table`` is the name of a table.
         TableNotFound, FileCorrupt (a plan is damaged), IndexCorrupt, StorageFailure and others.
     """
+    if not isinstance(table, Table):
+        raise InvalidRequest(
+            f"table is no table of a session: {table!r}",
+            "give session.table(NAME), of `with bridge.connect() as session`",
+        )
     return table.clustering.check_write(files, strategy)

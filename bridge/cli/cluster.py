@@ -60,6 +60,8 @@ def schedule(config: Config, table: str, output: str, **given: Any) -> None:
     skipbridge cluster schedule ./flights --target 256MiB --recent 7
     """
     made = _schedule(config, table, given)
+    if made["instant"] is None:
+        _say_nothing(table, made)
     if output == "json":
         emit_json(made)
     elif made["instant"] is not None:
@@ -82,16 +84,21 @@ def _schedule(
     made = plan(config, table, strategy, say, auto=auto, dry=dry, begin=begin, local=local)
     if made["instant"] is not None:
         say(_line(made))
-    elif "best" in made:
-        best = made["best"]
-        by = f" by {', '.join(best['columns'])}" if best["columns"] else ""
-        say(
-            f"{table}: nothing is rewritten, since the best layout ({best['layout']}{by}) saves "
-            f"{100 * best['gain']:.0f} % of what logged scans cost, less than --least-gain"
-        )
-    else:
-        say(f"{table}: nothing is worth a rewrite")
     return made
+
+
+def _say_nothing(table: str, made: dict[str, Any]) -> None:
+    """Why there is no plan."""
+    if "best" not in made:
+        say(f"{table}: nothing is worth a rewrite")
+        return
+    best = made["best"]
+    by = f" by {', '.join(best['columns'])}" if best["columns"] else ""
+    gain = f"{100 * best['gain']:.0f} %" if best["gain"] > 0 else "nothing"
+    say(
+        f"{table}: nothing is rewritten, since the best layout ({best['layout']}{by}) saves "
+        f"{gain} of what logged scans cost, less than --least-gain"
+    )
 
 
 def _foretell(made: dict[str, Any], output: str) -> None:
@@ -228,11 +235,13 @@ def run(
         made = _schedule(config, table, given, by, dry=dry_run, begin=True, local=local)
         instant = made["instant"]
         if dry_run:
+            if instant is None:
+                _say_nothing(table, made)
             _foretell(made, output)
-        if dry_run:
             return
         begun = _begun(config, table, instant)
         if instant is None and begun is None:
+            _say_nothing(table, made)
             return
         instant = instant or begun
     elif dry_run:

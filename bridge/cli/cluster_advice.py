@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bridge.cli.cluster_options import chosen_strategy, strategy_options
 from bridge.cli.output import emit, emit_json, say, settings
@@ -30,6 +31,8 @@ _SAMPLE = (
         "--sample-rows", type=click.IntRange(min=1000), default=200_000, show_default=True
     ),
 )
+_ONLY_ADVISE = frozenset({"log", "sample_files", "sample_rows", "output"})
+"""Options that say how advice is found and shown, and not what a run does."""
 
 
 def auto_options(command: Any) -> Any:
@@ -69,14 +72,20 @@ def advise(
 
     Reads some rows, simulates the new files under each layout over the columns that the log asks
     about, and prints what the logged predicates would keep. Nothing is written. `cluster run TABLE
-    --auto` takes the first one. --layout, --by and --groups do not count here.
+    --auto` takes the first one. --layout and --by are refused here, and --groups does not count.
 
     \b
     skipbridge cluster advise demo.flights --target 256MiB
     """
     from bridge.clustering.advice import Sampling
+    from bridge.errors import InvalidRequest
     from bridge.jobs.cluster_advice import advise_clustering
 
+    if given["layout"] or given["columns"]:
+        raise InvalidRequest(
+            "advise compares layouts and columns",
+            "leave out --layout and --by; `cluster run --now --dry-run` takes them",
+        )
     found = advise_clustering(
         config,
         table,
@@ -123,7 +132,25 @@ def _table(found: dict[str, Any], table: str) -> Iterator[str]:
         best = found["candidates"][0]
         by = "".join(f" --by {shlex.quote(column)}" for column in best["columns"])
         yield ""
-        yield f"-> skipbridge cluster run {shlex.quote(table)} --now --layout {best['layout']}{by}"
+        yield (
+            f"-> skipbridge cluster run {shlex.quote(table)} --now --layout {best['layout']}{by}"
+            f"{_given_options()}"
+        )
+
+
+def _given_options() -> str:
+    """The options of this command that `run` needs too, in order to do what was simulated."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for each in context.command.params:
+        name = each.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not isinstance(each, click.Option) or not given or name in _ONLY_ADVISE:
+            continue
+        value = context.params[name]
+        for one in value if each.multiple else (value,):
+            words += [each.opts[0]] if each.is_flag else [each.opts[0], str(one)]
+    return f" {shlex.join(words)}" if words else ""
 
 
 def _kept(forecast: dict[str, Any]) -> tuple[str, str, str]:

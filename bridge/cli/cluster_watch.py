@@ -77,9 +77,12 @@ def told(report: dict[str, Any], output: str) -> None:
         + (f" @ generation {report['generation']}" if report["generation"] >= 0 else "")
     )
     if report["rows"]:
+        # What an earlier run has rewritten took none of this run's seconds.
+        speed = f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
+        before = f"{report['resumed']} of {report['groups']} groups were rewritten before"
         emit(
             f"  {human_bytes(report['old_bytes'])} -> {human_bytes(report['new_bytes'])}, "
-            f"{report['rows'] / max(report['seconds'], 0.001):,.0f} rows/s"
+            f"{before if report['resumed'] else speed}"
         )
     for line in effect_lines(report.get("effect")):
         emit(line)

@@ -56,7 +56,8 @@ def test_a_file_of_a_waiting_plan_is_refused(root: Path) -> None:
         run("cancel", root, instant)
         assert table.clustering.check_write([f"file://{file}"]) == []
         for wrong in (lambda: table.clustering.check_write(str(file)),
-                      lambda: table.clustering.check_write([file], "ask")):  # fmt: skip
+                      lambda: table.clustering.check_write([file], "ask"),
+                      lambda: bridge.clustering.check_write(str(root), [file])):  # fmt: skip
             with pytest.raises(InvalidRequest):
                 wrong()  # type: ignore[no-untyped-call]
 

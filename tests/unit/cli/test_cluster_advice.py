@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,20 @@ def test_the_column_that_is_asked_is_advised(table: Path, log: Path, literals: b
     assert found["now"]["kept"]["files"] == pytest.approx(12)
     text = run("advise", table, *SIZES).stdout
     assert "as it is" in text and f"-> skipbridge cluster run {table} --now" in text
-    assert text.strip().endswith("--layout linear --by b")
+    assert text.strip().endswith("--layout linear --by b " + " ".join(SIZES))
+
+
+def test_the_advised_command_does_what_was_simulated(table: Path, log: Path) -> None:
+    ask(table, log, *(f"b >= {v} AND b < {v + 300}" for v in range(0, 9000, 900)))
+    run("run", table, "--now", "--local", *SIZES)
+    options = ("--again", "--keep", "fewer", "--sample-rows", "9000", "--log", log)
+    text = run("advise", table, *SIZES, *options).stdout
+    command = shlex.split(text.rpartition("-> skipbridge cluster ")[2])
+    assert {"--again", "--keep"} <= set(command)
+    assert "--sample-rows" not in command and "--log" not in command
+    found = json.loads(run("advise", table, *SIZES, *options, "--output", "json").stdout)
+    made = json.loads(run(*command, "--dry-run", "--output", "json").stdout)
+    assert made["old_files"] == found["candidates"][0]["old_files"] == 12
 
 
 def test_a_curve_is_advised_for_two_columns(table: Path, log: Path) -> None:
@@ -149,6 +163,9 @@ def test_auto_clusters_and_measures_what_was_foretold(table: Path, log: Path) ->
     assert effect["measured_gain"] > 0.6 and done["new_bytes"] > 0
     assert rows(table) == before
     # Nothing is left that a rewrite would help.
+    ended = run("run", table, done["instant"], "--local").stdout
+    assert f"{done['groups']} of {done['groups']} groups were rewritten before" in ended
+    assert "rows/s" not in ended
     again = run("run", table, "--auto", "--local", *SIZES)
     assert again.stdout == "" and "nothing" in again.stderr and rows(table) == before
 
@@ -175,6 +192,7 @@ def test_a_saved_plan_is_foretold(table: Path, log: Path) -> None:
     ("words", "told"),
     [
         (("advise",), "no predicate on directory.t is logged"),
+        (("advise", "--by", "a"), "advise compares layouts"),
         (("run", "--auto"), "no predicate on directory.t is logged"),
         (("run", "--auto", "--by", "a"), "--auto chooses the layout"),
         (("run", "20260101000000000", "--auto"), "an instant and --auto were given"),
