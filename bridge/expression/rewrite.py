@@ -178,13 +178,15 @@ def _merge(children: tuple[Expression, ...], one: Op, many: Op) -> tuple[Express
         if not (isinstance(child, Predicate) and child.op in (one, many)):
             result.append(child)
             continue
-        found = literals.setdefault(child.reference, {})
-        found.update(dict.fromkeys(child.literals))
+        literals.setdefault(child.reference, {}).update(dict.fromkeys(child.literals))
         if child.reference not in places:
             places[child.reference] = len(result)
             result.append(child)
-        elif len(found) > 1:
-            result[places[child.reference]] = Predicate(many, child.reference, tuple(found))
+    for reference, place in places.items():
+        found = tuple(literals[reference])
+        first = result[place]
+        if isinstance(first, Predicate) and len(found) > len(set(first.literals)):
+            result[place] = Predicate(many, reference, found)
     return tuple(result)
 
 

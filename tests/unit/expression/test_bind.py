@@ -27,7 +27,7 @@ from bridge.expression.builders import (
 )
 from bridge.expression.fold import is_exact
 from bridge.expression.format import format_bound
-from bridge.expression.nodes import Expression, Unknown
+from bridge.expression.nodes import BoundOr, BoundPredicate, Expression, Unknown
 from bridge.expression.text import parse_where
 from bridge.types import (
     BIGINT,
@@ -224,6 +224,16 @@ def test_ranges_and_lists_over_one_column_merge() -> None:
     assert bound(or_(eq("i", 1), in_("i", [2, 3]), eq("l", 1))) == "i IN (1, 2, 3) OR l = 1"
     assert bound(and_(is_null("i"), gt("i", 5))) == "false"
     assert bound(and_(not_(is_null("i")), gt("i", 5))) == "i > 5"
+
+
+def test_a_long_chain_of_equalities_becomes_one_list() -> None:
+    """In time that grows with the chain, not with its square."""
+    many = [eq("i", value) for value in range(5_000)]
+    either = bind(or_(eq("l", 1), *many), COLUMNS, [], TRINO)
+    assert isinstance(either, BoundOr)
+    assert [len(p.values) for p in either.children if isinstance(p, BoundPredicate)] == [1, 5_000]
+    none = bind(and_(*map(not_, many)), COLUMNS, [], TRINO)
+    assert isinstance(none, BoundPredicate) and len(none.values) == 5_000
 
 
 def test_text_typed_by_a_user_is_checked() -> None:
