@@ -33,6 +33,7 @@ _REMEDY = (
     "give the setting hudi.spark: a Python that has PySpark 3.5 (python3.11 -m venv v; v/bin/pip "
     "install pyspark==3.5.6), or the home of a Spark 3.5"
 )
+_CLASS_PATH = "spark.driver.extraClassPath"
 _KRYO = "org.apache.spark.serializer.KryoSerializer"
 _SETTINGS = {
     "spark.app.name": "skipbridge cluster",
@@ -100,6 +101,10 @@ class HudiSpark:
             settings = {**_LOCAL, **settings}
         jars = [str(self.bundle), *filter(None, [settings.get("spark.jars")])]
         settings["spark.jars"] = ",".join(jars)
+        # Threads of Java's common pool see no class of `spark.jars`, and Avro then takes Hudi's
+        # records for generic ones.
+        paths = [str(self.bundle), *filter(None, [settings.get(_CLASS_PATH)])]
+        settings[_CLASS_PATH] = os.pathsep.join(paths)
         request = {
             "command": command,
             "base": base,
