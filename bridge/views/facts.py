@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.arrow_types import arrow_type
 from bridge.errors import FileAmbiguous, FileChanged, FileCorrupt
 from bridge.file_formats.column_chunks import OTHER
 from bridge.file_formats.recipe import CAST, Recipe
@@ -30,18 +31,21 @@ from bridge.types import Kind, Type
 
 _FEWEST_ROWS = 16
 _DAYS_1900 = -25_567
-_SAME: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.DATE: pa.date32(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-}
+_SAME = frozenset(
+    {
+        Kind.BOOLEAN,
+        Kind.TINYINT,
+        Kind.SMALLINT,
+        Kind.INTEGER,
+        Kind.BIGINT,
+        Kind.FLOAT,
+        Kind.DOUBLE,
+        Kind.DATE,
+        Kind.STRING,
+        Kind.BINARY,
+    }
+)
+"""Kinds of which an ORC column of the same Arrow type holds the table's own values."""
 
 
 class NotCertain(Exception):
@@ -335,9 +339,9 @@ def _orc(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> OpenFact
 
 def _orc_type(stored: pa.DataType, column: Column, uri: str) -> pa.DataType:
     kind = column.type.kind
-    same = _SAME.get(kind)
-    if kind is Kind.DECIMAL and (column.type.precision, column.type.scale) != (38, 6):
-        same = pa.decimal128(column.type.precision, column.type.scale)
+    # Hive 0.11 declared no precision; Arrow reads that as (38, 6).
+    decimal = kind is Kind.DECIMAL and (column.type.precision, column.type.scale) != (38, 6)
+    same = arrow_type(column.type) if decimal or kind in _SAME else None
     if same is None or same != stored:
         raise NotCertain(
             f"column {column.name} of {uri} is not copied into a view: "
@@ -407,17 +411,13 @@ def _declared(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Ope
 
 def _declared_type(column: Column, fact: FactFile) -> pa.DataType:
     kind = column.type.kind
-    if kind is Kind.DECIMAL:
-        return pa.decimal128(column.type.precision, column.type.scale)
-    if kind is Kind.TIMESTAMP:
-        return pa.timestamp("us")
-    if kind is Kind.VARCHAR:
-        return pa.string()
-    if kind is Kind.BINARY or kind not in _SAME:
+    parsed = kind in (Kind.DECIMAL, Kind.TIMESTAMP, Kind.VARCHAR)
+    found = arrow_type(column.type) if parsed or kind in _SAME - {Kind.BINARY} else None
+    if found is None:
         raise NotCertain(
             f"column {column.name} is {column.type}, which is not taken from {fact.format} files"
         )
-    return _SAME[kind]
+    return found
 
 
 def _one_array(values: pa.ChunkedArray, target: pa.DataType) -> pa.Array:
