@@ -17,7 +17,7 @@ CLUSTERED = 4
 """Written instead if files are replaced by clustered ones: programs that would read both refuse it.
 """
 _READ = (1, 2, 3, CLUSTERED)
-READER = 2
+READER = 3
 """Raise it when readers learn to read files that failed: failed files of older shards are retried.
 """
 
