@@ -126,7 +126,8 @@ def test_files_are_skipped(hive: HookedHive, tmp_path: Path, format: str) -> Non
         line_file(format, tmp_path / f"f{part}", part * 10)
     table = made(hive, format, f"skips_{format}", (("k", INTEGER), ("s", STRING)), tmp_path)
     number = "'0042'" if CASES[format][0] == OPEN_CSV else "42"
-    for settings in (FETCH, TEZ):
+    parallel = {**TEZ, "mapreduce.input.fileinputformat.list-status.num-threads": "4"}
+    for settings in (FETCH, TEZ, *((parallel,) if format == "headed" else ())):
         for where in (f"k = {number}", "s = 'v0042'"):
             answer = hive.ask(f"SELECT s FROM {table} WHERE {where}", settings)
             assert answer.rows == [("v0042",)], (where, answer)

@@ -22,10 +22,12 @@ import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Leaves skippable files out of a listing that Hive makes by an input format of its own. From 4.0 on it reads uncompressed text with header or footer
  * lines so, whatever input format the partition has. The listing gives names alone, so that directories with skippable files are listed once more.
+ * Hadoop may list several directories at once by one filter.
  *
  * <p>The law is that of {@link FileSkipper}: a file is left out only if its size and time are those known to the planner. No failure here fails a query.
  */
@@ -36,11 +38,13 @@ public final class SkippablePaths
     private static final String FILTER = "mapreduce.input.pathFilter.class";
     /** Hive leaves what it took from one table in the job while it lists the next one. */
     private static final String OF_TABLE = "skipbridge.filtered_table";
+    /** Hive sets it to the partitions' own class, whatever lists them. */
+    private static final String INPUT_FORMAT = "mapred.input.format.class";
 
-    private final Map<Path, Set<Path>> directories = new HashMap<>();
+    private final Map<Path, Set<Path>> directories = new ConcurrentHashMap<>();
     private final Set<String> roots = new HashSet<>();
     private JobConf job;
-    private SkippableFiles skippable;
+    private volatile SkippableFiles skippable;
 
     /** Has Hive list these partitions' files through the filter, where they have header or footer lines. The jar must reach who makes the splits. */
     static void tell(Collection<PartitionDesc> partitions, HiveConf configuration)
@@ -98,10 +102,12 @@ public final class SkippablePaths
     public boolean accept(Path path)
     {
         try {
-            if (skippable == null) {
-                skippable = skippable();
+            SkippableFiles known = known();
+            if (!known.skipsAny()) {
+                return true;
             }
-            return !skippable.skipsAny() || roots.contains(CanonicalPath.of(path)) || !skips(path);
+            String name = CanonicalPath.of(path);
+            return !known.names(name) || roots.contains(name) || !skips(known, path);
         }
         catch (IOException | RuntimeException | LinkageError e) {
             Hooks.COUNTERS.failures.increment();
@@ -111,9 +117,22 @@ public final class SkippablePaths
         }
     }
 
-    private SkippableFiles skippable()
+    private SkippableFiles known()
     {
-        if (!job.get("name", "").equals(job.get(OF_TABLE)) || FileSkipper.needsATask(job)) {
+        if (skippable == null) {
+            synchronized (this) {
+                if (skippable == null) {
+                    skippable = asked();
+                }
+            }
+        }
+        return skippable;
+    }
+
+    private SkippableFiles asked()
+    {
+        boolean told = job.get("name", "").equals(job.get(OF_TABLE)) && BridgeTextInputFormat.class.getName().equals(job.get(INPUT_FORMAT));
+        if (!told || FileSkipper.needsATask(job)) {
             return SkippableFiles.nothing();
         }
         for (Path root : FileInputFormat.getInputPaths(job)) {
@@ -122,20 +141,20 @@ public final class SkippablePaths
         return SkippableFilesCache.SHARED.ofDeclared(job);
     }
 
-    private boolean skips(Path path)
+    private boolean skips(SkippableFiles known, Path path)
             throws IOException
     {
         Path directory = path.getParent();
         Set<Path> skipped = directories.get(directory);
         if (skipped == null) {
-            skipped = list(directory);
+            skipped = list(known, directory);
             directories.put(directory, skipped);
         }
         return skipped.contains(path);
     }
 
     /** The skippable files of a directory. */
-    private Set<Path> list(Path directory)
+    private Set<Path> list(SkippableFiles known, Path directory)
             throws IOException
     {
         Set<Path> skipped = new HashSet<>();
@@ -146,11 +165,11 @@ public final class SkippablePaths
                 continue;
             }
             all++;
-            if (skippable.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
+            if (known.skips(CanonicalPath.of(file.getPath()), file.getLen(), file.getModificationTime())) {
                 skipped.add(file.getPath());
             }
         }
-        FileSkipper.count(job, skippable, all, all - skipped.size());
+        FileSkipper.count(job, known, all, all - skipped.size());
         return skipped;
     }
 }

@@ -115,6 +115,12 @@ public final class SkippableFiles
         return known != null && known[0] == size && known[1] == modified;
     }
 
+    /** Whether a file with this path may be skipped, if its size and time are the known ones. */
+    public boolean names(String canonicalPath)
+    {
+        return all || skipped.containsKey(canonicalPath);
+    }
+
     /** The same of a file whose time its table does not record: nobody writes to it again, or only at its end. */
     public boolean skipsWritten(String canonicalPath, long size)
     {

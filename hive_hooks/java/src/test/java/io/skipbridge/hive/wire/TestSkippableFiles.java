@@ -25,6 +25,8 @@ class TestSkippableFiles
         assertFalse(found.skips("file:///t/p=1/é", 12, 101));
         assertFalse(found.skips("file:///t/p=1/é", 11, 102));
         assertFalse(found.skips("file:///t/p=1/b", 11, 101));
+        assertTrue(found.names("file:///t/p=1/é"));
+        assertFalse(found.names("file:///t/p=1/b"));
     }
 
     @Test
@@ -47,7 +49,7 @@ class TestSkippableFiles
     void noneSkipsWhateverThereIs()
     {
         SkippableFiles found = read(answer(2, true, 0, "", new byte[0]));
-        assertTrue(found.skipsAny() && found.skips("file:///new", 1, 1));
+        assertTrue(found.skipsAny() && found.skips("file:///new", 1, 1) && found.names("file:///new"));
         assertFalse(SkippableFiles.nothing().skipsAny());
     }
 
