@@ -31,6 +31,7 @@ public final class FileOpener
         implements Closeable
 {
     private static final String LOCAL = "file://";
+    private static final int MOST_BYTES = 16 << 20;
 
     private final Optional<TrinoFiles> stores;
     private final Optional<FileCache> cache;
@@ -122,12 +123,28 @@ public final class FileOpener
     {
         boolean bare = uri.startsWith("/");
         if (uri.startsWith("file:/") || (bare && stores.filter(each -> each.reads(Store.HDFS)).isEmpty())) {
-            return Files.readAllBytes(Path.of(uri.replaceFirst("^(file:)?/+", "/")));
+            Path path = Path.of(uri.replaceFirst("^(file:)?/+", "/"));
+            if (Files.exists(path) && !Files.isRegularFile(path)) {
+                throw new IOException("%s is no file".formatted(path));
+            }
+            try (InputStream stream = Files.newInputStream(path)) {
+                return small(stream);
+            }
         }
         TrinoFiles files = readers(bare ? Store.HDFS : supported(uri), uri);
         try (InputStream stream = files.file(session.getIdentity(), uri).newStream()) {
-            return stream.readAllBytes();
+            return small(stream);
         }
+    }
+
+    private static byte[] small(InputStream stream)
+            throws IOException
+    {
+        byte[] bytes = stream.readNBytes(MOST_BYTES + 1);
+        if (bytes.length > MOST_BYTES) {
+            throw new IOException("it has more than %d bytes".formatted(MOST_BYTES));
+        }
+        return bytes;
     }
 
     private static ReadableFile openLocal(PlannedFile planned, boolean mayGrow)

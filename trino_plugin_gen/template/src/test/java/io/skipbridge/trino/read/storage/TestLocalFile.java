@@ -8,6 +8,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
@@ -18,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.nio.file.StandardCopyOption.ATOMIC_MOVE;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -124,6 +126,31 @@ class TestLocalFile
         assertThrows(FileNotFoundException.class, () -> open(planned(other, TIME)));
     }
 
+    @Test
+    void aSmallFileIsReadByAnyOfItsNames()
+            throws IOException
+    {
+        FileOpener opener = opener();
+        Path small = Files.writeString(directory.resolve("small"), "schema");
+        for (String name : List.of(small.toString(), "file:" + small, "file://" + small)) {
+            assertEquals("schema", new String(opener.readAll(null, name), UTF_8));
+        }
+    }
+
+    /** Anyone who declares a table may name it: it must take neither all memory nor all time. */
+    @Test
+    void whatHasNoEndIsNoSmallFile()
+            throws IOException
+    {
+        Path large = directory.resolve("large");
+        try (RandomAccessFile file = new RandomAccessFile(large.toFile(), "rw")) {
+            file.setLength(1L << 32);
+        }
+        for (String name : List.of("/dev/zero", directory.toString(), large.toString(), directory.resolve("gone").toString())) {
+            assertThrows(IOException.class, () -> opener().readAll(null, name), name);
+        }
+    }
+
     private static void put(Path name, int version)
             throws IOException
     {
@@ -141,6 +168,11 @@ class TestLocalFile
     private static ReadableFile open(PlannedFile planned)
             throws IOException
     {
-        return FileOpener.create(Set.of(), Map.of(), Optional.empty(), "lake", null).open(null, planned);
+        return opener().open(null, planned);
+    }
+
+    private static FileOpener opener()
+    {
+        return FileOpener.create(Set.of(), Map.of(), Optional.empty(), "lake", null);
     }
 }
