@@ -129,7 +129,7 @@ final class LogRecords
         {
             Set<String> names = new HashSet<>(List.of(HoodieRecord.RECORD_KEY_METADATA_FIELD, HoodieRecord.HOODIE_IS_DELETED_FIELD, HoodieRecord.OPERATION_METADATA_FIELD));
             if (!table.populateMetaFields()) {
-                names.addAll(Arrays.asList(table.getRecordKeyFields().orElse(new String[0])));
+                Arrays.stream(table.getRecordKeyFields().orElse(new String[0])).forEach(field -> names.add(field.split("\\.")[0]));
             }
             orderingFields.forEach(field -> names.add(field.split("\\.")[0]));
             deleteContext.getCustomDeleteMarkerKeyValue().ifPresent(marker -> names.add(marker.getLeft()));
