@@ -76,8 +76,24 @@ final class OlderBlocks
             }
         }
         BaseColumns columns = new BaseColumns(required);
+        requireTimes(found.get(), own, columns);
         StoredColumns stored = found.get().stored(columns.columns());
         return Optional.of(new PageRecords(columns, new TablePages(pages(block, written, own, stored.columns()), stored)));
+    }
+
+    /**
+     * Some releases wrote milliseconds as {@code timestamp-micros}. Hudi's reader takes them for what the table says, by the names of fields, which
+     * differ here.
+     */
+    private static void requireTimes(LogColumns found, Schema own, BaseColumns columns)
+    {
+        for (int i = 0; i < columns.size(); i++) {
+            Schema.Field field = columns.schema().getFields().get(i);
+            if (field.schema().toString().contains("timestamp-millis")
+                    && projected(own, found.stored(List.of(columns.columns().get(i))).columns()).toString().contains("timestamp-micros")) {
+                throw refused("has times in the column %s in another unit than the table".formatted(field.name()));
+            }
+        }
     }
 
     /** How a block has the columns; empty if it has them by name. */

@@ -8,6 +8,7 @@ import org.apache.avro.Schema;
 import org.apache.avro.SchemaBuilder;
 import org.apache.hudi.common.model.DeleteRecord;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 import java.io.IOException;
 import java.nio.file.Path;
@@ -17,6 +18,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 
+import static io.trino.spi.type.TimestampType.TIMESTAMP_MILLIS;
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -193,12 +195,43 @@ class TestHudiSliceMerger
         for (Renamed refused : List.of(new Renamed("other", "name", "title"), new Renamed("title", "ts", "title"))) {
             SliceOfArrays other = byEventTime().base(base).log(log);
             other.older.put("001", refused);
-            Throwable problem = assertThrows(RuntimeException.class, () -> rows(other));
-            while (problem.getCause() != null) {
-                problem = problem.getCause();
-            }
-            assertTrue(problem instanceof UnsupportedSlice && problem.getMessage().contains("older than the table's schema"), problem.toString());
+            assertOlder("", () -> rows(other));
         }
+    }
+
+    /** Hudi's reader repairs blocks that call milliseconds microseconds, by the names of their fields. */
+    @Test
+    void olderBlocksWithTimesOfAnotherUnitAreRefused()
+            throws IOException
+    {
+        String text = "\"name\":\"name\",\"type\":[\"null\",\"string\"]";
+        String time = "\"name\":\"name\",\"type\":[\"null\",{\"type\":\"long\",\"logicalType\":\"timestamp-millis\"}]";
+        Schema table = new Schema.Parser().parse(SCHEMA.toString().replace(text, time));
+        Object[] row = row("a", 2, null);
+        row[7] = 1_700_000_000_123L;
+        for (String unit : List.of("millis", "micros")) {
+            Schema old = new Schema.Parser().parse(table.toString().replace("\"name\":\"name\"", "\"name\":\"title\"").replace("millis", unit));
+            assertTrue(old.getField("title") != null && old.getField("name") == null);
+            SliceOfArrays slice = new SliceOfArrays(table, "EVENT_TIME_ORDERING").log(new LogWriter(old).rows("001", row).bytes());
+            slice.older.put("001", new Renamed("title", "name", "title"));
+            List<SliceRequest.Column> columns = List.of(ID, new SliceRequest.Column("name", TIMESTAMP_MILLIS));
+            if (unit.equals("millis")) {
+                assertEquals(List.of(List.of("a", 1_700_000_000_123_000L)), slice.rows(new HudiSliceMerger(), columns));
+            }
+            else {
+                assertOlder("unit", () -> slice.rows(new HudiSliceMerger(), columns));
+            }
+        }
+    }
+
+    private static void assertOlder(String said, Executable read)
+    {
+        Throwable problem = assertThrows(RuntimeException.class, read);
+        while (problem.getCause() != null) {
+            problem = problem.getCause();
+        }
+        assertTrue(problem instanceof UnsupportedSlice && problem.getMessage().contains("older than the table's schema"), problem.toString());
+        assertTrue(problem.getMessage().contains(said), problem.toString());
     }
 
     /** @param needed a name that each block has to have */
