@@ -113,7 +113,8 @@ class TableSync:
         written = writer.write(table, changes, plan.stored)
         if plan.table_changes:
             report.outcome = "synced"
-        new = [p for p in writer.new(changes, plan.stored) if p.name in set(written.added)]
+        added = set(written.added)
+        new = [p for p in writer.new(changes, plan.stored) if p.name in added]
         if not self._settled(plan, new, written.dropped):
             return False
         names = (set(plan.names) | set(written.added)) - set(written.dropped)
