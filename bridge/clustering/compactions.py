@@ -6,9 +6,9 @@ Which files a writer replaced, no name tells; their rows do. What was published 
 rows of the old files. So the rows of those that are gone are what was published without those that
 remain.
 
-The law: files are taken back only if together they hold just the rows that are gone, by number and
-by an order-independent checksum, while the published files still are as they were. Then the
-directory holds the same rows without them, whatever the writer meant.
+The law: files are taken back only if, with those that were taken back before, they hold just the
+rows that are gone, by number and by an order-independent checksum, while the published files still
+are as they were. Then the directory holds the same rows without them, whatever the writer meant.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bridge.clustering.checksum import checksum
-from bridge.clustering.data_files import Rejected, can_rewrite, data_files
+from bridge.clustering.data_files import can_rewrite, data_files
 from bridge.clustering.rewrite import same_state
-from bridge.errors import FileCorrupt, FileUnreadable
+from bridge.errors import StorageFailure
 from bridge.index.replacements import FileState
 from bridge.storage.port import Storage
 
@@ -51,6 +51,7 @@ def compacted(
     format: str,
     published: Sequence[FileState],
     remaining: Sequence[FileState],
+    taken: Sequence[FileState],
     suspects: Sequence[FileState],
 ) -> list[FileState]:
     """Those of the suspects that hold the rows of the files that are gone; none in doubt.
@@ -58,12 +59,13 @@ def compacted(
     Args:
         format: of all files.
         published: files that hold the rows of the remaining files and of those that are gone.
+        taken: late files that hold some of the rows that are gone, and have no copy any more.
         suspects: late files, or their copies.
 
     Errors:
         StorageFailure.
     """
-    every = [*published, *remaining, *suspects]
+    every = [*published, *remaining, *taken, *suspects]
     if not can_rewrite(format) or sum(file.size for file in every) > MOST_BYTES:
         return []
     with ThreadPoolExecutor(_THREADS, "skipbridge-compare") as pool:
@@ -71,9 +73,9 @@ def compacted(
             found = list(pool.map(lambda file: _rows(storage, format, file), every))
         except _Unknown:
             return []
-    there, left = len(published), len(published) + len(remaining)
-    gone = _sum(found[:there]) - _sum(found[there:left])
-    return _chosen(suspects, found[left:], gone) if gone.count else []
+    there, others = len(published), len(every) - len(suspects)
+    gone = _sum(found[:there]) - _sum(found[there:others])
+    return _chosen(suspects, found[others:], gone) if gone.count > 0 else []
 
 
 class _Unknown(Exception):
@@ -89,8 +91,10 @@ def _rows(storage: Storage, format: str, file: FileState) -> Rows:
             raise _Unknown
         opened = data_files(format).open(content)
         return _sum(Rows(len(batch), checksum(batch)) for batch in opened.batches())
-    except (FileUnreadable, FileCorrupt, Rejected, ValueError, OSError) as error:
-        raise _Unknown from error  # Arrow's errors are ValueError or OSError
+    except (StorageFailure, _Unknown):
+        raise
+    except Exception as error:  # Arrow has many; one file never stops the others
+        raise _Unknown from error
 
 
 def _sum(parts: Iterable[Rows]) -> Rows:

@@ -14,7 +14,7 @@ whatever became of their sources since.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
@@ -190,13 +190,17 @@ class LateFiles:
         """Takes late files back whose rows are there twice; names those that are in doubt."""
         late = by_path(held.late)
         here: dict[str, FileState] = {}
-        for path in late.keys() & left.listed.keys() - set(left.overwritten):
-            copy = self._copy_of(left.listed[path], present, held)
+        taken: list[FileState] = []
+        for path in sorted(late.keys() & left.listed.keys() - set(left.overwritten)):
+            state = left.listed[path]
+            copy = self._copy_of(state, present, held)
             if copy is not None:
                 here[path] = copy
-            elif not _was_brought(left.listed[path], present, held):
+            elif not _was_brought(state, present, held):
                 self.report.doubtful.append(path)  # it was published with others since
-        back = self._recognised(name, present, held, left, here)
+            elif self._state(join(present, late_name(state))) is None:
+                taken.append(state)
+        back = self._recognised(name, present, held, left, here, taken)
         if back and self._places.of(name) == present:
             self._places.distrust(name)
             for path in back:
@@ -205,12 +209,20 @@ class LateFiles:
         self.report.doubtful += sorted(here)
 
     def _recognised(
-        self, name: str, present: str, held: Records, left: _Left, here: Mapping[str, FileState]
+        self,
+        name: str,
+        present: str,
+        held: Records,
+        left: _Left,
+        here: Mapping[str, FileState],
+        taken: Sequence[FileState],
     ) -> list[str]:
         """Late files that hold just the rows of files that were deleted in their directory.
 
         Args:
             here: the copies of all late files there that may be such.
+            taken: late files that were taken back, also by a run that died before it had taken
+                back all that belong together.
         """
         attempt = left.attempt
         if not here or left.overwritten or attempt.missing is not None or attempt.new != present:
@@ -222,12 +234,13 @@ class LateFiles:
             for state in held.late
             if state.path in gone and state.path not in covered
         ]
-        state = hashlib.sha256(repr((sorted(gone), sorted(here.items()))).encode()).hexdigest()
+        seen = repr((sorted(gone), sorted(here.items()), taken))
+        state = hashlib.sha256(seen.encode()).hexdigest()
         if state in held.looked or None in copies:
             return []
         there = [*attempt.files, *(copy for copy in copies if copy is not None)]
         rest = [each for each in attempt.covered if each.path in left.listed]
-        found = compacted(self._storage, self._format, there, rest, list(here.values()))
+        found = compacted(self._storage, self._format, there, rest, taken, list(here.values()))
         if not found:
             self._publications.looked(name, state)
         return sorted(path for path, copy in here.items() if copy in found)

@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.ranks import flat
+from bridge.storage.parquet_footer import Speller
+from bridge.storage.parquet_tail import footer_of
 
 _CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
 _OWN = (b"pandas", b"ARROW:schema")
@@ -38,6 +40,8 @@ class ParquetFile:
     """Implements `DataFile`."""
 
     def __init__(self, content: bytes) -> None:
+        # Arrow ends the process where it meets some kinds of damage.
+        Speller().read(footer_of(content, "a Parquet file"), "a Parquet file")
         self.content = content
         self.file = pq.ParquetFile(pa.BufferReader(content))
 

@@ -30,6 +30,14 @@ def read_tail(storage: Storage, uri: str, size: int) -> bytes:
     return head + tail
 
 
+def footer_of(content: bytes, uri: str) -> bytes:
+    """The footer of a whole file. Errors: FileCorrupt: as of `read_tail`."""
+    length = _footer_length(content[-12:], uri)
+    if length > len(content):
+        raise FileCorrupt(f"{uri} is cut short: its footer alone has {length} bytes", "rewrite it")
+    return content[-length:-8]
+
+
 def _footer_length(tail: bytes, uri: str) -> int:
     if len(tail) < 12 or tail[-4:] != b"PAR1":
         what = "has an encrypted footer" if tail[-4:] == b"PARE" else "is not a Parquet file"

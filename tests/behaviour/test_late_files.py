@@ -14,6 +14,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.clustering import compactions
 from bridge.clustering.publications import states_of
 from bridge.clustering.publishing import Publisher
 from bridge.clustering.whole_files import unfinished
@@ -305,6 +306,76 @@ def test_a_compaction_of_late_files_is_taken_back(lake: Lake) -> None:
     report = published(lake)
     assert report.taken_back == [f"file://{old}/compacted.parquet"] and report.doubtful == []
     assert stock(lake) == every(0, 1, 2, 3, 4, 8) == numbers(lake)
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_run_may_die_while_it_takes_files_back(tmp_path: Path, done: bool) -> None:
+    """Two files of one compaction, and a late file of its own."""
+    last, ended = 0, False
+    while not ended:
+        last += 1
+        lake = five_files(tmp_path / f"{last}")
+        old = place(lake)
+        published(lake)
+        compaction(old, "f1.parquet", "f2.parquet", less=1)
+        rows = pq.ParquetFile(old / "f2.parquet").read()
+        pq.write_table(rows.slice(len(rows) - 1), old / "rest.parquet")
+        age(old / "rest.parquet")
+        fill_at(old / "other.parquet", 8)
+        assert published(lake).late == 3
+        for name in ("f1.parquet", "f2.parquet"):
+            (old / name).unlink()
+        ended = True
+        try:
+            published(lake, Life(last, done=done), refresh=False)
+        except Killed:
+            ended = False
+        assert published(lake).doubtful == [f"file://{old}/other.parquet"]
+        assert stock(lake) == every(0, 1, 2, 3, 4, 8) == numbers(lake)
+    assert last > 3
+
+
+def test_of_two_files_with_the_same_rows_one_is_taken_back(lake: Lake) -> None:
+    """A load that ran three times, and one of its files was deleted."""
+    old = place(lake)
+    published(lake)
+    for name in ("again.parquet", "once_more.parquet"):
+        (old / name).write_bytes((old / "f4.parquet").read_bytes())
+        age(old / name, 40)
+    assert published(lake).late == 2
+    (old / "f4.parquet").unlink()
+    assert len(published(lake).taken_back) == 1
+    for _ in range(2):
+        assert published(lake).taken_back == []
+        assert stock(lake) == every(0, 1, 2, 3, 4, 4) == numbers(lake)
+
+
+@pytest.mark.parametrize("byte", [None, 20])
+def test_a_late_file_that_cannot_be_read_does_not_end_the_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, byte: int | None
+) -> None:
+    """Arrow ends the process where a column's repetition is not known."""
+    old = place(lake)
+    published(lake)
+    pq.write_table(pa.table({"s": ["a", "b"] * 50}), old / "late.parquet")
+    content = bytearray((old / "late.parquet").read_bytes())
+    if byte is not None:
+        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        assert content[footer + byte] == 2
+        content[footer + byte] = 6
+    else:
+
+        def fail(table: pa.Table) -> int:
+            raise pa.ArrowNotImplementedError("no such type")
+
+        monkeypatch.setattr(compactions, "checksum", fail)
+    (old / "late.parquet").write_bytes(content)
+    age(old / "late.parquet")
+    assert published(lake, refresh=False).late == 1
+    (old / "f4.parquet").unlink()
+    report = published(lake, refresh=False)
+    assert report.taken_back == []
+    assert report.doubtful == [f"file://{old}/late.parquet"]
 
 
 class Reads(LocalStorage):
