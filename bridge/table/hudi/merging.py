@@ -13,7 +13,7 @@ from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_base, read_slice
 from bridge.table.hudi.merge_mode import MergeMode
-from bridge.table.hudi.merge_rules import merge_rules
+from bridge.table.hudi.merge_rules import find_column, merge_rules
 from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.snapshot import MergedSlice
 
@@ -25,6 +25,8 @@ LOG = "hudi_log"
 """The format of a log in an index (see `bridge.file_formats.hudi_log`)."""
 _OWN = "skipbridge.hudi."
 _MARKS = (pa.field("_hoodie_is_deleted", pa.bool_()), pa.field("_hoodie_operation", pa.string()))
+_MARKERS = {"int": pa.int32(), "long": pa.int64()}
+"""Types of a column with a marker; of others it is taken for text."""
 _LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
 
 
@@ -97,7 +99,8 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
         return read_base(storage, slice.base, schema, by_id)
     older = properties.get(OLDER_LOGS)
     rules = merge_rules(properties)
-    whole = _with_marks(schema, properties.get(f"{_OWN}schema", ""))
+    marker, _ = rules.delete_marker or ("", "")
+    whole = _with_marks(schema, properties.get(f"{_OWN}schema", ""), marker)
     return read_slice(
         storage,
         slice.base,
@@ -111,23 +114,34 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
     )
 
 
-def _with_marks(schema: pa.Schema, told: str) -> pa.Schema:
+def _with_marks(schema: pa.Schema, told: str, marker: str) -> pa.Schema:
     """Adds the columns by which rows say that they are deleted, which a catalogue may not know.
 
     Args:
         told: the table's schema as Avro.
+        marker: the column that the table's own marker is in; empty: it has none.
     """
-    held = _avro_names(told)
-    missing = [f for f in _MARKS if f.name in held and f.name not in schema.names]
+    held = _avro_types(told)
+    marks = list(_MARKS)
+    name = find_column(list(held), marker)
+    if name is not None and find_column(schema.names, name) is None:
+        marks.append(pa.field(name, _MARKERS.get(held[name], pa.string())))
+    missing = [f for f in marks if f.name in held and f.name not in schema.names]
     return pa.schema([*schema, *missing])
 
 
 @lru_cache(64)
-def _avro_names(schema: str) -> frozenset[str]:
+def _avro_types(schema: str) -> Mapping[str, str]:
+    """The type of each field, as far as it is a name."""
     try:
-        return frozenset(field["name"] for field in json.loads(schema)["fields"])
+        return {field["name"]: _named(field["type"]) for field in json.loads(schema)["fields"]}
     except (ValueError, KeyError, TypeError):
-        return frozenset()
+        return {}
+
+
+def _named(type: object) -> str:
+    parts = [part for part in type if part != "null"] if isinstance(type, list) else [type]
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else ""
 
 
 def _valid(properties: Mapping[str, str]) -> Callable[[str], bool]:

@@ -32,6 +32,9 @@ from bridge.storage.uri import canonical
 from bridge.table.hudi.merge import read_slice
 from bridge.table.hudi.merge_mode import MergeMode
 from bridge.table.hudi.merge_rules import MergeRules, merge_rules
+from bridge.table.hudi.merging import MERGED, read_merged
+from bridge.table.reader_spec import ReaderSpec
+from bridge.table.snapshot import MergedSlice
 from tests.support.hudi_writer import avro_block, log_block
 
 KEY = "_hoodie_record_key"
@@ -221,6 +224,31 @@ def test_rows_that_are_deletions_by_a_marker(slice: Slice) -> None:
     slice.log(rows("1", ("a", "gone", 5), ("b", "stays", 5)))
     marked = MergeRules(MergeMode.COMMIT_TIME_ORDERING, delete_marker=("v", "gone"))
     assert slice.values(marked) == {"b": "stays"}
+
+
+def test_marks_that_the_catalogue_does_not_know(slice: Slice) -> None:
+    fields = [*AVRO["fields"], {"name": "Op", "type": ["null", "string"], "default": None}]
+    avro = {**AVRO, "fields": fields}
+    slice.with_base(("a", "base", 1), ("b", "base", 1), ("c", "base", 1))
+    found = [
+        {KEY: "a", "v": "x", "ts": 2, "_hoodie_is_deleted": True},
+        {KEY: "b", "v": "x", "ts": 2, "Op": "D"},
+        {KEY: "c", "v": "x", "ts": 2, "Op": "U"},
+    ]
+    slice.log(avro_block("1", avro, found))
+    delete = "hoodie.record.merge.property.hoodie.payload.delete"
+    properties = {
+        "hoodie.table.version": "9",
+        "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+        f"{delete}.field": "Op",
+        f"{delete}.marker": "D",
+        "skipbridge.hudi.schema": json.dumps(avro),
+        "skipbridge.hudi.instant": "9",
+    }
+    reader = ReaderSpec(MERGED, tuple(sorted(properties.items())))
+    merged = MergedSlice(slice.base, tuple(slice.logs), reader)
+    catalogue = pa.schema([("v", pa.string()), ("ts", pa.int64())])
+    assert read_merged(open_storage(), merged, catalogue).to_pylist() == [{"v": "x", "ts": 2}]
 
 
 def test_blocks_of_other_instants_do_not_count(slice: Slice) -> None:
