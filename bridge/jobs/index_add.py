@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from bridge.errors import (
     InvalidRequest,
     InvalidUri,
     OperationBlocked,
+    StorageFailure,
     UnsupportedTable,
 )
 from bridge.file_formats.registry import file_format, inferred_formats, recognise, spelled
@@ -249,17 +251,23 @@ def _look(storage: Storage, uris: Sequence[str], place: _Place) -> list[FileStat
 
 
 def _by_pages(storage: Storage, directory: str, uris: Sequence[str]) -> dict[str, FileStat]:
-    """Those of the sorted files that a few pages of the directory's listing tell."""
+    """Those of the sorted files that a few pages of the directory's listing tell.
+
+    None of them if the directory may not be listed.
+    """
     found: dict[str, FileStat] = {}
     if len(uris) < _LISTED or not lists_from_anywhere(directory):
         return found
     wanted = pa.array(uris, pa.large_string())
     # what is shorter sorts before
-    for page in islice(storage.pages(directory, start_after=uris[0][:-1]), len(uris) // _LISTED):
-        named = pc.is_in(page.paths, wanted).to_numpy(zero_copy_only=False)
-        found |= {stat.uri: stat for stat in _stats(page.filter(named))}
-        if page.paths[-1].as_py() >= uris[-1]:
-            break
+    pages = storage.pages(directory, start_after=uris[0][:-1])
+    with suppress(StorageFailure):  # each file is looked at then, which tells of other faults
+        for page in islice(pages, len(uris) // _LISTED):
+            named = pc.is_in(page.paths, wanted).to_numpy(zero_copy_only=False)
+            # what is empty may mark a directory of this name
+            found |= {stat.uri: stat for stat in _stats(page.filter(named & (page.sizes > 0)))}
+            if page.paths[-1].as_py() >= uris[-1]:
+                break
     return found
 
 

@@ -6,19 +6,23 @@ A job adds what it has just written, others refresh, files change and go: no mat
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import bridge
-from bridge.errors import BridgeError, InvalidRequest
+from bridge.errors import BridgeError, InvalidRequest, StorageFailure
 from bridge.expression.builders import eq
 from bridge.index.build import BuildReport, add_files
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
-from bridge.jobs.index_add import _listed, _look, _Registered
+from bridge.jobs.index_add import _Directory, _listed, _look, _Registered
+from bridge.storage.port import FileStat, FileTable, Storage
 from bridge.table.model import Column
 from bridge.types import INTEGER, STRING
 from tests.support.lake import Lake, age, everything, kept
@@ -195,3 +199,49 @@ def test_a_link_that_leads_out_of_the_table_is_refused(tmp_path: Path) -> None:
         index = session.table(f"{tmp_path}/t/").index
         with pytest.raises(BridgeError, match=r"link to .*outside\.parquet, outside"):
             index.add([str(link)])
+
+
+class _Marked:
+    """A store with an empty object that marks a directory, as some tools make them."""
+
+    def __init__(self, files: list[str]) -> None:
+        self._files = files
+
+    def pages(self, *_: object, **__: object) -> Iterator[FileTable]:
+        count = len(self._files)
+        yield FileTable(
+            pa.array(["s3://bucket/t/0", *self._files], pa.large_string()),
+            np.array([0] + [1] * count, np.int64),
+            np.full(count + 1, 2, np.int64),
+        )
+
+    def stat(self, uri: str) -> FileStat | None:
+        return None
+
+    def list_all(self, uri: str) -> FileTable:
+        return next(_Marked([f"{uri}/f.parquet"]).pages()).filter(np.array([False, True]))
+
+
+def test_a_directory_that_an_object_marks_stands_for_its_files() -> None:
+    files = [f"s3://bucket/t/{i}.parquet" for i in range(100, 150)]
+    found = _look(
+        cast(Storage, _Marked(files)), ["s3://bucket/t/0", *files], _Directory("s3://bucket/t")
+    )
+    assert [stat.uri for stat in found] == ["s3://bucket/t/0/f.parquet", *files]
+
+
+class _Unlisted:
+    """A store that answers for each file, and refuses listings."""
+
+    def pages(self, *_: object, **__: object) -> Iterator[FileTable]:
+        raise StorageFailure("403: no s3:ListBucket", "allow it")
+        yield
+
+    def stat(self, uri: str) -> FileStat:
+        return FileStat(uri, 1, 2, "e")
+
+
+def test_files_of_a_directory_that_may_not_be_listed_are_added() -> None:
+    uris = [f"s3://bucket/t/{i:03}.parquet" for i in range(50)]
+    found = _look(cast(Storage, _Unlisted()), uris, _Directory("s3://bucket/t"))
+    assert [stat.uri for stat in found] == uris
