@@ -103,6 +103,7 @@ def clean(
     *,
     keep: int = 3,
     older_than: float = 3600.0,
+    running: float = 0.0,
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Forgets deleted and compacted segments, old versions, and files of the table's own.
@@ -110,6 +111,8 @@ def clean(
     Args:
         keep: how many of the newest versions to keep.
         older_than: seconds; younger versions and files are kept.
+        running: seconds; younger files that no version names are kept in any case: a command that
+            runs may commit them.
         dry_run: tells what would be forgotten and deleted now, and does nothing.
 
     Errors:
@@ -130,10 +133,10 @@ def clean(
             wanted = change(committed)
             if gone:
                 wanted = replace(wanted, version=committed.version + 1)
-            deleted = opened.log.clean(keep, older_than, dry_run=wanted)
+            deleted = opened.log.clean(keep, older_than, running=running, dry_run=wanted)
         else:
             committed = opened.log.commit("CLEAN SEGMENTS", change)
-            deleted = opened.log.clean(keep, older_than)
+            deleted = opened.log.clean(keep, older_than, running=running)
     return {
         "table": str(opened.table.name),
         "version": committed.version,

@@ -39,6 +39,9 @@ def add(context: SqlContext, statement: s.AddSegment) -> SqlResult:
     )
 
 
+_FORCE = {"keep": 1, "older_than": 0.0, "running": 3600.0}
+
+
 def _flag(properties: dict[str, str], name: str) -> bool:
     """Takes an option out of the properties. Errors: InvalidStatement: neither true nor false."""
     key = next((k for k in properties if k.lower() == name), name)
@@ -141,14 +144,14 @@ def compact(context: SqlContext, statement: s.Compact) -> SqlResult:
 
 
 def clean(context: SqlContext, statement: s.CleanFiles) -> SqlResult:
-    """CLEAN FILES; ``force`` spares nothing that running queries may read.
+    """CLEAN FILES; ``force`` spares nothing that running queries may read, but running commands.
 
     Errors:
         OperationBlocked.
     """
     table = context.table(statement.table)
     given = {key.lower(): value.lower() == "true" for key, value in statement.options}
-    options: dict[str, Any] = {"keep": 1, "older_than": 0.0} if given.get("force") else {}
+    options: dict[str, Any] = _FORCE if given.get("force") else {}
     report = manage.clean(context.config, table, dry_run=given.get("dryrun", False), **options)
     notices = ("statistics changes nothing: files are always counted",)
     return SqlResult(

@@ -20,7 +20,8 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -293,6 +294,7 @@ class SegmentLog:
         keep: int = 3,
         older_than: float = 3600.0,
         *,
+        running: float = 0.0,
         dry_run: Manifest | None = None,
     ) -> int:
         """Deletes old versions, and files of the table's own that no kept version names.
@@ -303,6 +305,7 @@ class SegmentLog:
             keep: how many of the newest versions to keep.
             older_than: seconds. Younger files are kept: a running command may own them. So are
                 versions that were the newest at any time since: a running query may read them.
+            running: seconds. Younger files that no version ever named are kept in any case.
             dry_run: deletes nothing, and counts as if this version were the newest.
 
         Returns:
@@ -336,10 +339,14 @@ class SegmentLog:
             else:
                 keep_all_of(self.manifest(number))
         doomed = [self._name(n) for n in numbers if n not in kept]
+        unnamed = min(limit, now - int(running * 1_000_000))
+        dead = self._names_of([n for n in numbers if n not in kept]) if unnamed < limit else set()
         for place in (FILES, VIEWS):
             found = self.storage.list_all(join(self.root, place))
-            old = np.flatnonzero(found.modified < limit)
-            doomed += [found.paths[i].as_py() for i in old]
+            for i in np.flatnonzero(found.modified < limit).tolist():
+                path = found.paths[i].as_py()
+                if found.modified[i] < unnamed or path in dead:
+                    doomed.append(path)
         last = max(kept, default=0)
         for number in [n for n in self.versions() if n > last]:  # committed in the meantime
             keep_all_of(self.manifest(number))
@@ -352,6 +359,14 @@ class SegmentLog:
         for path in doomed if dry_run is None else []:
             self.storage.delete(path)
         return len(doomed)
+
+    def _names_of(self, numbers: Sequence[int]) -> set[str]:
+        """What some versions name, as far as they can be read."""
+        found: set[str] = set()
+        for number in numbers:
+            with suppress(BridgeError):
+                found |= self.names(self.manifest(number))
+        return found
 
     def names(self, manifest: Manifest) -> set[str]:
         """URIs of all files of its own that a version needs."""

@@ -194,3 +194,24 @@ def test_cleaning_keeps_what_kept_versions_name(log: SegmentLog) -> None:
     assert len(log.read_files(log.latest().segments[0].files).files) == 1
     with pytest.raises(ReadVersionNotFound, match="kept are"):
         log.manifest(3)
+
+
+def test_cleaning_at_once_spares_what_a_running_command_is_about_to_commit(log: SegmentLog) -> None:
+    """It commits after the cleaner has looked for new versions."""
+    log.commit("ADD", lambda held: held.with_segments(segment(log, "0", "gone")))
+    log.commit("DELETE", lambda held: replace(held, segments=()))
+    made = segment(log, "1", "new")
+    cleaner = SegmentLog(log.storage, log.root)
+    looks: list[list[int]] = []
+
+    def versions() -> list[int]:
+        looks.append(log.versions())
+        if len(looks) == 2:
+            log.commit("ADD", lambda held: held.with_segments(made))
+        return looks[-1]
+
+    cleaner.versions = versions  # type: ignore[method-assign]
+    assert cleaner.clean(keep=1, older_than=0, running=3600) == 3  # two versions, and one's files
+    held = SegmentLog(log.storage, log.root).latest().segments
+    assert [s.id for s in held] == ["1"]
+    assert log.storage.stat(f"{log.root}/{held[0].files.blob.name}") is not None
