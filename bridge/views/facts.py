@@ -178,8 +178,8 @@ def _parquet(storage: Storage, fact: FactFile, wanted: Sequence[Column]) -> Open
         try:
             for group in range(metadata.num_row_groups):
                 about = metadata.row_group(group)
-                size = sum(about.column(leaf).total_uncompressed_size for leaf in taken)
-                rows = int(BATCH_BYTES * about.num_rows / max(size, 1))
+                # As in parquet_rows: Arrow is not asked for single columns of a damaged footer.
+                rows = int(BATCH_BYTES * about.num_rows / max(about.total_byte_size, 1))
                 rows = max(_FEWEST_ROWS, min(BATCH_ROWS, rows))
                 for batch in reader.iter_batches(
                     rows, [group], column_indices=sorted(taken), use_threads=False
