@@ -163,12 +163,12 @@ def test_kept_bytes_equal_brute_force(values: list[int], outputs: int, low: int,
     never = prune(bound, new.statistics, TRINO).never
     cuts = np.linspace(0, len(values), pieces + 1).astype(int)
     ordered = sorted(values)
-    kept = sum(
-        ordered[a] <= high and ordered[b - 1] >= low and low <= high for a, b in pairwise(cuts)
-    )
+    kept = [
+        (a, b) for a, b in pairwise(cuts) if ordered[a] <= high and ordered[b - 1] >= low <= high
+    ]
     files, size = new.kept(never)
-    assert files == pytest.approx(kept * outputs / pieces)
-    assert size == pytest.approx(kept * 1000 / pieces)
+    assert files == pytest.approx(len(kept) * outputs / pieces)
+    assert size == pytest.approx(sum(b - a for a, b in kept) * 1000 / len(values))
 
 
 def test_groups_without_sampled_rows_count_like_the_others() -> None:
