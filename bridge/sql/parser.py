@@ -54,7 +54,7 @@ def parse(text: str) -> tuple[Statement, ...]:
         UnsupportedType: a column's type is not one of Hive's.
 
     >>> parse("SHOW SEGMENTS FOR TABLE lake.calls")
-    (ShowSegments(table=Name(name='calls', schema='lake'), limit=None, query=None),)
+    (ShowSegments(table=Name(name='calls', schema='lake'), limit=None, query=None, history=False),)
     """
     cursor = Cursor(text)
     found: list[Statement] = []
