@@ -87,7 +87,7 @@ def _rows(storage: Storage, format: str, file: FileState) -> Rows:
         (content,), now = storage.read_state(file.path, [(0, file.size)])
         if now is None:
             raise _Unknown
-        if not same_state(file, FileState(now.uri, now.size, now.modified, now.etag)):
+        if not same_state(file, FileState.of(now)):
             raise _Unknown
         opened = data_files(format).open(content)
         return _sum(Rows(len(batch), checksum(batch)) for batch in opened.batches())

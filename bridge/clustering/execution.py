@@ -349,7 +349,7 @@ def _outdated(now: Mapping[str, FileStat | None], files: Iterable[FileState]) ->
         stat = now[state.path]
         if stat is None:
             return f"FILE_CHANGED: {state.path} was deleted"
-        if not same_state(state, FileState(stat.uri, stat.size, stat.modified, stat.etag)):
+        if not same_state(state, FileState.of(stat)):
             return f"FILE_CHANGED: {state.path} was written again"
     return ""
 

@@ -334,7 +334,7 @@ class LateFiles:
 
     def _state(self, uri: str) -> FileState | None:
         now = self._storage.stat(uri)
-        return None if now is None else FileState(now.uri, now.size, now.modified, now.etag)
+        return None if now is None else FileState.of(now)
 
 
 def _was_brought(state: FileState, present: str, held: Records) -> bool:

@@ -281,7 +281,7 @@ class Publisher:
 
     def _is_there(self, state: FileState) -> bool:
         now = self._storage.stat(state.path)
-        return now is not None and same_state(state, _state(now))
+        return now is not None and same_state(state, FileState.of(now))
 
     def _copy(self, source: FileState, target: str) -> bool:
         stat = FileStat(source.path, source.size, source.modified, source.etag)
@@ -352,7 +352,3 @@ def _free(target: str, source: FileState, taken: Mapping[str, FileState]) -> str
         return target
     directory, _, name = target.rpartition("/")
     return f"{directory}/{hashlib.sha256(source.path.encode()).hexdigest()[:12]}-{name}"
-
-
-def _state(stat: FileStat) -> FileState:
-    return FileState(stat.uri, stat.size, stat.modified, stat.etag)

@@ -29,7 +29,7 @@ from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFu
 from bridge.index.collect import Reading
 from bridge.index.replacements import FileState
 from bridge.index.shard import Collected
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.port import Storage
 from bridge.storage.uri import join
 
 _NAMELESS = re.compile(r"_col\d+")
@@ -171,15 +171,11 @@ def _content(storage: Storage, state: FileState) -> bytes:
         (content,), now = storage.read_state(state.path, [(0, state.size)])
     except FileUnreadable:
         content, now = b"", storage.stat(state.path)
-        if now is not None and same_state(state, _state(now)):
+        if now is not None and same_state(state, FileState.of(now)):
             raise
-    if now is None or not same_state(state, _state(now)):
+    if now is None or not same_state(state, FileState.of(now)):
         raise Rejected(f"FILE_CHANGED: {state.path} is not the file that was planned")
     return content
-
-
-def _state(stat: FileStat) -> FileState:
-    return FileState(stat.uri, stat.size, stat.modified, stat.etag)
 
 
 def same_state(planned: FileState, now: FileState) -> bool:
@@ -337,7 +333,7 @@ class _Rewrite:
         formats.check(source.like, file)
         found = sum(map(checksum, file.batches())) if self._effort.verify else 0
         state, part = FileState(uri, listed.size, listed.modified, listed.etag), None
-        if task.reading is not None and now is not None and same_state(state, _state(now)):
+        if task.reading is not None and now is not None and same_state(state, FileState.of(now)):
             part = gathered(at, state, back, task.format, task.reading)
         return state, found, file.num_rows, part
 

@@ -40,7 +40,7 @@ def _is_whole(storage: Storage, state: FileState) -> bool:
         )
     except FileUnreadable:
         return False
-    if now is None or not same_state(state, FileState(now.uri, now.size, now.modified, now.etag)):
+    if now is None or not same_state(state, FileState.of(now)):
         return False
     if tail[-4:] in _BEGINS[:2]:
         return int.from_bytes(tail[:4], "little") + 12 <= size

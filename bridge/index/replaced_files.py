@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bridge.storage.port import FileStat
+
 
 @dataclass(frozen=True, slots=True)
 class FileState:
@@ -28,6 +30,11 @@ class FileState:
     size: int
     modified: int
     etag: str | None = None
+
+    @classmethod
+    def of(cls, stat: FileStat) -> FileState:
+        """The state of a file as its storage tells it."""
+        return cls(stat.uri, stat.size, stat.modified, stat.etag)
 
 
 @dataclass(frozen=True, slots=True)

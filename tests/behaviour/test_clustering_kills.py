@@ -36,12 +36,7 @@ STEPS = ("inflight", "data", "group", "ended", "shard", "replacements", "generat
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    directory = tmp_path_factory.mktemp("commands")
-    environment = {
-        "SKIPBRIDGE_CACHE": str(directory / "cache"),
-        "SKIPBRIDGE_CONFIG": str(directory / "none.toml"),
-    }
-    with forked_commands(directory, environment) as found:
+    with forked_commands(tmp_path_factory.mktemp("commands")) as found:
         yield found
 
 

@@ -94,8 +94,12 @@ class Commands:
 
 
 @contextmanager
-def forked_commands(directory: Path, environment: Mapping[str, str]) -> Iterator[Commands]:
-    """Commands under an environment; their output goes to a file in the directory."""
+def forked_commands(directory: Path) -> Iterator[Commands]:
+    """Commands with a cache of their own and no settings; their output goes to a file there."""
+    environment = {
+        "SKIPBRIDGE_CACHE": str(directory / "cache"),
+        "SKIPBRIDGE_CONFIG": str(directory / "none.toml"),
+    }
     log = directory / "commands.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
