@@ -44,6 +44,45 @@ _SAME = {
 }
 
 
+def in_lower_case(path: Sequence[str]) -> tuple[str, ...]:
+    """A path as engines compare it that turn names to lower case."""
+    return tuple(name.lower() for name in path)
+
+
+def is_plain(path: Sequence[str]) -> bool:
+    """Whether all names are ASCII. The case of plain names is never in doubt among each other."""
+    return all(map(str.isascii, path))
+
+
+def by_letters(path: Sequence[str]) -> tuple[str, ...]:
+    """A path as engines compare it that ignore case letter by letter.
+
+    Two letters are then equal if their capitals are: ``ı`` and ``İ`` are ``i``, and ``ſ`` is ``s``.
+
+    >>> by_letters(("SıfK",)), by_letters(("ß", "Ölς"))
+    (('sifk',), ('ß', 'ölσ'))
+    """
+    return tuple(name.lower() if name.isascii() else "".join(map(_letter, name)) for name in path)
+
+
+def _letter(letter: str) -> str:
+    if letter == "İ":  # the only one whose small form is two letters
+        return "i"
+    capital = letter.upper()
+    return capital.lower() if len(capital) == 1 else letter
+
+
+def doubtful_names(stored: Sequence[str], path: tuple[str, ...]) -> bool:
+    """Whether some engines find the requested path under the stored one, and others do not.
+
+    Args:
+        path: as requested, in lower case.
+    """
+    if in_lower_case(stored) == path:
+        return by_letters(stored) != by_letters(path)
+    return len(stored) == len(path) and by_letters(stored) == by_letters(path)
+
+
 def width_leaf(count: int) -> LeafStatistics:
     """Marks a file whose columns may be found by position, and holds their number."""
     column = PhysicalColumn(WIDTH, PhysicalType("INT32", "int", 32))
@@ -79,6 +118,6 @@ def agreeing(
         here = column.position == position and len(path) == 1
         if column.path in (path, NAMELESS) and here and reads_as(column.type, target):
             sure.append(i)
-        elif here or tuple(name.lower() for name in column.path) == path:
+        elif here or in_lower_case(column.path) == path or doubtful_names(column.path, path):
             doubtful.append(i)
     return sure, doubtful

@@ -1,7 +1,8 @@
 """PruningStatistics from the local copy of an index: resolves, converts and joins stored columns.
 
 Columns are found by name, ignoring case, as in Hive. A column is unknown in a file if two of the
-file's columns match, or if it is a leaf in one file and a group in another (correctness 14). In a
+file's columns match, if engines disagree about the case of a letter, or if it is a leaf in one file
+and a group in another (correctness 14). In a
 file without the column all its values are NULL, as external tables read missing columns (15). Where
 engines may find columns by position, name and position must agree: see
 `bridge.index.column_resolution`.
@@ -26,7 +27,13 @@ from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.file_formats.physical_column import INT_MAX, INT_MIN
-from bridge.index.column_resolution import WIDTH, agreeing
+from bridge.index.column_resolution import (
+    WIDTH,
+    agreeing,
+    doubtful_names,
+    in_lower_case,
+    is_plain,
+)
 from bridge.index.convert import Converted, convert, holds, keeps_nulls
 from bridge.index.local_cache import EXACT, LOWER, PRESENT, UPPER, CachedColumn, CachedIndex
 from bridge.index.pack import Loaded
@@ -59,7 +66,13 @@ class ColumnView:
             elif column.column.path == WIDTH:
                 self._widths.append(column)
             else:
-                self._by_path.setdefault(_folded(column.column.path), []).append(column)
+                self._by_path.setdefault(in_lower_case(column.column.path), []).append(column)
+        self._odd = [
+            column
+            for columns in self._by_path.values()
+            for column in columns
+            if not is_plain(column.column.path)
+        ]
         self._cache: OrderedDict[_Key, tuple[ColumnStatistics | None, int]] = OrderedDict()
         self._certain: dict[tuple[tuple[str, ...], Type, int | None], Mask] = {}
         self._held = 0
@@ -86,7 +99,7 @@ class ColumnView:
         """
         if reference.partition or isinstance(reference, BoundCall):
             return None
-        key = (_folded(reference.path), reference.type, semantics.raw_timestamps, place)
+        key = (in_lower_case(reference.path), reference.type, semantics.raw_timestamps, place)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
@@ -124,7 +137,7 @@ class ColumnView:
 
     def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
         """The logical types that files have for a column."""
-        return frozenset(c.column.type.logical for c in self._by_path.get(_folded(path), []))
+        return frozenset(c.column.type.logical for c in self._by_path.get(in_lower_case(path), []))
 
     def used(self) -> list[tuple[str, ...]]:
         """Paths of the cached columns, the most recently used last."""
@@ -140,11 +153,11 @@ class ColumnView:
             ready = {path for path, _, _, _ in self._cache}
         wanted = [
             column
-            for path in map(_folded, paths)
+            for path in map(in_lower_case, paths)
             if path not in ready
             for column in (
                 *self._by_path.get(path, []),
-                *(c for c in self._placed if _folded(c.column.path) == path),
+                *(c for c in self._placed if in_lower_case(c.column.path) == path),
             )
         ]
         if wanted:
@@ -163,6 +176,7 @@ class ColumnView:
             for column in columns
             if len(other) != len(path) and other[: len(path)] == path[: len(other)]
         ]
+        conflicts += (c for c in self._beyond_ascii(path) if doubtful_names(c.column.path, path))
         if self._placed:
             sure, doubtful = agreeing([c.column for c in self._placed], path, place, target)
             variants = [*variants, *(self._placed[i] for i in sure)]
@@ -174,6 +188,12 @@ class ColumnView:
         self.compiled.fetch([*variants, *conflicts, *self._widths])
         lacking = self._lacking(place if len(path) == 1 else None)
         return self._many(variants, conflicts, target, semantics, lacking)
+
+    def _beyond_ascii(self, path: tuple[str, ...]) -> list[CachedColumn]:
+        """The columns among which some may pass for the path in the eyes of some engines."""
+        if is_plain(path):
+            return self._odd
+        return [column for columns in self._by_path.values() for column in columns]
 
     def certain(self, reference: BoundReference, place: int | None) -> Mask | None:
         """Files in which engines find the column of this name by any way they look for it.
@@ -187,7 +207,7 @@ class ColumnView:
         """
         if not self._placed:
             return None
-        key = (_folded(reference.path), reference.type, place)
+        key = (in_lower_case(reference.path), reference.type, place)
         with self._lock:
             held = self._certain.get(key)
         if held is not None:
@@ -483,10 +503,6 @@ def _bytes(found: ColumnStatistics | None) -> int:
     arrays = (found.lower, found.upper, found.lower_known, found.upper_known, found.exact)
     counts = (found.null_count, found.nan_count, found.all_null)  # rows are shared
     return sum(array.nbytes for array in (*arrays, *counts) if array is not None)
-
-
-def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in path)
 
 
 def _unknown(target: Type, count: int) -> Converted:

@@ -30,7 +30,7 @@ _BOUNDED = frozenset({"bool", "int", "float", "double", "date", "string", "binar
 
 def leaf_scans(footer: Footer) -> list[LeafScan]:
     """Scans for the statistics that the footer lacks."""
-    wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer.rows)]
+    wanted = [(i, leaf) for i, leaf in enumerate(footer.leaves) if _lacks(leaf, footer)]
     names = [".".join(footer.leaves[i].column.path) for i, _ in wanted]
     # Two leaves with the same dotted name cannot be told apart, so neither is scanned.
     return [
@@ -119,8 +119,10 @@ def leaf_values(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     return column
 
 
-def _lacks(leaf: LeafStatistics, rows: int) -> bool:
+def _lacks(leaf: LeafStatistics, footer: Footer) -> bool:
     stored = leaf.column.type
     if stored.is_floating:
         return True
-    return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != rows
+    if stored.logical == "date" and footer.legacy:  # the calendar of days before 1900 is unknown
+        return False
+    return leaf.lower is None and stored.logical in _BOUNDED and leaf.nulls != footer.rows

@@ -28,6 +28,7 @@ from bridge.expression.nodes import (
 )
 from bridge.expression.statistics import Mask
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.index.column_resolution import doubtful_names, in_lower_case, is_plain
 from bridge.index.kinds.definition import Definition, column_path, parse_definition
 from bridge.index.kinds.payload import Payload
 from bridge.index.kinds.plain import hashable, hashes
@@ -65,13 +66,17 @@ class FileFacts:
     def leaf(self, path: tuple[str, ...]) -> int | None:
         """The number of the only leaf that engines read for a column, ignoring case.
 
-        None if there is none, if two names differ only in case, if the leaf is in a list or map,
-        or if the name is both a leaf and a group (correctness 14).
+        None if there is none, if two names differ only in case, if engines disagree about the case
+        of a letter, if the leaf is in a list or map, or if the name is both a leaf and a group
+        (correctness 14).
         """
-        wanted = tuple(name.lower() for name in path)
+        wanted = in_lower_case(path)
+        plain = is_plain(path)
         found = None
         for number, column in enumerate(self.leaves):
-            here = tuple(name.lower() for name in column.path)
+            here = in_lower_case(column.path)
+            if not (plain and is_plain(column.path)) and doubtful_names(column.path, wanted):
+                return None
             if here == wanted:
                 if found is not None or column.type.logical == "repeated":
                     return None

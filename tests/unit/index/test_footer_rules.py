@@ -188,14 +188,15 @@ def _stamped(path: Path, created_by: bytes) -> None:
         ({"writer.date.proleptic": "true"}, True),
     ],
 )
-def test_9_the_hybrid_calendar(lake: Lake, keys: dict[str, str], known: bool) -> None:
+@pytest.mark.parametrize("nan", ["footer", "scan"])
+def test_9_the_hybrid_calendar(lake: Lake, keys: dict[str, str], known: bool, nan: Nan) -> None:
     old = pa.array([dt.date(1500, 1, 1), dt.date(2000, 1, 1)])
     table = pa.table({"d": old}).replace_schema_metadata(keys)
     path = lake.write("a", table)
     length = len(pq.read_metadata(path).created_by)
     _stamped(path, b"parquet-mr version 1.12.3".ljust(length)[:length])
     age(path)
-    lake.build()
+    lake.build(nan=nan)
     assert lake.bounds("d", DATE) == (-171664 if known else None, 10957)
 
 
