@@ -32,7 +32,7 @@ from bridge.index.entries import (
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, ListFiles
-from bridge.index.manifest import READER, VERSION, Clustering, Manifest, Shard
+from bridge.index.manifest import BELIEVED, READER, VERSION, Clustering, Manifest, Shard
 from bridge.index.replacements import carried
 from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
@@ -399,10 +399,10 @@ class _Build:
 
     def _suffices(self, shard: Shard) -> bool:
         """Whether the entries of a shard are as this build would write them."""
-        wanted = {definition.signature for _, definition in self._kinds}
-        covered = wanted <= {payload.signature for payload in shard.payloads}
+        covered = {d.signature for _, d in self._kinds} <= {p.signature for p in shard.payloads}
         counted = self._nan != "scan" or shard.nan == "scan"
-        return covered and counted and shard.modes == self._settings.modes
+        believed = shard.reader >= BELIEVED or self._table.format != "parquet"
+        return covered and counted and believed and shard.modes == self._settings.modes
 
     def collect(
         self,

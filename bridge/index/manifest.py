@@ -17,8 +17,11 @@ CLUSTERED = 4
 """Written instead if files are replaced by clustered ones: programs that would read both refuse it.
 """
 _READ = (1, 2, 3, CLUSTERED)
-READER = 3
+READER = 4
 """Raise it when readers learn to read files that failed: failed files of older shards are retried.
+"""
+BELIEVED = 4
+"""Raise it to `READER` when readers believe footers less: builds read files of older shards again.
 """
 
 

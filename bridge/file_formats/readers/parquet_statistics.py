@@ -4,8 +4,8 @@ Not trusted, and therefore unknown (numbers of the correctness rules in brackets
 (9); bounds of bytes without a column order that declares unsigned comparison (12); bounds with an
 unknown column order (1); bounds missing in a row group that is not all NULL (4); counts below lists
 and maps (5); NaN counts (1); dates and timestamps before 1900 by writers that may use the hybrid
-calendar (9); and contradictions, such as a minimum above the maximum or more NULLs than values
-(13, 27).
+calendar (9); what the writer is known to get wrong (`bridge.file_formats.readers.parquet_writers`);
+and contradictions, such as a minimum above the maximum or more NULLs than values (13, 27).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from bridge.errors import FileCorrupt
 from bridge.file_formats.physical_column import PhysicalColumn, PhysicalType
+from bridge.file_formats.readers.parquet_writers import Doubts, doubts_about
 from bridge.file_formats.statistics import FileStatistics, LeafStatistics
 from bridge.storage.parquet_footer import PHYSICAL, Chunk, End, Leaf, Schema, Speller
 from bridge.storage.parquet_tail import open_footer, read_tail
@@ -106,6 +107,9 @@ class FooterReader:
         leaves = self._leaves(found.schema, tail, uri)
         calendar = _hybrid_calendar(found.end)
         orders = _orders(found.end, leaves)
+        doubts = doubts_about(found.end.created_by, found.end.keys)
+        if doubts is not None:
+            orders = _believed(doubts, leaves, orders, groups)
         if _overlap(
             groups, size - 8 - length, uri
         ):  # statistics and data of such a file do not belong together
@@ -198,6 +202,25 @@ def _orders(end: End, leaves: list[_Leaf]) -> Sequence[int]:
     return [declared if leaf.ordered else _NO_ORDER for leaf in leaves]
 
 
+def _believed(
+    doubts: Doubts,
+    leaves: list[_Leaf],
+    orders: Sequence[int],
+    groups: list[tuple[int, list[Chunk]]],
+) -> Sequence[int]:
+    """The orders, without those of doubted bounds. Forgets doubted NULL counts."""
+    found = list(orders)
+    for i, leaf in enumerate(leaves):
+        stored, top = leaf.column.type, leaf.column.path[0] if leaf.column.path else ""
+        if doubts.doubts_bounds(stored, top):
+            found[i] = _NO_ORDER
+        for _, chunks in groups:
+            nulls = chunks[i].nulls
+            if nulls is not None and doubts.doubts_count(stored, top, nulls):
+                chunks[i].nulls = None
+    return found
+
+
 _Merged = tuple[Any, Any, int | None, bool]
 
 
@@ -247,10 +270,12 @@ def _disagree(chunk: Chunk) -> bool:
 
 
 def _nulls(leaf: _Leaf, chunk: Chunk) -> int | None:
-    """The NULL count; None if unknown or larger than the number of values."""
+    """The NULL count; None if unknown, or if values and bounds contradict it."""
     nulls = chunk.nulls
     if nulls is None or leaf.uncounted or not 0 <= nulls <= chunk.values:
         return None
+    if nulls == chunk.values and nulls and (chunk.lower is not None or chunk.upper is not None):
+        return None  # bounds of nothing
     return None if leaf.nothing and nulls != chunk.values else nulls
 
 

@@ -175,7 +175,7 @@ def _stored(file: FileFacts, leaf: int) -> list[Range] | None:
     ranges: list[Range] = []
     for rows, chunks in file.groups:
         chunk = chunks[leaf]
-        if chunk.nulls == rows:
+        if chunk.nulls == rows and chunk.lower is None and chunk.old_lower is None:
             continue
         start, length = chunk.bloom
         if start <= 0 or start >= file.size:

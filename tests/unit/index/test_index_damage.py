@@ -89,10 +89,9 @@ def test_27_a_full_build_tries_again(lake: Lake) -> None:
 def test_27_a_newer_reader_tries_again_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(lake, 3)
     corrupt(lake, "f001")
-    with monkeypatch.context() as older:
-        older.setattr("bridge.index.build.READER", READER - 1)
-        assert lake.build().read == 3
-        assert lake.build().read == 0
+    assert lake.build().read == 3
+    assert lake.build().read == 0
+    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
     newer = lake.build()
     assert (newer.committed, newer.read, len(newer.failed)) == (True, 1, 1)
     assert problems(lake) == ["FILE_CORRUPT"]
@@ -100,6 +99,18 @@ def test_27_a_newer_reader_tries_again_once(lake: Lake, monkeypatch: pytest.Monk
     again = lake.build()
     assert (again.committed, again.read) == (False, 0)
     assert files_of(lake) == held
+
+
+def test_31_a_reader_that_believes_less_reads_all_again_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(lake, 3)
+    assert lake.build().read == 3
+    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
+    monkeypatch.setattr("bridge.index.build.BELIEVED", READER + 1)
+    again = lake.build()
+    assert (again.read, again.removed) == (3, 3)
+    assert lake.build().read == 0
 
 
 def test_27_other_settings_try_again_once(lake: Lake) -> None:
