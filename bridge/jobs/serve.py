@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
@@ -29,6 +30,7 @@ from bridge.service.server import PlannerServer, check_loopback
 Say = Callable[[str], None]
 _GRACE = 10.0
 _MOST_PROCESSES = 4
+_FILES = 65_536
 _LOG_LINE = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
@@ -120,6 +122,7 @@ class RunningService:
 def serve(config: Config, say: Say, place: Place | None = None) -> None:
     """Serves until SIGINT or SIGTERM."""
     _log_plans(config)
+    allow_files()
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
@@ -131,6 +134,18 @@ def serve(config: Config, say: Say, place: Place | None = None) -> None:
     done.wait()
     say("stopping")
     service.stop()
+
+
+def allow_files() -> None:
+    """Raises this process's limit on open files as far as it may be.
+
+    A shell's limit is often 1,024, which connections alone can use up.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _log_plans(config: Config) -> None:

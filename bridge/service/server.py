@@ -1,7 +1,9 @@
 """The server: framed Thrift over TCP on loopback, one thread per connection.
 
-Frames and connections are limited. Thrift's own servers neither stop gracefully nor limit
-connections, so this one combines Thrift's framing with the sockets of socketserver.
+Frames and connections are limited. A connection beyond the limit takes the place of the one whose
+client has been silent longest, so clients that only hold connections keep nobody out. Thrift's own
+servers neither stop gracefully nor limit connections, so this one combines Thrift's framing with
+the sockets of socketserver.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import socket
 import socketserver
 import struct
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +31,10 @@ log = logging.getLogger(__name__)
 _HEADER = struct.Struct("!i")
 _IDLE_SECONDS = 600.0
 _MAX_CONNECTIONS = 1024
+_FOR_ROOM = 1.0
+"""Seconds in which a connection ends that gives its place to another."""
+_PAUSE = 0.05
+"""Seconds without accepting, if the process has no file descriptor left."""
 
 
 def check_loopback(host: str) -> None:
@@ -56,10 +63,14 @@ class _Connection(socketserver.BaseRequestHandler):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while not self.server.stopping.is_set():
+                self.server.awaits(connection)
                 frame = self._frame(connection)
                 if frame is None:
                     return
-                connection.sendall(self.server.answer(frame))
+                self.server.works_for(connection)
+                answer = self.server.answer(frame)
+                self.server.awaits(connection)
+                connection.sendall(answer)
         except (OSError, EOFError):
             return
 
@@ -129,6 +140,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
         self._processor: Any = None
         self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._connections: set[socket.socket] = set()
+        self._silent: dict[socket.socket, None] = {}  # the longest silent first
         self._drained = threading.Condition()
         try:
             super().__init__(address, _Connection, bind_and_activate=listening is None)
@@ -195,9 +207,50 @@ class PlannerServer(socketserver.ThreadingTCPServer):
             )
         return _HEADER.pack(len(body)) + body
 
+    def awaits(self, connection: socket.socket) -> None:
+        """From now on the connection waits for its client, to send or to read."""
+        with self._drained:
+            self._silent.pop(connection, None)
+            self._silent[connection] = None
+
+    def works_for(self, connection: socket.socket) -> None:
+        """From now on a call of the connection is under way."""
+        with self._drained:
+            self._silent.pop(connection, None)
+
+    def get_request(self) -> tuple[Any, Any]:
+        try:
+            return super().get_request()
+        except OSError as e:
+            if e.errno in (errno.EMFILE, errno.ENFILE):
+                log.warning("no file descriptor is left for a connection: raise ulimit -n")
+                self._end_a_silent_one()
+                time.sleep(_PAUSE)  # the same connection would be met again at once
+            raise
+
+    def _end_a_silent_one(self) -> bool:
+        """Ends the connection that has awaited its client longest; False if all are at work.
+
+        Its client, if it is still there, connects again for its next call.
+        """
+        with self._drained:
+            silent = next(iter(self._silent), None)
+            if silent is None:
+                return False
+            del self._silent[silent]
+        with suppress(OSError):
+            silent.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def _place(self) -> bool:
+        """Takes a place for a connection, if need be that of a silent one."""
+        if self._slots.acquire(blocking=False):
+            return True
+        return self._end_a_silent_one() and self._slots.acquire(timeout=_FOR_ROOM)
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._slots.acquire(blocking=False):
-            log.warning("refused a connection: %d are open", _MAX_CONNECTIONS)
+        if not self._place():
+            log.warning("refused a connection: %d are at work", _MAX_CONNECTIONS)
             self.shutdown_request(request)
             return
         with self._drained:
@@ -217,6 +270,7 @@ class PlannerServer(socketserver.ThreadingTCPServer):
     def _ended(self, request: Any) -> None:
         with self._drained:
             self._connections.discard(request)
+            self._silent.pop(request, None)
             self._drained.notify_all()
         self._slots.release()
 
