@@ -122,6 +122,15 @@ def _hooks(check: str, of: HookedTable, hooked_plans: bool | None) -> Diagnostic
             "that was interrupted, or a table altered by hand",
             f"skipbridge hive unhook {name}",
         )
+    if survey.altered:
+        examples = ", ".join(survey.examples["altered"])
+        return Diagnostic(
+            check,
+            "error",
+            f"{survey.altered} of {survey.total} hooked partitions were altered since, such as "
+            f"{examples}: Hive may leave out rows of theirs",
+            f"skipbridge hive unhook {name}; hook plans instead, as queries tell how they read",
+        )
     if survey.plain:
         examples = ", ".join(survey.examples["plain"])
         return Diagnostic(

@@ -43,11 +43,13 @@ class Survey:
     Attributes:
         plain: could be hooked and are not.
         hooked: already hooked.
+        altered: hooked, and altered since in a way for which they would be left alone.
         left: counts of the others, by the reason why they are left alone.
     """
 
     plain: int = 0
     hooked: int = 0
+    altered: int = 0
     left: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
@@ -59,6 +61,7 @@ class Survey:
         """Adds the counts of another survey."""
         self.plain += other.plain
         self.hooked += other.hooked
+        self.altered += other.altered
         for reason, count in other.left.items():
             self.left[reason] = self.left.get(reason, 0) + count
         for kind, names in other.examples.items():
@@ -69,7 +72,8 @@ class Survey:
         reason = obstacle(partition, of)
         if is_hooked(partition.sd):
             self.hooked += 1
-            kind = "hooked"
+            self.altered += bool(reason)
+            kind = "altered" if reason else "hooked"
         elif reason:
             self.left[reason] = self.left.get(reason, 0) + 1
             kind = reason
@@ -132,7 +136,14 @@ def obstacle(partition: ttypes.Partition, table: ttypes.Table) -> str:
         return "archived"
     if not is_hooked(descriptor) and descriptor.inputFormat not in HOOKS:
         return f"input format {descriptor.inputFormat}"
+    if descriptor.cols and _columns(descriptor) != _columns(table.sd):
+        # Hive reads them as the partition says: 300 is 44 in a tinyint. An index does not know.
+        return "columns of its own"
     return ""
+
+
+def _columns(descriptor: ttypes.StorageDescriptor) -> list[tuple[str, str]]:
+    return [(c.name.lower(), c.type.lower()) for c in descriptor.cols or []]
 
 
 def hook(record: ttypes.Table | ttypes.Partition) -> bool:

@@ -153,7 +153,9 @@ def test_refused(word: str) -> None:
 
 
 def test_partitions_left_as_they_are() -> None:
-    of = table()
+    columns = [ttypes.FieldSchema("a", "int"), ttypes.FieldSchema("b", "int")]
+    own = [ttypes.FieldSchema("a", "int"), ttypes.FieldSchema("b", "tinyint")]
+    of = table(descriptor(cols=columns))
     orc = descriptor(f"{QL}.orc.OrcInputFormat", f"{QL}.orc.OrcSerde")
     skewed = ttypes.SkewedInfo(skewedColNames=["k"])
     cases = {
@@ -164,15 +166,19 @@ def test_partitions_left_as_they_are() -> None:
         "p=5": (partition(is_archived="true"), "archived"),
         "p=6": (partition(descriptor(None)), "without a storage descriptor"),
         "p=7": (partition(descriptor(PARQUET_HOOK)), ""),
+        "p=8": (partition(descriptor(cols=columns)), ""),
+        "p=9": (partition(descriptor(cols=own)), "columns of its own"),
     }
     survey = Survey()
     for name, (record, reason) in cases.items():
         assert obstacle(record, of) == reason, name
         survey.count(name, record, of)
-    assert (survey.plain, survey.hooked, survey.total) == (1, 1, 7)
+    assert (survey.plain, survey.hooked, survey.total) == (2, 1, 9)
     assert survey.left == {reason: 1 for _, reason in cases.values() if reason}
+    survey.count("p=10", partition(descriptor(PARQUET_HOOK, cols=columns[:1])), of)
+    assert (survey.hooked, survey.altered, survey.examples["altered"]) == (2, 1, ["p=10"])
     total = Survey()
     for _ in range(5):
         total.add(survey)
-    assert total.total == 35 and total.left["skewed"] == 5
+    assert total.total == 50 and total.left["skewed"] == 5 and total.altered == 5
     assert total.examples["skewed"] == ["p=4"] * 3

@@ -99,6 +99,7 @@ public final class SkipFilesHook
         for (PartitionDesc partition : partitions) {
             TableDesc copy = copies.computeIfAbsent(partition.getTableDesc(), table -> (TableDesc) table.clone());
             Declaration.tell(copy, declaration);
+            DescribedColumns.tell(copy, partitions);
             partition.setTableDesc(copy);
         }
     }

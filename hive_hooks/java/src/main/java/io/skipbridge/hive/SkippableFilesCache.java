@@ -77,6 +77,10 @@ final class SkippableFilesCache
                 log.info("skipbridge: {} is read without skipping files: {} is true", table, byPosition);
                 return SkippableFiles.nothing();
             }
+            if (DescribedColumns.concern(job)) {
+                log.info("skipbridge: {} is read without skipping files: a partition describes a column of the filter otherwise than the table", table);
+                return SkippableFiles.nothing();
+            }
             String queryId = job.get("hive.query.id", "");
             String filter = ScanFilter.serialized(job);
             String document = filter.isEmpty() ? ScanFilter.document(job) : "";

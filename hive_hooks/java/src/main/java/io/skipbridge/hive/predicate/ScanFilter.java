@@ -61,6 +61,24 @@ public final class ScanFilter
         return argument == null ? "" : SearchArgumentWriter.document(argument, types(job));
     }
 
+    /** The columns that the predicate names, as far as it is known. */
+    public static List<String> columns(JobConf job)
+    {
+        List<ExprNodeGenericFuncDesc> filters = new ArrayList<>();
+        if (job.get(PLAN) != null) {
+            filters.addAll(filters(Utilities.getMapWork(job), FileInputFormat.getInputPaths(job)));
+        }
+        else if (job.get(TableScanDesc.FILTER_EXPR_CONF_STR) != null) {
+            filters.add(SerializationUtilities.deserializeExpression(job.get(TableScanDesc.FILTER_EXPR_CONF_STR)));
+        }
+        List<String> columns = new ArrayList<>();
+        if (filters.isEmpty() && job.get(ConvertAstToSearchArg.SARG_PUSHDOWN) != null) {
+            ConvertAstToSearchArg.createFromConf(job).getLeaves().forEach(leaf -> columns.add(leaf.getColumnName()));
+        }
+        filters.forEach(filter -> columns.addAll(filter.getCols()));
+        return columns;
+    }
+
     /** The distinct filters of all scans that read these paths; empty if one of them has no filter. */
     static List<ExprNodeGenericFuncDesc> filters(MapWork work, Path[] paths)
     {

@@ -1,0 +1,120 @@
+package io.skipbridge.hive;
+
+import io.skipbridge.hive.predicate.ScanFilter;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.Utilities;
+import org.apache.hadoop.hive.ql.plan.MapWork;
+import org.apache.hadoop.hive.ql.plan.PartitionDesc;
+import org.apache.hadoop.hive.ql.plan.TableDesc;
+import org.apache.hadoop.hive.serde2.typeinfo.TypeInfo;
+import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
+import org.apache.hadoop.mapred.FileInputFormat;
+import org.apache.hadoop.mapred.JobConf;
+
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+
+/**
+ * Columns that a partition describes otherwise than its table. Hive may read them as the partition says, and converts them then: 300 becomes 44 in a
+ * tinyint, and a column that the partition lacks is NULL. The index knows values as the table says, so it tells nothing about such columns.
+ */
+final class DescribedColumns
+{
+    private static final String PLAN = "hive.exec.plan";
+    /** By it the hook of plans tells a fetch: the job of a fetch knows no descriptor. */
+    private static final String OF_FETCH = "skipbridge.described_otherwise";
+    private static final String COLUMNS = "columns";
+    private static final String TYPES = "columns.types";
+
+    private DescribedColumns() {}
+
+    /** Whether the filter of a job names such a column of a partition that the job reads. */
+    static boolean concern(JobConf job)
+    {
+        Set<String> otherwise = new HashSet<>();
+        if (job.get(PLAN) == null) {
+            String told = job.get(OF_FETCH, "");
+            if (!told.isEmpty()) {
+                otherwise.addAll(Arrays.asList(told.split(",")));
+            }
+        }
+        else {
+            MapWork work = Utilities.getMapWork(job);
+            Map<Path, PartitionDesc> known = work == null ? Collections.emptyMap() : work.getPathToPartitionInfo();
+            for (Path path : FileInputFormat.getInputPaths(job)) {
+                PartitionDesc partition = known.get(path);
+                if (partition != null) {
+                    otherwise.addAll(otherwise(partition));
+                }
+            }
+        }
+        if (otherwise.isEmpty()) {
+            return false;
+        }
+        for (String column : ScanFilter.columns(job)) {
+            if (otherwise.contains(column.toLowerCase(Locale.ROOT))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Tells it to the fetch of a table. */
+    static void tell(TableDesc table, Collection<PartitionDesc> partitions)
+    {
+        Set<String> otherwise = new HashSet<>();
+        for (PartitionDesc partition : partitions) {
+            otherwise.addAll(otherwise(partition));
+        }
+        if (!otherwise.isEmpty()) {
+            Map<String, String> told = table.getJobProperties() == null ? new HashMap<>() : new HashMap<>(table.getJobProperties());
+            told.put(OF_FETCH, String.join(",", otherwise));
+            table.setJobProperties(told);
+        }
+    }
+
+    /** In lower case. Hive pairs the columns of a partition and of its table by their place. */
+    static Set<String> otherwise(PartitionDesc partition)
+    {
+        Properties table = partition.getTableDesc().getProperties();
+        Properties own = partition.getProperties();
+        if (own == null || (same(table, own, COLUMNS) && same(table, own, TYPES))) {
+            return Collections.emptySet();
+        }
+        List<String> names = names(table);
+        List<String> ownNames = names(own);
+        List<TypeInfo> types = types(table);
+        List<TypeInfo> ownTypes = types(own);
+        Set<String> otherwise = new HashSet<>();
+        for (int i = 0; i < names.size(); i++) {
+            boolean both = i < types.size() && i < ownNames.size() && i < ownTypes.size();
+            if (!both || !names.get(i).equals(ownNames.get(i)) || !types.get(i).equals(ownTypes.get(i))) {
+                otherwise.add(names.get(i));
+            }
+        }
+        return otherwise;
+    }
+
+    private static boolean same(Properties table, Properties own, String name)
+    {
+        return table.getProperty(name, "").equals(own.getProperty(name, ""));
+    }
+
+    private static List<String> names(Properties properties)
+    {
+        return Arrays.asList(properties.getProperty(COLUMNS, "").toLowerCase(Locale.ROOT).split(","));
+    }
+
+    private static List<TypeInfo> types(Properties properties)
+    {
+        return TypeInfoUtils.getTypeInfosFromTypeString(properties.getProperty(TYPES, ""));
+    }
+}
