@@ -63,10 +63,17 @@ class History:
                 for _ in range(self.rng.randint(1, 4))
             ]
             path = where / f"{number}.{self.format}"
-            path.write_text(self.spelled(rows))
+            path.write_bytes(self.encoded(self.spelled(rows)))
             os.utime(path, (1.6e9 + self.files, 1.6e9 + self.files))
         self.files += 1
         add.add_segment(CONFIG, self.table, paths=[str(where)], local=True)
+
+    def encoded(self, text: str) -> bytes:
+        """With a byte order mark before the header, or with other line ends."""
+        if self.format == "csv" and self.rng.random() < 0.2:
+            text = f"\ufeff{text}"
+            happened["marked"] += 1
+        return (text.replace("\n", "\r\n") if self.rng.random() < 0.2 else text).encode()
 
     def spelled(self, rows: list[dict[str, str]]) -> str:
         if self.format == "json":
@@ -141,4 +148,5 @@ def test_no_row_is_lost_however_columns_are_declared(seed: int, tmp_path: Path) 
 
 
 def test_all_of_it_happened() -> None:
-    assert not happened or min(happened[k] for k in ("pruned", "same", "type", "drop")) > 0
+    every = ("pruned", "same", "type", "drop", "marked")
+    assert not happened or min(happened[k] for k in every) > 0

@@ -32,6 +32,11 @@ def lines_of(raw: bytes, header: int) -> list[bytes] | _Differ:
     """The lines after the header, or `DIFFER` where readers may find others."""
     if (raw[:3] == b"\xef\xbb\xbf" and not header) or raw[:2] in (b"\xfe\xff", b"\xff\xfe"):
         return DIFFER
+    return split_lines(raw)[header:]
+
+
+def split_lines(raw: bytes) -> list[bytes]:
+    """Lines that end with LF, CR LF, a lone CR or the file."""
     lines, at = [], bytearray()
     i = 0
     while i < len(raw):
@@ -46,7 +51,7 @@ def lines_of(raw: bytes, header: int) -> list[bytes] | _Differ:
         i += 1
     if at:
         lines.append(bytes(at))
-    return lines[header:]
+    return lines
 
 
 def csv_row(line: bytes, width: int, separator: str, quote: str, escape: str) -> Row:
