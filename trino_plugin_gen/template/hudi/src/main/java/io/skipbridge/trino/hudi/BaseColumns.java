@@ -12,6 +12,7 @@ import java.util.List;
 final class BaseColumns
 {
     private final Schema schema;
+    private final List<Schema> values = new ArrayList<>();
     private final List<SliceRequest.Column> columns = new ArrayList<>();
 
     BaseColumns(Schema schema)
@@ -19,6 +20,7 @@ final class BaseColumns
         this.schema = schema;
         for (Schema.Field field : schema.getFields()) {
             columns.add(new SliceRequest.Column(AvroTypes.lower(field.name()), AvroTypes.typeOf(field.schema(), field.name())));
+            values.add(AvroTypes.nonNull(field.schema(), field.name()));
         }
     }
 
@@ -44,6 +46,6 @@ final class BaseColumns
 
     Object value(Page page, int position, int field)
     {
-        return AvroReader.read(schema.getFields().get(field).schema(), columns.get(field).type(), page.getBlock(field), position);
+        return AvroReader.read(values.get(field), columns.get(field).type(), page.getBlock(field), position);
     }
 }

@@ -20,8 +20,8 @@ import java.sql.Timestamp;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -40,8 +40,7 @@ final class RecordValues
     private final transient Schema table;
     private final transient List<String> orderingFields;
     private final transient BooleanSupplier byEventTime;
-    private final transient Map<String, String[]> parts = new HashMap<>();
-    private final transient Map<String, Optional<Schema>> schemas = new HashMap<>();
+    private final transient List<Path> paths = new ArrayList<>();
 
     /** @param byEventTime whether records are merged by their event time; known once Hudi's reader is made */
     RecordValues(HoodieTableConfig config, Schema table, BooleanSupplier byEventTime)
@@ -55,18 +54,7 @@ final class RecordValues
     @Override
     public Object getValue(IndexedRecord record, HoodieSchema schema, String name)
     {
-        Object value = record;
-        for (String part : parts(name)) {
-            if (!(value instanceof IndexedRecord parent)) {
-                return null;
-            }
-            Schema.Field field = parent.getSchema().getField(part);
-            if (field == null) {
-                return null;
-            }
-            value = parent.get(field.pos());
-        }
-        return value;
+        return path(name).value(record);
     }
 
     @Override
@@ -132,7 +120,7 @@ final class RecordValues
     /** The value in the type of its field in the table. */
     private Comparable ordering(Object value, String field)
     {
-        Schema schema = schemaOf(field);
+        Schema schema = path(field).type();
         if (schema == null) {
             return (Comparable) value;
         }
@@ -167,26 +155,77 @@ final class RecordValues
         return unit.between(Instant.EPOCH, instant);
     }
 
-    private String[] parts(String name)
+    /** The few fields that merging asks for, each for every record. */
+    private Path path(String name)
     {
-        return parts.computeIfAbsent(name, each -> each.split("\\."));
+        for (Path path : paths) {
+            if (path.name.equals(name)) {
+                return path;
+            }
+        }
+        Path path = new Path(name);
+        paths.add(path);
+        return path;
     }
 
-    private Schema schemaOf(String name)
+    /** A field, and its place in the records of the schema that was asked last. */
+    private final class Path
     {
-        return schemas.computeIfAbsent(name, each -> Optional.ofNullable(find(each))).orElse(null);
-    }
+        private final String name;
+        private final String[] parts;
+        private Optional<Schema> type;
+        private Schema schema;
+        private int position;
 
-    private Schema find(String name)
-    {
-        Schema schema = table;
-        for (String part : parts(name)) {
-            Schema.Field field = schema.getType() == Schema.Type.RECORD ? schema.getField(part) : null;
-            if (field == null) {
+        Path(String name)
+        {
+            this.name = name;
+            this.parts = name.split("\\.");
+        }
+
+        Object value(IndexedRecord record)
+        {
+            if (record == null) {
                 return null;
             }
-            schema = AvroTypes.nonNull(field.schema(), name);
+            if (schema != record.getSchema()) {
+                schema = record.getSchema();
+                position = position(schema, parts[0]);
+            }
+            Object value = position < 0 ? null : record.get(position);
+            for (int i = 1; i < parts.length; i++) {
+                int inner = value instanceof IndexedRecord parent ? position(parent.getSchema(), parts[i]) : -1;
+                value = inner < 0 ? null : ((IndexedRecord) value).get(inner);
+            }
+            return value;
         }
-        return schema;
+
+        /** The type in the table; null if the table lacks the field. */
+        Schema type()
+        {
+            if (type == null) {
+                type = Optional.ofNullable(find());
+            }
+            return type.orElse(null);
+        }
+
+        private Schema find()
+        {
+            Schema found = table;
+            for (String part : parts) {
+                Schema.Field field = found.getType() == Schema.Type.RECORD ? found.getField(part) : null;
+                if (field == null) {
+                    return null;
+                }
+                found = AvroTypes.nonNull(field.schema(), name);
+            }
+            return found;
+        }
+
+        private static int position(Schema schema, String name)
+        {
+            Schema.Field field = schema.getField(name);
+            return field == null ? -1 : field.pos();
+        }
     }
 }
