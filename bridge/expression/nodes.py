@@ -71,7 +71,18 @@ class Literal:
 class Expression:
     """Base of unbound predicates. Immutable."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
+    _hash: int
+
+
+def _hash_once(node: Expression | BoundExpression, held: tuple[object, ...]) -> int:
+    """The node's hash, kept: a deep tree would else be hashed whole at every level."""
+    try:
+        return node._hash
+    except AttributeError:
+        found = hash((type(node), held))
+        object.__setattr__(node, "_hash", found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +111,16 @@ class Unknown(Expression):
 class And(Expression):
     children: tuple[Expression, ...]
 
+    def __hash__(self) -> int:
+        return _hash_once(self, self.children)
+
 
 @dataclass(frozen=True, slots=True)
 class Or(Expression):
     children: tuple[Expression, ...]
+
+    def __hash__(self) -> int:
+        return _hash_once(self, self.children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +140,8 @@ class Predicate(Expression):
 class BoundExpression:
     """Base of bound predicates. Immutable; no node negates another."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
+    _hash: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +166,16 @@ class BoundFalse(BoundExpression):
 class BoundAnd(BoundExpression):
     children: tuple[BoundExpression, ...]
 
+    def __hash__(self) -> int:
+        return _hash_once(self, self.children)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundOr(BoundExpression):
     children: tuple[BoundExpression, ...]
+
+    def __hash__(self) -> int:
+        return _hash_once(self, self.children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +217,6 @@ class BoundPredicate(BoundExpression):
     op: Op
     reference: BoundReference
     values: tuple[Value, ...] = ()
+
+    def __hash__(self) -> int:
+        return _hash_once(self, (self.op, self.reference, self.values))
