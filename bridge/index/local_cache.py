@@ -56,6 +56,7 @@ from bridge.index.pack import (
     PackedRange,
     PackWriter,
     ascend,
+    is_sound,
     pack_files,
     pack_of,
     read_cells,
@@ -65,7 +66,7 @@ from bridge.index.pack import (
 from bridge.index.store import IndexStore
 from bridge.storage.mapped_file import MappedFile
 
-LAYOUT = 7
+LAYOUT = 8
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -75,6 +76,8 @@ _BUILDING = ".building-"
 _ABANDONED = 3600.0
 """Seconds after which an unfinished directory belongs to a process that died."""
 _ROWS_AT_ONCE = 4_000_000
+_SPARSE = frozenset({"etag", "row_groups"})
+"""What some files lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +400,10 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
                 return None
         mapped = MappedFile(str(directory / "files.arrow"))
         files = pa.ipc.open_file(mapped.buffer).get_batch(0)
+        files.validate()
+        dense = [files.column(name) for name in files.schema.names if name not in _SPARSE]
+        if any(c.null_count for c in dense) or not all(map(is_sound, files.columns)):
+            return None
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
         return CachedIndex(source, directory, files, meta, limits, mapped)

@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import uuid
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,6 +46,7 @@ class PackedRange:
     Attributes:
         constants: ``flags``, ``nulls`` and ``nans`` where they are the same in all files.
         ascending: lower and upper are numbers, each in ascending order over the files.
+        check: CRC-32 of the bytes of a column with text; 0 for others.
     """
 
     file: str
@@ -55,6 +57,7 @@ class PackedRange:
     every: int
     constants: Mapping[str, int]
     ascending: bool
+    check: int
 
 
 class Loaded:
@@ -70,8 +73,15 @@ class Loaded:
     __slots__ = ("_file", "_place", "ascending", "batch", "count", "every")
 
     def __init__(self, place: PackedRange, buffer: pa.Buffer, file: MappedFile | None) -> None:
-        """``buffer``: the bytes of the pack's file; ``file``: the mapped file, if it is mapped."""
+        """``buffer``: the bytes of the pack's file; ``file``: the mapped file, if it is mapped.
+
+        Errors:
+            ValueError, pa.ArrowException: the bytes are damaged.
+        """
         message = buffer.slice(place.offset, place.length)
+        # Arrow would follow damaged offsets of text out of the map, and end the process.
+        if place.check and zlib.crc32(message) != place.check:
+            raise ValueError(f"{place.file} does not match its checksum")
         self.batch = pa.ipc.read_record_batch(message, place.schema)
         self.count, self.every, self._place = place.count, place.every, place
         self.ascending = place.ascending
@@ -193,7 +203,10 @@ class PackWriter:
         raw = batch.serialize()
         file.write(raw)
         file.write(bytes(-raw.size % _ALIGNED))
-        self._columns.append([key, form, offset, raw.size, count, every, constants, ascend(arrays)])
+        text = {pa.binary(), pa.large_binary()}.intersection(batch.schema.types)
+        check = zlib.crc32(raw) if text else 0
+        numbers = [offset, raw.size, count, every, constants, ascend(arrays), check]
+        self._columns.append([key, form, *numbers])
 
     def add_cells(self, key: str, cells: QuantisedBounds) -> None:
         """Adds the quantised bounds of a column."""
@@ -216,6 +229,25 @@ class PackWriter:
         aside.write_text(json.dumps(body))
         sync(aside)
         return aside.rename(self._directory / f"{self._name}.json")
+
+
+def is_sound(array: pa.Array) -> bool:
+    """Whether all offsets of text and lists lie within the values that they point to."""
+    if pa.types.is_large_list(array.type):
+        return _ascends(array, len(array.values)) and is_sound(array.values)
+    if pa.types.is_large_string(array.type):
+        data = array.buffers()[2]
+        return _ascends(array, 0 if data is None else data.size)
+    return True
+
+
+def _ascends(array: pa.Array, size: int) -> bool:
+    raw = array.buffers()[1]
+    if raw is None or not len(array):
+        return not len(array)
+    offsets = np.frombuffer(raw, np.int64)[array.offset : array.offset + len(array) + 1]
+    inside = len(offsets) == len(array) + 1 and offsets[0] >= 0 and offsets[-1] <= size
+    return bool(inside and (offsets[1:] >= offsets[:-1]).all())
 
 
 def ascend(arrays: Mapping[str, pa.Array]) -> bool:

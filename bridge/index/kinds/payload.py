@@ -18,6 +18,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import tempfile
 import threading
 import zlib
@@ -49,6 +50,10 @@ _PLACES = ("body_row", "body_offset", "body_length", "body_check")
 _GAP = 64 * 1024
 _BATCH = 32 * 1024 * 1024
 _REMEDY = "skipbridge index build rebuilds it"
+
+
+_HEAD = 64
+"""Bytes before the rows in a local copy, as Arrow aligns its buffers."""
 
 
 class _Blob(Protocol):
@@ -321,7 +326,12 @@ def open_payload(
 def _mapped(path: Path) -> pa.Table | None:
     try:
         with pa.memory_map(str(path)) as source:
-            return pa.ipc.open_file(source).read_all()
+            whole = source.read_buffer()
+        rows = whole.slice(_HEAD)
+        # Arrow would follow damaged offsets out of the map, and end the process.
+        if whole.slice(0, _HEAD).to_pybytes() != _head(zlib.crc32(rows)):
+            return None
+        return pa.ipc.open_file(rows).read_all()
     except (OSError, EOFError, ValueError, pa.ArrowException):  # missing or damaged: write it again
         return None
 
@@ -361,13 +371,50 @@ def _write(path: Path, rows: pa.Table) -> None:
     with _as_storage(path):
         handle, aside = tempfile.mkstemp(prefix=".kind-", dir=path.parent)
         try:
-            with os.fdopen(handle, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-                writer.write_table(rows)
+            with os.fdopen(handle, "wb") as file:
+                file.write(bytes(_HEAD))
+                summed = _Summed(file)
+                with pa.ipc.new_file(pa.PythonFile(summed, "w"), rows.schema) as writer:
+                    writer.write_table(rows)
+                file.seek(0)
+                file.write(_head(summed.check))
             sync(Path(aside))
             Path(aside).replace(path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 Path(aside).unlink()
+
+
+def _head(check: int) -> bytes:
+    """What a local copy begins with: the checksum of the Arrow file behind it."""
+    return (b"skipbridge.kind\0" + struct.pack("<I", check)).ljust(_HEAD, b"\0")
+
+
+class _Summed:
+    """The rest of a file, written through; ``check`` is its CRC-32."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._size = file, 0
+        self.check = 0
+
+    def write(self, data: bytes) -> int:
+        self.check = zlib.crc32(data, self.check)
+        self._size += len(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """The file is flushed when it is closed."""
+
+    def close(self) -> None:
+        """The caller closes the file."""
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
