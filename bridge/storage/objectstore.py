@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import timedelta
@@ -18,17 +16,12 @@ import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    NotFoundError,
-    NotSupportedError,
-    PreconditionError,
-)
+from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from bridge.errors import BridgeError, FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import Patience, again
+from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -51,10 +44,6 @@ _PAGE = 1_000
 _PARALLEL = 8
 _RANGE_FROM = 2_000
 """Least number of files per parallel range. A page of a listing has 1,000."""
-_RIVALS = 4
-"""Concurrent requests that test whether the store lets only one of them create a file."""
-_PROOFS = 3
-"""How often the test is repeated if no request is reported as successful."""
 _COPIED_AT_ONCE = 5 * 1024**3
 """S3 copies larger files only part by part."""
 _PART = 64 * 1024**2
@@ -63,6 +52,9 @@ _START_AFTER = frozenset({"s3", "gs"})
 
 Azure does not with a hierarchical namespace: there ``a/1`` comes before ``a-1``.
 """
+_UNORDERED = ("--x-s3", "--xa-s3")
+"""How names of S3's directory buckets and of their access points end. These list keys in no order,
+and from the first on."""
 
 
 _PREFIXES = {"azure_": "abfss", "google_": "gs"}
@@ -162,23 +154,18 @@ def checked_endpoint(
 
 def lists_from_anywhere(uri: str) -> bool:
     """Whether a listing that starts after a path takes only the requests of the pages read."""
-    return uri.partition("://")[0] in _START_AFTER
+    scheme, _, place = uri.partition("://")
+    return scheme in _START_AFTER and not place.partition("/")[0].endswith(_UNORDERED)
 
 
 class ObjectStorage:
-    """`Storage` on one bucket, with the store's conditional writes.
-
-    Some S3-compatible stores ignore the condition, and a second writer replaces the first one's
-    file. The first `put_if_absent` of each storage therefore tests with a few concurrent requests
-    that only one of them can create a file.
-    """
+    """`Storage` on one bucket, with the store's conditional writes (`AtomicCreate`)."""
 
     def __init__(self, place: Location, options: Mapping[str, str]) -> None:
         self._base = f"{place.scheme}://{place.authority}/"
-        self._scheme = place.scheme
         self._store = open_store(place, options)
-        self._proven = False
-        self._proving = threading.Lock()
+        self._creation = AtomicCreate(self._store, self._base)
+        self._ordered = lists_from_anywhere(self._base)
 
     def pages(
         self,
@@ -197,7 +184,7 @@ class ObjectStorage:
                 listing = listing.filter(_mask(pc.greater(listing.paths, start_after)))
             if len(listing):
                 yield listing
-        elif self._scheme in _START_AFTER:
+        elif self._ordered:
             yield from self._pages(prefix, start_after)
         else:
             whole = self._whole(prefix)
@@ -264,7 +251,7 @@ class ObjectStorage:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
-        if hints is None or self._scheme not in _START_AFTER:
+        if hints is None or not self._ordered:
             return []
         ranges = min(_PARALLEL, len(hints) // _RANGE_FROM)
         if ranges < 2:
@@ -440,58 +427,7 @@ class ObjectStorage:
             raise failure(error, uri) from error
 
     def put_if_absent(self, uri: str, content: bytes) -> bool:
-        self._prove(uri)
-        return self._create(uri, content)
-
-    def _create(self, uri: str, content: bytes) -> bool:
-        try:
-            asked("write")
-            obstore.put(self._store, self._key(uri), content, mode="create")
-        except (AlreadyExistsError, PreconditionError):
-            return False
-        except NotSupportedError as error:
-            raise StorageFailure(
-                f"{self._base} has no conditional writes", "keep the index on another store"
-            ) from error
-        except BaseError as error:
-            raise failure(error, uri) from error
-        return True
-
-    def _prove(self, uri: str) -> None:
-        """Errors: StorageFailure: more or fewer than one of several writers created a file."""
-        with self._proving:
-            if self._proven:
-                return
-            for _ in range(_PROOFS):
-                probe = f"{uri.rpartition('/')[0]}/.probe.{uuid.uuid4().hex}.tmp"
-                created = self._creators(probe)
-                if created:
-                    break
-                # The winner's response was lost, so its request was retried and refused.
-            if not created:
-                raise StorageFailure(
-                    f"{self._base} told each of {_RIVALS + 2} writers that another one had created "
-                    f"{probe}",
-                    "check the network, and try again",
-                )
-            if created > 1:
-                raise StorageFailure(
-                    f"{self._base} let {created} writers create {probe}: it does not heed "
-                    "If-None-Match, and of two builders at once one would lose its generation",
-                    "keep the index on a store with conditional writes (setting index.root)",
-                )
-            self._proven = True
-
-    def _creators(self, probe: str) -> int:
-        """How many of several writers created ``probe``, which is then deleted."""
-        try:
-            with ThreadPoolExecutor(_RIVALS) as pool:
-                rivals = pool.map(lambda n: self._create(probe, b"%d" % n), range(_RIVALS))
-                created = sum(rivals)
-            return created + self._create(probe, b"late") + self._create(probe, b"later")
-        finally:
-            with contextlib.suppress(BridgeError):  # otherwise an index cleanup deletes it
-                self.delete(probe)
+        return self._creation.create(self._key(uri), content)
 
     def copy(self, source: FileStat, target: str) -> bool:
         key, to = self._key(source.uri), self._key(target)
@@ -510,6 +446,14 @@ class ObjectStorage:
         if now is None or now.size != source.size or _plain(now.etag) != _plain(source.etag):
             self.delete(target)
             return False
+        # S3 begins to answer a copy before it has made it. What happens then is in the body alone.
+        made = self.stat(target)
+        if made is None or made.size != source.size:
+            raise StorageFailure(
+                f"{target}: the store says that it has copied {source.uri}, but there is "
+                + ("no such file" if made is None else f"a file of {made.size} bytes"),
+                "try again",
+            )
         return True
 
     def delete(self, uri: str) -> None:

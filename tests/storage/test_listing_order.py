@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
+import pyarrow as pa
 import pytest
 
 from bridge.storage.routed import open_storage
@@ -22,20 +23,36 @@ _BLOB = (
 )
 
 
+_KEY = (
+    "<Contents><Key>{}</Key><LastModified>2026-01-05T10:00:00.000Z</LastModified>"
+    "<ETag>&quot;1&quot;</ETag><Size>1</Size></Contents>"
+)
+_DIRECTORY_BUCKETS = ["s3://lake--use1-az4--x-s3/t", "s3://lake--use1-az4--xa-s3/t"]
+
+
 class _Answers(BaseHTTPRequestHandler):
-    """Lists two pages, and cuts the second one at first."""
+    """Lists two pages, and cuts the second one at first. A start-after is not heeded."""
 
     protocol_version = "HTTP/1.1"
     cuts: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
-        second = "marker" in parse_qs(urlsplit(self.path).query)
-        blobs = "".join(map(_BLOB.format, PAGES[second]))
-        marker = "" if second else "more"
-        body = (
-            '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'
-            f"{blobs}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
-        ).encode()
+        asked = parse_qs(urlsplit(self.path).query)
+        second = "marker" in asked or "continuation-token" in asked
+        more = "" if second else "more"
+        if "list-type" in asked:
+            told = (
+                f"<IsTruncated>{str(not second).lower()}</IsTruncated>"
+                f"<NextContinuationToken>{more}</NextContinuationToken>"
+            )
+            keys = "".join(map(_KEY.format, PAGES[not second]))
+            body = f"<ListBucketResult><Name>lake</Name>{told}{keys}</ListBucketResult>".encode()
+        else:
+            blobs = "".join(map(_BLOB.format, PAGES[second]))
+            body = (
+                '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'
+                f"{blobs}</Blobs><NextMarker>{more}</NextMarker></EnumerationResults>"
+            ).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(body)))
@@ -76,3 +93,27 @@ def test_a_listing_in_another_order_that_breaks_off_loses_no_file(port: int) -> 
     assert not _Answers.cuts
     after = [p.paths.to_pylist() for p in storage.pages(ROOT, start_after=f"{ROOT}/a/0998")]
     assert after == [[f"{ROOT}/a/0999", f"{ROOT}/c/1"]]
+
+
+@pytest.mark.parametrize("root", _DIRECTORY_BUCKETS)
+def test_a_directory_bucket_is_listed_whole(
+    root: str, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3's directory buckets list keys in no order, and from the first one on."""
+    _Answers.cuts[:] = [1]
+    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 100)
+    storage = open_storage(
+        options={
+            "endpoint": f"http://127.0.0.1:{port}",
+            "region": "us-east-1",
+            "access_key_id": "x",
+            "secret_access_key": "x",
+            "allow_http": "true",
+        }
+    )
+    wanted = sorted(f"{root}/{key.removeprefix('t/')}" for page in PAGES for key in page)
+    assert storage.list_all(root).paths.to_pylist() == wanted
+    hints = pa.array(wanted, pa.large_string())
+    assert storage.list_all(root, hints=hints).paths.to_pylist() == wanted
+    (after,) = storage.pages(root, start_after=wanted[-2])
+    assert after.paths.to_pylist() == wanted[-1:]

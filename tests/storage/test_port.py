@@ -27,6 +27,9 @@ STRANGE = [
     "a&b;c",
     "~t",
     "[x]{y}",
+    "50%",
+    "a%zz+%2F",
+    "u\u0308",
 ]
 
 
@@ -122,7 +125,24 @@ def test_names_are_raw(place: Place, name: str) -> None:
     assert place.storage.list_all(place.root).paths.to_pylist() == uris
     assert place.storage.list_directories(place.root) == [join(place.root, name)]
     assert place.storage.read(uris[0]) == b"data"
-    assert place.storage.stat(uris[0]) is not None
+    state, directory = place.storage.stat(uris[0]), join(place.root, name)
+    assert state is not None
+    for recursive in (True, False):
+        assert place.storage.list_all(directory, recursive=recursive).paths.to_pylist() == uris
+    other, made = join(directory, f"2 {name}"), join(directory, f"3 {name}")
+    assert place.storage.copy(state, other)
+    assert place.storage.put_if_absent(made, b"made")
+    assert not place.storage.put_if_absent(made, b"late")
+    place.storage.delete(uris[0])
+    assert place.storage.list_all(directory).paths.to_pylist() == [other, made]
+    assert place.storage.read_ranges(other, [(1, 3)]) == [b"at"]
+
+
+def test_pages_begin_after_any_name(place: Place) -> None:
+    uris = fill(place, *STRANGE)
+    for number, uri in enumerate(uris):
+        pages = place.storage.pages(place.root, start_after=uri)
+        assert [path for page in pages for path in page.paths.to_pylist()] == uris[number + 1 :]
 
 
 def test_pages_begin_after_a_path(place: Place) -> None:

@@ -19,14 +19,24 @@ from tests.storage.test_index_on_storage import build, store, write
 
 @contextmanager
 def _between(
-    s3_options: dict[str, str], *, conditions: bool, answers_lost: int = 0
+    s3_options: dict[str, str],
+    *,
+    conditions: bool = True,
+    answers_lost: int = 0,
+    lost_of: str = "",
+    refused: dict[str, list[tuple[int, bytes]]] | None = None,
 ) -> Iterator[dict[str, str]]:
-    """The S3 endpoint behind one that drops If-None-Match, as some stores do, or that loses the
-    first answers to those who create a name.
+    """The S3 endpoint behind one that treats some requests in its own way.
+
+    Args:
+        conditions: False: drops If-None-Match, as some stores do.
+        answers_lost: the first answers to those who create a name that ends with ``lost_of``.
+        refused: what it says, in turn, to those who write a key with such an end, and not do it.
     """
     behind = urlsplit(s3_options["endpoint"])
     assert behind.hostname
     lost: list[str] = []
+    refusals = refused or {}
 
     class Between(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -40,11 +50,16 @@ def _between(
             conditional = kept.pop("if-none-match", None)
             if conditional and conditions:
                 kept["if-none-match"] = conditional
+            told = refusals.get(self.path.rpartition("/")[2], []) if self.command == "PUT" else []
+            if told:
+                self._say(*told.pop(0))
+                return
             connection = http.client.HTTPConnection(behind.hostname or "", behind.port)
             connection.request(self.command, self.path, content, kept)
             answer = connection.getresponse()
             body, status = answer.read(), answer.status
-            if conditional and status == 200 and len(lost) < answers_lost:
+            creates = conditional and self.path.endswith(lost_of)
+            if creates and status == 200 and len(lost) < answers_lost:
                 lost.append(self.path)
                 body, status = b"", 503
             self.send_response(status)
@@ -56,6 +71,12 @@ def _between(
             self.end_headers()
             self.wfile.write(body)
             connection.close()
+
+        def _say(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _pass_on  # noqa: N815
 
@@ -94,13 +115,54 @@ def test_30_a_store_whose_answers_are_lost_is_not_refused(s3_options: dict[str, 
         assert storage.list_all(root).paths.to_pylist() == [f"{root}/1"]
 
 
+def test_30_who_created_a_name_is_told_so_though_the_answer_was_lost(
+    s3_options: dict[str, str],
+) -> None:
+    """The store refuses the request that is repeated: it has done it already."""
+    with _between(s3_options, answers_lost=1, lost_of="/mine") as options:
+        storage, uri = open_storage(options=options), f"s3://{BUCKET}/repeated/mine"
+        assert storage.put_if_absent(uri, b"x")
+        assert storage.read(uri) == b"x"
+        for each in (storage, open_storage(options=options)):
+            assert not each.put_if_absent(uri, b"x")
+
+
+def test_30_a_name_that_is_refused_and_not_there_is_asked_for_again(
+    s3_options: dict[str, str],
+) -> None:
+    """S3 says 409 while another request for the name is under way, which may fail."""
+    body = b"<Error><Code>ConditionalRequestConflict</Code><Message>Again</Message></Error>"
+    conflict = 409, body
+    refused = {"free": [conflict] * 2, "never": [conflict] * 99}
+    with _between(s3_options, refused=refused) as options:
+        storage, root = open_storage(options=options), f"s3://{BUCKET}/contested"
+        assert storage.put_if_absent(f"{root}/free", b"x")
+        assert storage.read(f"{root}/free") == b"x"
+        assert not refused["free"]
+        with pytest.raises(StorageFailure, match="never: ConditionalRequestConflict: Again"):
+            storage.put_if_absent(f"{root}/never", b"x")
+
+
+def test_a_copy_that_fails_after_the_answer_began_is_an_error(s3_options: dict[str, str]) -> None:
+    aborted = (200, b"<Error><Code>OperationAborted</Code><Message>Stopped</Message></Error>")
+    with _between(s3_options, refused={"copied": [aborted]}) as options:
+        storage, root = open_storage(options=options), f"s3://{BUCKET}/copies"
+        storage.put(f"{root}/f", b"data")
+        state = storage.stat(f"{root}/f")
+        assert state is not None
+        with pytest.raises(StorageFailure, match=r"says that it has copied .*no such file"):
+            storage.copy(state, f"{root}/copied")
+        assert storage.copy(state, f"{root}/copied")
+        assert storage.read(f"{root}/copied") == b"data"
+
+
 def test_a_store_is_probed_once(s3_options: dict[str, str]) -> None:
     storage = open_storage(options=s3_options)
     root = f"s3://{BUCKET}/probed"
     assert storage.put_if_absent(f"{root}/1", b"x")
     assert storage.list_all(root).paths.to_pylist() == [f"{root}/1"]
     assert not storage.put_if_absent(f"{root}/1", b"y")
-    assert storage.store(root)._proven  # type: ignore[attr-defined]
+    assert storage.store(root)._creation.proven  # type: ignore[attr-defined]
 
 
 def test_plain_http_is_allowed_by_a_setting(s3_options: dict[str, str]) -> None:
