@@ -24,7 +24,7 @@ from bridge.errors import (
 from bridge.file_formats.recipe import Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import Rows
-from bridge.storage.port import UNKNOWN_TIME, Storage
+from bridge.storage.port import UNKNOWN_TIME, Storage, same_state
 from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.model import Column, Table
 from bridge.table.registry import table_format
@@ -130,11 +130,7 @@ def as_recorded(storage: Storage, file: DataFile, rows: Iterator[Rows]) -> Itera
     if file.modified == UNKNOWN_TIME:
         return  # such files never change
     now = storage.stat(file.uri)
-    if (
-        now is None
-        or (now.size, now.modified) != (file.size, file.modified)
-        or (now.etag is not None and file.etag is not None and now.etag != file.etag)
-    ):
+    if now is None or not same_state(file, now):
         raise FileChanged(
             f"{file.uri} is another file than was recorded"
             + (": it is gone" if now is None else ""),

@@ -24,14 +24,13 @@ from bridge.clustering.publications import (
     states_of,
 )
 from bridge.clustering.publishing import Places, lies_in
-from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import Timeline
 from bridge.errors import GenerationNotFound
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
 from bridge.index.store import IndexStore, now_micros
 from bridge.storage.local import resolved
-from bridge.storage.port import data_files
+from bridge.storage.port import data_files, same_state
 from bridge.storage.uri import join, relative
 from bridge.table.model import Table
 

@@ -20,10 +20,9 @@ from itertools import combinations
 
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import can_rewrite, data_files
-from bridge.clustering.rewrite import same_state
 from bridge.errors import StorageFailure
 from bridge.index.replacements import FileState
-from bridge.storage.port import Storage
+from bridge.storage.port import Storage, same_state
 
 MOST_BYTES = 64 << 30
 """More is not read to find out."""
@@ -87,7 +86,7 @@ def _rows(storage: Storage, format: str, file: FileState) -> Rows:
         (content,), now = storage.read_state(file.path, [(0, file.size)])
         if now is None:
             raise _Unknown
-        if not same_state(file, FileState.of(now)):
+        if not same_state(file, now):
             raise _Unknown
         opened = data_files(format).open(content)
         return _sum(Rows(len(batch), checksum(batch)) for batch in opened.batches())

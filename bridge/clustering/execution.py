@@ -19,13 +19,7 @@ from bridge.clustering import registry
 from bridge.clustering.bloom_types import stored_types
 from bridge.clustering.entries import ReadyCollector, reading_of
 from bridge.clustering.plan import Plan, PlannedGroup
-from bridge.clustering.rewrite import (
-    Effort,
-    GroupResult,
-    GroupTask,
-    rewrite_group,
-    same_state,
-)
+from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
 from bridge.clustering.timeline import Timeline
 from bridge.errors import InvalidRequest, StorageFailure
 from bridge.index.build import write_entries
@@ -45,7 +39,7 @@ from bridge.index.replacements import (
 from bridge.index.shard import Collected
 from bridge.index.store import IndexStore
 from bridge.storage.ahead import ask_all
-from bridge.storage.port import FileStat, FileTable, Storage
+from bridge.storage.port import FileStat, FileTable, Storage, same_state
 from bridge.storage.uri import is_unusual, join, relative
 from bridge.table.model import Catalog, Table
 from bridge.types import Field
@@ -349,7 +343,7 @@ def _outdated(now: Mapping[str, FileStat | None], files: Iterable[FileState]) ->
         stat = now[state.path]
         if stat is None:
             return f"FILE_CHANGED: {state.path} was deleted"
-        if not same_state(state, FileState.of(stat)):
+        if not same_state(state, stat):
             return f"FILE_CHANGED: {state.path} was written again"
     return ""
 

@@ -28,11 +28,10 @@ from bridge.clustering.publications import (
     knows,
     late_name,
 )
-from bridge.clustering.rewrite import same_state
 from bridge.clustering.whole_files import unfinished
 from bridge.index.replacements import FileState
 from bridge.index.store import now_micros
-from bridge.storage.port import FileStat, Storage
+from bridge.storage.port import FileStat, Storage, same_state
 from bridge.storage.uri import join
 
 Listing = dict[str, FileState]

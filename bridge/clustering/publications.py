@@ -28,10 +28,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from bridge.clustering.rewrite import same_state
 from bridge.errors import FileCorrupt, FileUnreadable
 from bridge.index.replacements import DIRECTORY, PUBLISHED, FileState, home
-from bridge.storage.port import FileTable, Storage
+from bridge.storage.port import FileTable, Storage, same_state
 from bridge.storage.uri import is_unusual, join, relative
 
 _NAME = re.compile(

@@ -22,12 +22,11 @@ from typing import Protocol
 
 from bridge.clustering.late_files import LateFiles, LateReport
 from bridge.clustering.publications import Publication, Publications, Records, states_of
-from bridge.clustering.rewrite import same_state
 from bridge.clustering.timeline import new_instant
 from bridge.clustering.whole_files import unfinished
 from bridge.index.replacements import FileState, Replacement, home
 from bridge.storage.local import resolved
-from bridge.storage.port import FileStat, Storage, data_files
+from bridge.storage.port import FileStat, Storage, data_files, same_state
 from bridge.storage.uri import join, relative
 from bridge.table.model import Table
 
@@ -281,7 +280,7 @@ class Publisher:
 
     def _is_there(self, state: FileState) -> bool:
         now = self._storage.stat(state.path)
-        return now is not None and same_state(state, FileState.of(now))
+        return now is not None and same_state(state, now)
 
     def _copy(self, source: FileState, target: str) -> bool:
         stat = FileStat(source.path, source.size, source.modified, source.etag)

@@ -29,7 +29,7 @@ from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFu
 from bridge.index.collect import Reading
 from bridge.index.replacements import FileState
 from bridge.index.shard import Collected
-from bridge.storage.port import Storage
+from bridge.storage.port import Storage, same_state
 from bridge.storage.uri import join
 
 _NAMELESS = re.compile(r"_col\d+")
@@ -171,21 +171,11 @@ def _content(storage: Storage, state: FileState) -> bytes:
         (content,), now = storage.read_state(state.path, [(0, state.size)])
     except FileUnreadable:
         content, now = b"", storage.stat(state.path)
-        if now is not None and same_state(state, FileState.of(now)):
+        if now is not None and same_state(state, now):
             raise
-    if now is None or not same_state(state, FileState.of(now)):
+    if now is None or not same_state(state, now):
         raise Rejected(f"FILE_CHANGED: {state.path} is not the file that was planned")
     return content
-
-
-def same_state(planned: FileState, now: FileState) -> bool:
-    """Whether a file is as planned."""
-    same_time = planned.modified == now.modified
-    if planned.etag and now.etag:
-        # Some stores list milliseconds, and answer a read in whole seconds.
-        same_time = planned.modified // 1_000_000 == now.modified // 1_000_000
-        same_time = same_time and planned.etag.strip('"') == now.etag.strip('"')
-    return same_time and planned.size == now.size
 
 
 class _Rewrite:
@@ -333,7 +323,7 @@ class _Rewrite:
         formats.check(source.like, file)
         found = sum(map(checksum, file.batches())) if self._effort.verify else 0
         state, part = FileState(uri, listed.size, listed.modified, listed.etag), None
-        if task.reading is not None and now is not None and same_state(state, FileState.of(now)):
+        if task.reading is not None and now is not None and same_state(state, now):
             part = gathered(at, state, back, task.format, task.reading)
         return state, found, file.num_rows, part
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from bridge.clustering.rewrite import same_state
 from bridge.errors import FileUnreadable
 from bridge.index.replacements import FileState
-from bridge.storage.port import Storage
+from bridge.storage.port import Storage, same_state
 
 _TAIL = 8
 _BEGINS = (b"PAR1", b"PARE", b"ORC")
@@ -40,7 +39,7 @@ def _is_whole(storage: Storage, state: FileState) -> bool:
         )
     except FileUnreadable:
         return False
-    if now is None or not same_state(state, FileState.of(now)):
+    if now is None or not same_state(state, now):
         return False
     if tail[-4:] in _BEGINS[:2]:
         return int.from_bytes(tail[:4], "little") + 12 <= size

@@ -32,7 +32,7 @@ from bridge.index.shard import Collected, CollectedBuilder
 from bridge.index.value_scan import READER
 from bridge.storage.ahead import REQUESTS, Fetch, Job, ReadFile, run_jobs
 from bridge.storage.one_read import OneRead
-from bridge.storage.port import UNKNOWN_TIME, FileStat, Range, Storage
+from bridge.storage.port import Range, Storage, same_state
 from bridge.storage.source import WHOLE
 
 Nan = Literal["footer", "scan"]
@@ -280,7 +280,7 @@ class _Chunk:
             return
         # Every byte must be of the listed file (correctness 19).
         states = file.states or [self.storage.stat(task.uri)]
-        if not all(state is not None and _same(task, state) for state in states):
+        if not all(state is not None and same_state(task, state) for state in states):
             self.builder.failed(task.file, CHANGED)
             return
         if self.modes:
@@ -292,7 +292,7 @@ class _Chunk:
 
     def _failed(self, task: FileTask, reason: str) -> None:
         after = self.storage.stat(task.uri)
-        changed = after is not None and not _same(task, after)
+        changed = after is not None and not same_state(task, after)
         self.builder.failed(task.file, CHANGED if changed else _legible(reason))
 
     def finish(self) -> Collected:
@@ -443,18 +443,3 @@ def _only(file: ReadFile) -> Storage:
 def _legible(reason: str) -> str:
     """Escapes what is not valid UTF-8: errors quote values from files."""
     return reason.encode("utf-8", "backslashreplace").decode()
-
-
-def _same(task: FileTask, after: FileStat) -> bool:
-    if after.size != task.size:
-        return False
-    if task.modified == UNKNOWN_TIME:
-        return True
-    if task.etag and after.etag:
-        # Some stores list milliseconds, and answer a read in whole seconds.
-        return task.etag == after.etag and _seconds(task.modified) == _seconds(after.modified)
-    return after.modified == task.modified
-
-
-def _seconds(micros: int) -> int:
-    return micros // 1_000_000

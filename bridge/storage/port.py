@@ -42,6 +42,35 @@ class FileStat:
     etag: str | None = None
 
 
+class _Seen(Protocol):
+    """What is compared of a file: its size, its time and its etag, as in `FileStat`."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def modified(self) -> int: ...
+
+    @property
+    def etag(self) -> str | None: ...
+
+
+def same_state(seen: _Seen, now: _Seen) -> bool:
+    """Whether a file is in the state in which it was seen before; any time equals an unknown one.
+
+    Some stores list milliseconds, and answer a read in whole seconds. So equal etags and equal
+    seconds are enough.
+    """
+    if seen.size != now.size:
+        return False
+    if seen.modified == UNKNOWN_TIME:
+        return True
+    if seen.etag and now.etag:
+        seconds = seen.modified // 1_000_000 == now.modified // 1_000_000
+        return seconds and seen.etag.strip('"') == now.etag.strip('"')
+    return seen.modified == now.modified
+
+
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """Files as columns, without an object per file. Listings are sorted by path.

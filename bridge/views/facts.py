@@ -24,7 +24,7 @@ from bridge.file_formats.column_chunks import OTHER
 from bridge.file_formats.recipe import CAST, Recipe
 from bridge.file_formats.registry import file_format
 from bridge.file_formats.rows import BATCH_BYTES, BATCH_ROWS, places_of
-from bridge.storage.port import UNKNOWN_TIME, Storage
+from bridge.storage.port import Storage, same_state
 from bridge.storage.source import is_passing, open_source
 from bridge.table.model import Column
 from bridge.types import Kind, Type
@@ -112,13 +112,8 @@ def require_same(storage: Storage, fact: FactFile) -> None:
         FileChanged: it is another file now, or gone.
     """
     now = storage.stat(fact.uri)
-    if now is not None and now.size == fact.size:
-        if fact.modified in (UNKNOWN_TIME, now.modified):
-            return
-        # Some stores list milliseconds, and tell whole seconds of one file.
-        seconds = now.modified // 1_000_000 == fact.modified // 1_000_000
-        if fact.etag and now.etag and fact.etag.strip('"') == now.etag.strip('"') and seconds:
-            return
+    if now is not None and same_state(fact, now):
+        return
     raise FileChanged(
         f"{fact.uri} is another file than was recorded" + (": it is gone" if now is None else ""),
         "skipbridge segment refresh",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import bridge
 from bridge.config import Config, Setting
 from bridge.errors import FileChanged, SegmentOverlap
 from bridge.jobs.segments import add, compaction, indexes, manage, opened, refresh, tables
+from bridge.storage.objectstore import ObjectStorage
+from bridge.storage.port import FileTable
 from tests.storage.conftest import Place
 
 
@@ -64,3 +67,31 @@ def test_a_table_lives_and_facts_stay(
     assert place.storage.list_all(facts).paths.to_pylist() == before
     assert len(before) == 4
     assert not len(place.storage.list_all(f"{table}/_segments"))
+
+
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
+def test_files_stay_the_same_where_listings_have_milliseconds(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some stores list milliseconds, and answer a look at one file in whole seconds."""
+    listing = ObjectStorage._listing
+
+    def with_milliseconds(self: ObjectStorage, batch: pa.RecordBatch) -> FileTable:
+        found = listing(self, batch)
+        return replace(found, modified=found.modified + 123_000)
+
+    monkeypatch.setattr(ObjectStorage, "_listing", with_milliseconds)
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    config = Config({key: Setting(value, "test") for key, value in place.settings.items()})
+    table, file = f"{place.root}/table", f"{place.root}/facts/f.parquet"
+    place.storage.put(file, content(0))
+    tables.create_table(config, table, format="parquet", columns=[("id", "bigint")])
+    add.add_segment(config, table, paths=[f"{place.root}/facts"], local=True)
+    given: dict[str, Any] = {key.replace(".", "_"): value for key, value in place.settings.items()}
+    with bridge.connect(planner_cache_dir=str(tmp_path / "cache"), **given) as session:
+        scan = session.table(table).scan
+        assert scan().to_arrow()["id"].to_pylist() == list(range(10))
+        place.storage.put(file, content(10))
+        with pytest.raises(FileChanged):
+            scan().to_arrow()

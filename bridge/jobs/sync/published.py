@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bridge.clustering.publications import Publications, states_of
-from bridge.clustering.rewrite import same_state
 from bridge.index.replacements import DIRECTORY, PUBLISHED, home
 from bridge.jobs.compose import absolute_location
-from bridge.storage.port import Storage
+from bridge.storage.port import Storage, same_state
 from bridge.storage.uri import canonical, join
 
 

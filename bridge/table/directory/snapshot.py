@@ -12,7 +12,13 @@ from functools import partial
 import numpy as np
 
 from bridge.expression.nodes import AlwaysTrue, Expression
-from bridge.storage.port import DirectoryListings, FileTable
+from bridge.storage.port import (
+    UNKNOWN_TIME,
+    DirectoryListings,
+    FileStat,
+    FileTable,
+    same_state,
+)
 from bridge.storage.uri import join
 from bridge.table.freshness import Live, max_age
 from bridge.table.model import OneBatch, Partition, PartitionBatch, PartitionFetch, Table
@@ -305,12 +311,10 @@ class LiveSnapshot(DirectorySnapshot):
         for i, found in zip(inside, looks, strict=True):
             if found is None:
                 continue
+            size, modified = int(slices.files.sizes[i]), int(slices.files.modified[i])
             etag = index.etags[int(slices.ordinals[i])].as_py()
-            same[i] = (
-                found.size == slices.files.sizes[i]
-                and found.modified == slices.files.modified[i]
-                and (etag is None or found.etag is None or etag.strip('"') == found.etag.strip('"'))
-            )
+            seen = FileStat(paths[i], size, modified, etag)
+            same[i] = modified != UNKNOWN_TIME and same_state(seen, found)
         return same
 
 
