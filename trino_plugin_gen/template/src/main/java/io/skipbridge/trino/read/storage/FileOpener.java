@@ -15,6 +15,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -160,6 +161,14 @@ public final class FileOpener
                 throw FileVersions.gone(planned, e);
             }
             throw e;
+        }
+        catch (InvalidPathException e) {
+            // in a locale such as C or POSIX, Java can open files with ASCII names only
+            throw new TrinoException(
+                    BridgeErrorCode.FILE_UNREADABLE,
+                    "%s cannot be opened: Java cannot write this name in the locale of the process (%s). Start Trino with LC_ALL=C.UTF-8".formatted(
+                            planned.path(), e.getReason()),
+                    e);
         }
     }
 

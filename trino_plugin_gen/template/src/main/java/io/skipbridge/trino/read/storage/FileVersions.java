@@ -32,6 +32,11 @@ final class FileVersions
         }
     }
 
+    static TrinoException rewritten(PlannedFile planned)
+    {
+        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s was written again, with the same size, while it was read. Run the query again".formatted(planned.path()));
+    }
+
     static TrinoException gone(PlannedFile planned, IOException problem)
     {
         return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(planned.path()), problem);

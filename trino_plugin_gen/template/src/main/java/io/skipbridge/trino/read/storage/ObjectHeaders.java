@@ -20,11 +20,16 @@ public final class ObjectHeaders
     private static final ThreadLocal<Version> LAST = new ThreadLocal<>();
 
     /** A version of an object; {@code modifiedMillis} is a multiple of a second, as in HTTP headers. */
-    record Version(long size, long modifiedMillis) {}
+    record Version(long size, long modifiedMillis, Optional<String> etag) {}
 
     static void forget()
     {
         LAST.remove();
+    }
+
+    static void remember(Version version)
+    {
+        LAST.set(version);
     }
 
     static Optional<Version> last()
@@ -37,13 +42,18 @@ public final class ObjectHeaders
     {
         SdkHttpResponse response = context.httpResponse();
         if (context.request() instanceof GetObjectRequest && response.isSuccessful()) {
-            parse(response.statusCode(), response.firstMatchingHeader("Content-Range"), response.firstMatchingHeader("Content-Length"), response.firstMatchingHeader("Last-Modified"))
-                    .ifPresentOrElse(LAST::set, LAST::remove);
+            parse(
+                    response.statusCode(),
+                    response.firstMatchingHeader("Content-Range"),
+                    response.firstMatchingHeader("Content-Length"),
+                    response.firstMatchingHeader("Last-Modified"),
+                    response.firstMatchingHeader("ETag"))
+                    .ifPresentOrElse(ObjectHeaders::remember, ObjectHeaders::forget);
         }
     }
 
-    /** Empty if headers are missing or malformed. */
-    static Optional<Version> parse(int status, Optional<String> range, Optional<String> length, Optional<String> modified)
+    /** Empty if headers other than the ETag are missing or malformed. */
+    static Optional<Version> parse(int status, Optional<String> range, Optional<String> length, Optional<String> modified, Optional<String> etag)
     {
         int partial = 206;
         Optional<String> size = status == partial ? range.map(text -> text.substring(text.indexOf('/') + 1)) : length;
@@ -51,7 +61,7 @@ public final class ObjectHeaders
             return Optional.empty();
         }
         try {
-            return Optional.of(new Version(Long.parseLong(size.get().strip()), DateUtils.parseRfc822Date(modified.get()).toEpochMilli()));
+            return Optional.of(new Version(Long.parseLong(size.get().strip()), DateUtils.parseRfc822Date(modified.get()).toEpochMilli(), etag));
         }
         catch (NumberFormatException | DateTimeException e) {
             return Optional.empty();

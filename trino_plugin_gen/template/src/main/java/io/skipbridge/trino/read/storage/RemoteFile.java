@@ -13,7 +13,8 @@ import java.util.function.Supplier;
 /**
  * A file of a store, read with Trino's file system. Opening sends no request. After each read the file is checked to be the planned one still, so that
  * the bytes are of the planned file: it was there when the planner looked, and is there after the read. Only then the bytes are given. S3 tells size
- * and time in the headers of the reply; other stores are asked for them with a request of its own.
+ * and time in the headers of the reply; other stores are asked for them with a request of its own. Within a second, S3's files may be written again
+ * under the same size and time: then their ETags differ, and not all reads are of one version.
  */
 final class RemoteFile
         implements ReadableFile
@@ -26,6 +27,7 @@ final class RemoteFile
     private final Supplier<TrinoInputFile> files;
     private final long timeGrain;
     private TrinoInput input;
+    private Optional<String> etag = Optional.empty();
 
     /**
      * @param files gives another object at each call: one remembers the size and the time that it saw first
@@ -93,6 +95,7 @@ final class RemoteFile
         try {
             if (version.isPresent()) {
                 FileVersions.check(planned, mayGrow, version.get().size(), version.get().modifiedMillis(), timeGrain);
+                checkTag(version.get().etag());
             }
             else {
                 TrinoInputFile now = files.get();
@@ -108,6 +111,14 @@ final class RemoteFile
         catch (RuntimeException e) {
             throw ofStore(e);
         }
+    }
+
+    private void checkTag(Optional<String> now)
+    {
+        if (!mayGrow && etag.isPresent() && now.isPresent() && !etag.equals(now)) {
+            throw FileVersions.rewritten(planned);
+        }
+        etag = now.or(() -> etag);
     }
 
     /** A client's own exception tells of the store, not of the file's content. */

@@ -23,6 +23,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.nio.file.StandardCopyOption.ATOMIC_MOVE;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 class TestLocalFile
 {
@@ -31,6 +32,16 @@ class TestLocalFile
 
     @TempDir
     private Path directory;
+
+    /** In the locale C any name with a letter beyond ASCII is such a name. */
+    @Test
+    void saysThatJavaCannotWriteAName()
+    {
+        PlannedFile unwritable = new PlannedFile("file:///t/\0", 0, 4, 4, TIME, null, null, List.of());
+        TrinoException problem = assertThrows(TrinoException.class, () -> open(unwritable));
+        assertEquals(BridgeErrorCode.FILE_UNREADABLE.toErrorCode(), problem.getErrorCode());
+        assertTrue(problem.getMessage().contains("LC_ALL=C.UTF-8"), problem.getMessage());
+    }
 
     /** Each version has its number as content and as time, all have one size. */
     @Test

@@ -11,20 +11,21 @@ class TestObjectHeaders
 {
     private static final Optional<String> TIME = Optional.of("Sun, 06 Nov 1994 08:49:37 GMT");
     private static final long MILLIS = 784_111_777_000L;
+    private static final Optional<String> TAG = Optional.of("\"1\"");
 
     @Test
     void readsPartialAndWholeAnswers()
     {
-        assertEquals(Optional.of(new Version(1_000, MILLIS)), ObjectHeaders.parse(206, Optional.of("bytes 0-9/1000"), Optional.of("10"), TIME));
-        assertEquals(Optional.of(new Version(10, MILLIS)), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), TIME));
+        assertEquals(Optional.of(new Version(1_000, MILLIS, TAG)), ObjectHeaders.parse(206, Optional.of("bytes 0-9/1000"), Optional.of("10"), TIME, TAG));
+        assertEquals(Optional.of(new Version(10, MILLIS, Optional.empty())), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), TIME, Optional.empty()));
     }
 
     @Test
     void tellsNothingOfWhatItCannotRead()
     {
-        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.of("bytes 0-9/*"), Optional.of("10"), TIME));
-        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.empty(), Optional.of("10"), TIME));
-        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.empty()));
-        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.of("yesterday")));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.of("bytes 0-9/*"), Optional.of("10"), TIME, Optional.empty()));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.empty(), Optional.of("10"), TIME, Optional.empty()));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.empty(), TAG));
+        assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.of("yesterday"), TAG));
     }
 }

@@ -14,6 +14,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -68,6 +69,27 @@ class TestRemoteFile
         read(file, 0, 2);
         store.replace(NEW, TIME + 1);
         assertChanged(file);
+    }
+
+    @Test
+    void refusesAFileWrittenAgainWithinTheGrainOfTimes()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        store.tellsHeaders = true;
+        store.etag = Optional.of("old");
+        RemoteFile file = open(store, Store.S3, TIME);
+        read(file, 0, 2);
+        assertArrayEquals(OLD, read(file, 0, 4));
+        store.replace(NEW, TIME);
+        store.etag = Optional.of("new");
+        assertChanged(file);
+        assertArrayEquals(NEW, read(open(store, Store.S3, TIME), 0, 4));
+        RemoteFile untold = open(store, Store.S3, TIME);
+        read(untold, 0, 1);
+        store.etag = Optional.empty();
+        assertArrayEquals(NEW, read(untold, 0, 4));
+        assertEquals(0, store.looks, "the headers of the replies tell all that is needed");
     }
 
     @Test
@@ -177,6 +199,8 @@ class TestRemoteFile
     {
         private byte[] content = OLD;
         private long millis = TIME;
+        private Optional<String> etag = Optional.empty();
+        private boolean tellsHeaders;
         private int looks;
         private Runnable afterRead = () -> {};
         private Runnable beforeLook = () -> {};
@@ -230,6 +254,9 @@ class TestRemoteFile
                                 throw new EOFException("too short");
                             }
                             System.arraycopy(bytes, (int) position, buffer, offset, length);
+                            if (tellsHeaders) {
+                                ObjectHeaders.remember(new ObjectHeaders.Version(bytes.length, millis / 1_000 * 1_000, etag));
+                            }
                             afterRead.run();
                         }
 
