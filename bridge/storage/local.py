@@ -124,7 +124,9 @@ class LocalStorage:
                 # Link instead of rename: it fails if the name exists, and the content is complete.
                 os.link(temporary, path)
             except FileExistsError:
-                return False
+                # NFS repeats a link whose answer was lost, and refuses what it has done itself.
+                if temporary.stat().st_nlink == 1:
+                    return False
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.storage.routed import open_storage
 from bridge.storage.uri import join
 from tests.storage.conftest import Place
 from tests.storage.test_index_on_storage import build, match, store, write
@@ -32,6 +33,23 @@ def test_30_one_of_many_creates_a_name(place: Place, processes: int, threads: in
         assert place.storage.read(uri) == winner
     names = [join(place.root, str(number)) for number in range(ROUNDS)]
     assert place.storage.list_all(place.root).paths.to_pylist() == sorted(names)
+
+
+def test_30_who_made_a_link_is_told_so_though_the_answer_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS refuses the request that is repeated: it has done it already."""
+    link, storage, uri = os.link, open_storage(), f"file://{tmp_path}/generations/1.json"
+
+    def twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    assert storage.put_if_absent(uri, b"mine")
+    assert not storage.put_if_absent(uri, b"other")
+    assert storage.read(uri) == b"mine"
+    assert [file.name for file in (tmp_path / "generations").iterdir()] == ["1.json"]
 
 
 def test_30_no_generation_of_rival_builders_is_lost(place: Place, tmp_path: Path) -> None:
