@@ -51,7 +51,7 @@ class RoutedStorage:
     def store(self, uri: str) -> Storage:
         """The store of a URI."""
         end = uri.find("/", uri.find("://") + 3)
-        known = self._stores.get(uri[:end])
+        known = self._stores.get(uri[:end] if end > 0 else uri)
         if known is not None:
             return known
         place = parse(uri)

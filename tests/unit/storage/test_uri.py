@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import InvalidUri
+from bridge.storage.routed import RoutedStorage
 from bridge.storage.uri import canonical, is_unusual, join, parent, parse, relative
 
 
@@ -77,3 +78,10 @@ def test_parts() -> None:
     assert relative("file:///t", "file:///t") is None
     assert parent("file:///a/b") == "file:///a"
     assert parent("s3://b/k") == "s3://b/"
+
+
+def test_a_bucket_is_not_one_whose_name_begins_alike() -> None:
+    storage = RoutedStorage({"region": "us-east-1"})
+    lake = storage.store("s3://lake/t")
+    assert storage.store("s3://lakes") is storage.store("s3://lakes/t") is not lake
+    assert storage.store("s3://lake") is lake
