@@ -23,6 +23,7 @@ final class RemoteFile
     private static final long HTTP_GRAIN = 1_000;
 
     private final PlannedFile planned;
+    private final Store store;
     private final boolean mayGrow;
     private final Supplier<TrinoInputFile> files;
     private final long timeGrain;
@@ -36,6 +37,7 @@ final class RemoteFile
     RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files, boolean mayGrow)
     {
         this.planned = planned;
+        this.store = store;
         this.mayGrow = mayGrow;
         this.files = files;
         this.timeGrain = store == Store.HDFS ? 1 : HTTP_GRAIN;
@@ -49,6 +51,17 @@ final class RemoteFile
 
     @Override
     public void readFully(long position, byte[] buffer, int offset, int length)
+            throws IOException
+    {
+        try {
+            readPlanned(position, buffer, offset, length);
+        }
+        catch (IOException e) {
+            throw store == Store.AZURE ? AzureAnswer.of(e) : e;
+        }
+    }
+
+    private void readPlanned(long position, byte[] buffer, int offset, int length)
             throws IOException
     {
         ObjectHeaders.forget();
