@@ -66,7 +66,10 @@ def merge_rules(properties: Mapping[str, str]) -> MergeRules:
     """
     version = text_of(properties, "hoodie.table.version")
     if not version.isdecimal():
-        raise UnsupportedTable(f"the table version {version!r} of a Hudi table is unknown")
+        raise UnsupportedTable(
+            f"the table version {version!r} of a Hudi table is unknown",
+            "restore the table's hoodie.properties",
+        )
     partial = partial_update(properties)
     if partial:
         raise UnsupportedTable(f"the partial updates {partial} of Hudi are not merged here", _HINT)
@@ -107,7 +110,10 @@ def _delete_marker(properties: Mapping[str, str]) -> tuple[str, str] | None:
         elif known != name:
             raise UnsupportedTable(f"Hudi's merge property {known} is not read here", _HINT)
     if bool(field) != bool(marker):
-        raise UnsupportedTable("a Hudi table has a delete field without a marker, or no field")
+        raise UnsupportedTable(
+            f"a Hudi table has the delete field {field!r} and the delete marker {marker!r}",
+            f"set both {_DELETE_FIELD} and {_DELETE_MARKER}, or none",
+        )
     return (field, marker) if field else None
 
 

@@ -181,7 +181,7 @@ def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Co
     if isinstance(schema, list):
         members = [part for part in schema if part != "null"]
         if len(members) > 1:
-            raise UnsupportedTable(f"{uri}: a union of several types is not read")
+            raise _not_read(uri, f"a union of {len(members)} types besides null")
         return _node(members[0], names, uri) if members else (pa.null(), None)
     if isinstance(schema, str):
         if schema in _PLAIN:
@@ -199,12 +199,12 @@ def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Co
         return pa.string(), None
     if kind == "fixed":
         if schema["size"] < 1:
-            raise UnsupportedTable(f"{uri}: a value without a byte is not read")
+            raise _not_read(uri, f"{schema['name']}, whose values have no byte")
         return pa.binary(schema["size"]), None
     if kind == "array":
         item, convert = _node(schema["items"], names, uri)
         if pa.types.is_null(item):
-            raise UnsupportedTable(f"{uri}: a value without a byte is not read")
+            raise _not_read(uri, "a list of values without a byte")
         return pa.list_(item), None if convert is None else _items(convert)
     if kind == "map":
         value, convert = _node(schema["values"], names, uri)
@@ -218,7 +218,7 @@ def _node(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Co
 
 def _record(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, Convert | None]:
     if not schema["fields"]:
-        raise UnsupportedTable(f"{uri}: a value without a byte is not read")
+        raise _not_read(uri, f"{schema['name']}, a record without fields")
     parts = [(f["name"], *_node(f["type"], names, uri)) for f in schema["fields"]]
     type = pa.struct([pa.field(name, type) for name, type, _ in parts])
     converts = [(name, convert) for name, _, convert in parts if convert is not None]
@@ -232,6 +232,13 @@ def _record(schema: Any, names: dict[str, Any], uri: str) -> tuple[pa.DataType, 
         return value
 
     return type, convert
+
+
+def _not_read(uri: str, what: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"{uri}: its Avro schema has {what}, which is not read",
+        "compact the table, or read it with the engine that wrote it",
+    )
 
 
 def _decimal(scale: int) -> Convert:

@@ -35,6 +35,7 @@ _BLOCK_HEADER = Struct(">8siiqbii")
 _INDEX_ENTRY = Struct(">qi")
 _ENTRY = Struct(">ii")
 _INT = Struct(">i")
+_HINT = "compact the table; if the file is of the metadata table, build that again"
 _LONG = Struct(">q")
 _SHORT = Struct(">h")
 _ROOT, _LEAF, _MIDDLE = b"IDXROOT2", b"IDXLEAF2", b"IDXINTE2"
@@ -147,11 +148,13 @@ class HFile:
     def _check_supported(self) -> None:
         newest = self.info.get(b"MAX_MEMSTORE_TS_KEY", _LONG.pack(0))
         if self._has_versions and newest != _LONG.pack(0):
-            raise UnsupportedTable(f"{self.uri} keeps several versions of a key")
+            raise UnsupportedTable(f"{self.uri} keeps several versions of a key", _HINT)
         if b"hfile.MAX_TAGS_LEN" in self.info:
-            raise UnsupportedTable(f"{self.uri} holds tags")
-        if b"DATA_BLOCK_ENCODING" in self.info and self.info[b"DATA_BLOCK_ENCODING"] != b"NONE":
-            raise UnsupportedTable(f"{self.uri} has encoded blocks")
+            raise UnsupportedTable(f"{self.uri} holds tags", _HINT)
+        encoding = self.info.get(b"DATA_BLOCK_ENCODING", b"NONE")
+        if encoding != b"NONE":
+            said = encoding.decode("utf-8", "replace")
+            raise UnsupportedTable(f"{self.uri} has blocks of the encoding {said}", _HINT)
 
     def _read_trailer(self) -> _Trailer:
         if self._size < _TRAILER:
@@ -166,7 +169,9 @@ class HFile:
             raise _Damaged("it has no trailer")
         major = int.from_bytes(trailer[-3:], "big")
         if major != 3:
-            raise UnsupportedTable(f"{self.uri} is an HFile of version {major}, and 3 is read")
+            raise UnsupportedTable(
+                f"{self.uri} is an HFile of version {major}, and 3 is read", _HINT
+            )
         length, at = _varint(trailer, 8)
         fields = _message(trailer[at : at + length], length)
         found = _Trailer(
@@ -179,7 +184,8 @@ class HFile:
         )
         if found.codec not in (_GZIP, _NONE):
             raise UnsupportedTable(
-                f"{self.uri} is compressed with codec {found.codec}; gzip and none are read"
+                f"{self.uri} is compressed with codec {found.codec}; gzip and none are read",
+                _HINT,
             )
         if not found.load_on_open < found.info < self._size - _TRAILER:
             raise _Damaged("its trailer names places outside of it")

@@ -42,6 +42,7 @@ _SIMPLE = {
     pa.binary(): PhysicalType("BYTE_ARRAY", "binary"),
 }
 _OTHER = PhysicalType("BYTE_ARRAY", "other")
+_HINT = "compact the table; until then its slice is read by every query"
 _MOST = 64 * 1024 * 1024
 """Records become objects on their way to Arrow, many times their bytes in the log. Bytes."""
 
@@ -55,12 +56,12 @@ def read(storage: Storage, uri: str, size: int) -> FileStatistics:
         FileUnreadable, StorageFailure.
     """
     if size > _MOST:
-        raise FileCorrupt(f"{uri} has {size} bytes, and statistics are of at most {_MOST}", "")
+        raise FileCorrupt(f"{uri} has {size} bytes, and statistics are of at most {_MOST}", _HINT)
     (data,) = storage.read_ranges(uri, [(0, size)])
     blocks = parse_blocks(data, uri)
     kinds = {block.type for block in blocks}
     if BlockType.HFILE_DATA in kinds:
-        raise FileCorrupt(f"{uri} holds HFile blocks, which have no statistics here", "")
+        raise FileCorrupt(f"{uri} holds HFile blocks, which have no statistics here", _HINT)
     tables = [_columns(block) for block in blocks if block.type in _DATA]
     if not tables:
         return FileStatistics(0, None, [])
@@ -76,7 +77,7 @@ _DATA = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 def _columns(block: LogBlock) -> Mapping[str, pa.Array]:
     """The columns of a data block in its own types. Errors: FileCorrupt."""
     if block.header.get(Header.IS_PARTIAL) == "true":
-        raise FileCorrupt(f"{block.uri} holds partial updates, which have no statistics", "")
+        raise FileCorrupt(f"{block.uri} holds partial updates, which have no statistics", _HINT)
     try:
         if block.type is BlockType.PARQUET_DATA:
             table = pq.read_table(pa.BufferReader(block.content))

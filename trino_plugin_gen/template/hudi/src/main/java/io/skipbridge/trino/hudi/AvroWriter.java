@@ -168,7 +168,7 @@ final class AvroWriter
                 yield new BigInteger(copy);
             }
             case BigDecimal decimal -> decimal.setScale(stored.getScale(), RoundingMode.UNNECESSARY).unscaledValue();
-            default -> throw new UnsupportedSlice("column %s holds a %s where a decimal was expected".formatted(column, value.getClass().getSimpleName()));
+            default -> throw new UnsupportedSlice("column %s holds a %s where a decimal was expected. Read the table once it is compacted, or with Spark".formatted(column, value.getClass().getSimpleName()));
         };
         BigDecimal exact = new BigDecimal(unscaled, stored.getScale()).setScale(type.getScale(), RoundingMode.HALF_UP);
         if (exact.precision() > type.getPrecision()) {

@@ -80,7 +80,7 @@ public final class HudiSliceMerger
                     .build();
         }
         catch (IllegalArgumentException e) {
-            throw new UnsupportedSlice("Hudi's reader refuses the table: %s".formatted(e.getMessage()), e);
+            throw new UnsupportedSlice("Hudi's reader refuses the table: %s. Read the table once it is compacted, or with Spark".formatted(e.getMessage()), e);
         }
         return new MergedSlice(reader, records, logs, spill, request.columns());
     }

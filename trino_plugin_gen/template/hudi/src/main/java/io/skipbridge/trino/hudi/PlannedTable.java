@@ -77,7 +77,7 @@ final class PlannedTable
             return SCHEMAS.get(new SchemaText(json, config.populateMetaFields()));
         }
         catch (SchemaParseException e) {
-            throw new UnsupportedSlice("the table's schema cannot be read as Avro: %s".formatted(e.getMessage()), e);
+            throw new UnsupportedSlice("the table's schema cannot be read as Avro: %s. Write to the table once more, so that a new commit carries its schema".formatted(e.getMessage()), e);
         }
     }
 
