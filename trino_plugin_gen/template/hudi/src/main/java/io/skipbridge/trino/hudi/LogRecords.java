@@ -1,5 +1,6 @@
 package io.skipbridge.trino.hudi;
 
+import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.IndexedRecord;
 import org.apache.hudi.common.config.HoodieMemoryConfig;
@@ -150,6 +151,7 @@ final class LogRecords
         @Override
         protected Pair<ClosableIterator<IndexedRecord>, HoodieSchema> getRecordsIterator(HoodieDataBlock block, Option<KeySpec> keys)
         {
+            requireSchema(block);
             Optional<ClosableIterator<IndexedRecord>> rows = ofOlderSchema(block);
             if (rows.isPresent()) {
                 return Pair.of(rows.get(), readerSchema);
@@ -162,12 +164,23 @@ final class LogRecords
             }
             HoodieLogBlock.HoodieLogBlockContentLocation location = block.getBlockContentLocation().orElse(null);
             String written = block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA);
-            Optional<LogSchema> schema = location == null || written == null ? Optional.empty() : LogSchema.of(written, readerSchema.toAvroSchema());
+            Optional<LogSchema> schema = location == null ? Optional.empty() : LogSchema.of(written, readerSchema.toAvroSchema());
             if (schema.isEmpty()) {
                 return super.getRecordsIterator(block, keys);
             }
             LogBytes.Range content = content(location);
             return Pair.of(new LogRows(schema.get(), content.bytes(), content.offset(), Math.toIntExact(location.getBlockSize()), merged), block.getSchema());
+        }
+
+        /** Records of Avro and of HFiles cannot be told apart without the schema that wrote them. */
+        private static void requireSchema(HoodieDataBlock block)
+        {
+            HoodieLogBlock.HoodieLogBlockType type = block.getBlockType();
+            boolean isAvro = type == HoodieLogBlock.HoodieLogBlockType.AVRO_DATA_BLOCK || type == HoodieLogBlock.HoodieLogBlockType.HFILE_DATA_BLOCK;
+            if (isAvro && block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA) == null) {
+                String where = block.getBlockContentLocation().map(each -> "%s at byte %d".formatted(each.getLogFile().getPath(), each.getContentPositionInLogFile())).orElse("a log");
+                throw new UnsupportedSlice("the block in %s has no schema of its own, so its records cannot be read. Restore the log, or write it again".formatted(where));
+            }
         }
 
         private LogBytes.Range content(HoodieLogBlock.HoodieLogBlockContentLocation location)

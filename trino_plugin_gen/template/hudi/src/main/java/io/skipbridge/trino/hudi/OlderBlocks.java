@@ -56,6 +56,7 @@ final class OlderBlocks
         }
         String written = block.getLogBlockHeader().get(HeaderMetadataType.SCHEMA);
         if (written == null) {
+            // of Parquet, as for others it is asked for before
             throw refused("has no schema of its own");
         }
         Schema own = SCHEMAS.get(written);

@@ -53,6 +53,13 @@ final class LogWriter
         return new HoodieAvroIndexedRecord(new HoodieKey(String.valueOf(values[0]), ""), (IndexedRecord) record);
     }
 
+    /** A block without the schema of its rows. */
+    LogWriter nameless(String instant, HoodieLogBlock.HoodieLogBlockType type)
+            throws IOException
+    {
+        return block(type, Map.of(HeaderMetadataType.INSTANT_TIME, instant), new byte[8], Map.of());
+    }
+
     LogWriter deletes(String instant, DeleteRecord... deletes)
             throws IOException
     {
@@ -79,15 +86,20 @@ final class LogWriter
     private LogWriter block(HoodieLogBlock block)
             throws IOException
     {
-        byte[] header = HoodieLogBlock.getHeaderMetadataBytes(block.getLogBlockHeader());
-        byte[] content = block.getContentBytes(storage()).toByteArray();
-        byte[] footer = HoodieLogBlock.getFooterMetadataBytes(block.getLogBlockFooter());
+        return block(block.getBlockType(), block.getLogBlockHeader(), block.getContentBytes(storage()).toByteArray(), block.getLogBlockFooter());
+    }
+
+    private LogWriter block(HoodieLogBlock.HoodieLogBlockType type, Map<HeaderMetadataType, String> headers, byte[] content, Map<HoodieLogBlock.FooterMetadataType, String> footers)
+            throws IOException
+    {
+        byte[] header = HoodieLogBlock.getHeaderMetadataBytes(headers);
+        byte[] footer = HoodieLogBlock.getFooterMetadataBytes(footers);
         long length = 4 + 4 + header.length + 8 + content.length + footer.length + 8;
         DataOutputStream output = new DataOutputStream(bytes);
         output.write(HoodieLogFormat.MAGIC);
         output.writeLong(length);
         output.writeInt(HoodieLogFormat.CURRENT_VERSION);
-        output.writeInt(block.getBlockType().ordinal());
+        output.writeInt(type.ordinal());
         output.write(header);
         output.writeLong(content.length);
         output.write(content);

@@ -7,6 +7,7 @@ import io.skipbridge.trino.read.merge.UnsupportedSlice;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaBuilder;
 import org.apache.hudi.common.model.DeleteRecord;
+import org.apache.hudi.common.table.log.block.HoodieLogBlock.HoodieLogBlockType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
@@ -226,12 +227,17 @@ class TestHudiSliceMerger
 
     private static void assertOlder(String said, Executable read)
     {
+        assertRefused("older than the table's schema", read);
+        assertRefused(said, read);
+    }
+
+    private static void assertRefused(String said, Executable read)
+    {
         Throwable problem = assertThrows(RuntimeException.class, read);
         while (problem.getCause() != null) {
             problem = problem.getCause();
         }
-        assertTrue(problem instanceof UnsupportedSlice && problem.getMessage().contains("older than the table's schema"), problem.toString());
-        assertTrue(problem.getMessage().contains(said), problem.toString());
+        assertTrue(problem instanceof UnsupportedSlice && problem.getMessage().contains(said), problem.toString());
     }
 
     /** @param needed a name that each block has to have */
@@ -256,6 +262,18 @@ class TestHudiSliceMerger
             return new StoredColumns(
                     columns.stream().map(column -> column.name().equals(name) ? new SliceRequest.Column(was, column.type()) : column).toList(),
                     page -> page);
+        }
+    }
+
+    @Test
+    void blocksWithoutASchemaAreRefused()
+            throws IOException
+    {
+        for (HoodieLogBlockType type : List.of(HoodieLogBlockType.HFILE_DATA_BLOCK, HoodieLogBlockType.AVRO_DATA_BLOCK)) {
+            SliceOfArrays slice = byEventTime().base(row("a", 1, "base")).log(log().nameless("001", type).bytes());
+            for (long memory : new long[] {0, 1 << 30}) {
+                assertRefused("no schema of its own", () -> slice.rows(new HudiSliceMerger(memory), List.of(ID, NAME)));
+            }
         }
     }
 
