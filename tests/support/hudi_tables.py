@@ -134,12 +134,13 @@ def _archived_entry(instant: str, action: str, body: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that an instant wrote."""
+    """A file that an instant wrote. ``offset``: of a log, where it was appended to."""
 
     partition: str
     name: str
     size: int
     previous: str = "null"
+    offset: int = 0
 
     @property
     def path(self) -> str:
@@ -152,7 +153,7 @@ class Written:
             "path": self.path,
             "prevCommit": self.previous,
             "fileSizeInBytes": self.size,
-            "logOffset": 0 if self.name.startswith(".") else None,
+            "logOffset": self.offset if self.name.startswith(".") else None,
         }
 
 
