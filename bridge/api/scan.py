@@ -291,7 +291,7 @@ class Scan:
             file: DataFile | MergedSlice = DataFile(
                 uri, size, modified, spec.format, etags[number], recipe
             )
-            if logs[number] or not uri or file_format(spec.format).of_slices:
+            if logs[number] or not uri or spec.base or file_format(spec.format).of_slices:
                 file = MergedSlice((uri, size) if uri else None, logs[number], spec)
             if logs[number] or not uri:
                 hidden = {name: pa.scalar(None, value.type) for name, value in hidden.items()}

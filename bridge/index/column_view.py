@@ -139,6 +139,16 @@ class ColumnView:
         """The logical types that files have for a column."""
         return frozenset(c.column.type.logical for c in self._by_path.get(in_lower_case(path), []))
 
+    def stored_units(self, column: str) -> frozenset[str]:
+        """The units of the times that files hold in a column or below it; case is ignored."""
+        return frozenset(
+            each.column.type.unit
+            for path, columns in self._by_path.items()
+            if path[0] == column.lower()
+            for each in columns
+            if each.column.type.logical == "timestamp"
+        )
+
     def used(self) -> list[tuple[str, ...]]:
         """Paths of the cached columns, the most recently used last."""
         with self._lock:
@@ -456,6 +466,10 @@ class RenamedColumns:
     def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
         stored = self._stored(path)
         return frozenset() if stored is None else self._view.stored_types(stored)
+
+    def stored_units(self, column: str) -> frozenset[str]:
+        stored = self._stored((column,))
+        return frozenset() if stored is None else self._view.stored_units(stored[0])
 
     def used(self) -> list[tuple[str, ...]]:
         return self._view.used()

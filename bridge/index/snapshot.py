@@ -224,6 +224,10 @@ class IndexSnapshot:
         """The logical types that files have for a column, such as ``float``; case is ignored."""
         return self._columns.stored_types(path)
 
+    def stored_units(self, column: str) -> frozenset[str]:
+        """The units of the times that files hold in a column or below it, such as ``us``."""
+        return self._columns.stored_units(column)
+
     def certain(
         self, reference: BoundReference, columns: Sequence[Field], ordinals: Int64
     ) -> npt.NDArray[np.bool_] | None:

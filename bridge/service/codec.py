@@ -81,10 +81,10 @@ def encode_batch(batch: SourceBatch, engine: Engine, report: str | None) -> ttyp
     readers: tuple[ReaderSpec, ...] = ()
     logs = 0
     if splits is not None:
-        payload = _payload(splits)
+        readers, reader = _used_readers(splits)
+        payload = _payload(splits, reader)
         partitions = splits.partitions
         count, files = splits.num_splits, splits.num_files
-        readers = splits.readers
         logs = len(splits.logs.files) if splits.logs is not None else 0
     return ttypes.SplitBatch(
         next_token=batch.next_token,
@@ -115,10 +115,20 @@ def _reader(spec: ReaderSpec, engine: Engine) -> ttypes.ReaderSpec:
     return ttypes.ReaderSpec(name, dict(spec.properties), columns)
 
 
-def _payload(splits: SplitBatch) -> bytes:
-    reader = bytes(4 * splits.num_files)
-    if splits.reader is not None:
-        reader = splits.reader.astype("<i4").tobytes()
+def _used_readers(splits: SplitBatch) -> tuple[tuple[ReaderSpec, ...], bytes]:
+    """The readers that files of a batch have, and the number of each file's."""
+    readers, reader = splits.readers, splits.reader
+    if reader is None:
+        return readers[:1], bytes(4 * splits.num_files)
+    used = np.flatnonzero(np.bincount(reader, minlength=len(readers)))
+    if len(used) < len(readers):
+        place = np.zeros(len(readers), np.int32)
+        place[used] = np.arange(len(used))
+        readers, reader = tuple(readers[i] for i in used.tolist()), place[reader]
+    return readers, reader.astype("<i4").tobytes()
+
+
+def _payload(splits: SplitBatch, reader: bytes) -> bytes:
     return b"".join(
         (
             splits.first.astype("<i4").tobytes(),

@@ -32,7 +32,8 @@ class ReaderSpec:
         properties: of the SerDe, the input format and the table, sorted; see
             `bridge.metastore.reader_properties` for those of tables in a metastore.
         columns: the files' own schema; None: the schema of the snapshot.
-        base: where ``format`` merges logs: the format of the base files; empty: ``format``.
+        base: the format of the base files, where a slice has logs, or where the table format tells
+            how its files are read; empty: ``format``.
         log: where ``format`` merges logs: the format of the logs; empty: they are not indexed.
     """
 

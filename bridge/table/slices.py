@@ -77,6 +77,10 @@ class IndexFiles(Protocol):
 
     def paths_at(self, ordinals: Int64Array) -> pa.Array: ...
 
+    def stored_units(self, column: str) -> frozenset[str]:
+        """The units of the times that files hold in a column, nested ones too."""
+        ...
+
     def renamed(self, names: Mapping[str, str | None]) -> IndexFiles:
         """The same index, asked about files that have columns under other names.
 

@@ -26,12 +26,15 @@ class Evolution:
         columns: the distinct ways; the first is by name.
         way: of each slice, an index into ``columns``; int32[n].
         older_logs: some log may have other names or types than the table.
+        oldest: for slices with such logs, the place of the oldest version of the schema that a log
+            of theirs may have; int32[n].
         logs: how logs have the columns of the table.
     """
 
     columns: tuple[FileColumns, ...]
     way: Int32
     older_logs: Mask
+    oldest: Int32
     logs: LogColumns
 
     def names(self, way: int) -> Mapping[str, str | None]:
@@ -71,20 +74,28 @@ def evolve(
     def since(begin: str) -> bool:
         return any(history.columns(v, table) for v in history.since(begin, instant))
 
+    @cache
+    def first(begin: str) -> int:
+        return min(history.place(v) for v in history.since(begin, instant))
+
     of_base = _of_each(slices.base_instants, way, np.int32)
     of_base = np.where(slices.has_base, of_base, 0).astype(np.int32)
     older = np.zeros(len(slices), np.bool_)
+    oldest = np.full(len(slices), np.iinfo(np.int32).max, np.int32)
     if len(slices.log_paths):
         owner = np.repeat(np.arange(len(slices)), slices.log_counts)
         known = slices.log_instants
         if completes or (len(known) and "" not in known.unique().to_pylist()):
             odd = _of_each(known, lambda at: bool(way(at)), np.bool_)
+            place = _of_each(known, lambda at: history.place(history.at(at)), np.int32)
         else:  # a log may hold blocks of any instant since its base file
             odd = _of_each(slices.base_instants, since, np.bool_)[owner]
+            place = _of_each(slices.base_instants, first, np.int32)[owner]
         np.logical_or.at(older, owner, odd)
+        np.minimum.at(oldest, owner, place)
     if not of_base.any() and not older.any():
         return None
-    return Evolution(tuple(columns), of_base, older, history.log_columns(table))
+    return Evolution(tuple(columns), of_base, older, oldest, history.log_columns(table))
 
 
 def _of_each(instants: pa.Array, told: Callable[[str], int], kind: type) -> np.ndarray:

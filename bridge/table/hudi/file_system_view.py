@@ -113,6 +113,7 @@ class FileSystemView:
         self._written: DataFiles | None = None
         self._history: History | None = None
         self._rolled_back: frozenset[str] | None = None
+        self._schema_commits: dict[str | None, Instant | None] = {}
 
     @staticmethod
     def open(storage: Storage, base: str, pool: Executor | None = None) -> FileSystemView:
@@ -246,6 +247,11 @@ class FileSystemView:
 
         Maintenance of the table does not change its schema.
         """
+        if as_of not in self._schema_commits:
+            self._schema_commits[as_of] = self._schema_commit(as_of)
+        return self._schema_commits[as_of]
+
+    def _schema_commit(self, as_of: str | None) -> Instant | None:
         order = sorted(
             (i for i in self.timeline.completed.values() if as_of is None or i.requested <= as_of),
             key=lambda i: (i.completion or i.requested, i.requested),

@@ -30,6 +30,7 @@ from bridge.file_formats.readers.hudi.log_format import (
 )
 from bridge.file_formats.readers.hudi.log_records import deletes_of, field_names, rows_of
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
+from bridge.file_formats.readers.hudi.times import Times, of_file
 from bridge.storage.port import Storage
 from bridge.storage.source import WHOLE, is_passing, open_source
 from bridge.table.hudi.avro_schema import META_COLUMNS
@@ -70,6 +71,7 @@ def read_slice(
     columns: Sequence[str] | None = None,
     by_id: FileColumns = MappingProxyType({}),
     log_columns: LogColumns | None = None,
+    times: Times = MappingProxyType({}),
 ) -> pa.Table:
     """All rows of a slice, those of the base file first.
 
@@ -82,6 +84,7 @@ def read_slice(
         columns: names to return, in this order; None: all.
         by_id: columns that the base file has under other names or types.
         log_columns: those of the logs; None: they have the table's.
+        times: units of the table's times, by which files' columns of the same names are read.
 
     Errors:
         FileChanged: a file is not as long as planned.
@@ -93,11 +96,13 @@ def read_slice(
     wanted = list(columns) if columns is not None else whole.names
     needed = _needed(whole, wanted, rules)
     ordering = Ordering(needed, _ordering_fields(rules))
-    found = read_base(storage, base, needed, by_id) if base is not None else needed.empty_table()
+    found = needed.empty_table()
+    if base is not None:
+        found = read_base(storage, base, needed, by_id, times)
     blocks = blocks_in_merge_order(read_logs(storage, logs), is_valid)
     if not blocks:
         return found.select(wanted)
-    versions, rows = _merge_logs(blocks, needed, rules, ordering, log_columns)
+    versions, rows = _merge_logs(blocks, needed, rules, ordering, log_columns, times)
     if not rules.legacy and any(Header.RECORD_POSITIONS in block.header for block in blocks):
         _refuse_duplicates(found, versions, rules)
     keep, over = _over_base(found, versions, rules, ordering)
@@ -126,13 +131,16 @@ def _needed(schema: pa.Schema, wanted: Sequence[str], rules: MergeRules) -> pa.S
         names.add(rules.delete_marker[0])
     for name in (*wanted, *rules.key_fields):
         if find_column(schema.names, name) is None or schema.names.count(name) > 1:
-            raise UnsupportedTable(f"{name!r} is no column of the table, or there are two")
+            raise UnsupportedTable(
+                f"{name!r} is no column of the table, or there are two",
+                "skipbridge sync, or Hudi's own sync, brings the catalogue up to date",
+            )
     lowered = {name.lower() for name in names}
     return pa.schema([field for field in schema if field.name.lower() in lowered])
 
 
 def read_base(
-    storage: Storage, base: tuple[str, int], schema: pa.Schema, by_id: FileColumns
+    storage: Storage, base: tuple[str, int], schema: pa.Schema, by_id: FileColumns, times: Times
 ) -> pa.Table:
     """All rows of a base file, in the columns and types of a schema.
 
@@ -147,7 +155,7 @@ def read_base(
                 f"{uri} has {source.size()} bytes and not the {size} that were planned",
                 "scan again",
             )
-        return parquet_table(source, schema, uri, by_id)
+        return parquet_table(source, schema, uri, by_id, times)
 
 
 @contextmanager
@@ -171,6 +179,7 @@ def _merge_logs(
     rules: MergeRules,
     ordering: Ordering,
     log_columns: LogColumns | None,
+    times: Times,
 ) -> tuple[dict[str, _Version], pa.Table]:
     """The version of each key that counts among the logs, and the rows of all logs."""
     versions: dict[str, _Version] = {}
@@ -185,7 +194,7 @@ def _merge_logs(
                     versions[record.key] = new
             continue
         by_id = _by_id(block, rules, log_columns) if log_columns is not None else {}
-        table = rows_of(block, schema, by_id)
+        table = rows_of(block, schema, by_id, of_file(times, by_id))
         tables.append(table)
         keys = _keys(table, rules)
         values = ordering.values(table)
@@ -338,7 +347,10 @@ def _deleted(table: pa.Table, rules: MergeRules) -> list[bool]:
     if _IS_DELETED in table.column_names:
         column = table.column(_IS_DELETED)
         if not pa.types.is_boolean(column.type):
-            raise UnsupportedTable(f"{_IS_DELETED!r} is of type {column.type} and not boolean")
+            raise UnsupportedTable(
+                f"{_IS_DELETED!r} is of type {column.type} and not boolean",
+                "compact the table, or read it with the engine",
+            )
         deleted |= column.fill_null(False).to_numpy()
     if _OPERATION in table.column_names:
         column = table.column(_OPERATION)

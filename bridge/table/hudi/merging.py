@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from bridge.file_formats.readers.hudi import times
 from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, LogColumns, decode
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
@@ -95,8 +96,9 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
     """
     properties = dict(slice.reader.properties)
     by_id = decode(properties.get(PROPERTY, "{}"))
+    units = times.decode(properties.get(times.PROPERTY, "{}"))
     if not slice.logs and slice.base is not None:
-        return read_base(storage, slice.base, schema, by_id)
+        return read_base(storage, slice.base, schema, by_id, units)
     older = properties.get(OLDER_LOGS)
     rules = merge_rules(properties)
     marker, _ = rules.delete_marker or ("", "")
@@ -111,6 +113,7 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
         schema.names,
         by_id,
         LogColumns.decode(older) if older is not None else None,
+        units,
     )
 
 

@@ -120,8 +120,12 @@ class SchemaHistory:
         told = [v for i, v in self._by_instant.items() if instant <= i <= until]
         return [self.at(instant), *between, *told]
 
+    def place(self, version: SchemaVersion) -> int:
+        """The place of a version among those of `log_columns`."""
+        return max(bisect_right(self._numbers, version.number) - 1, 0)
+
     def log_columns(self, table: SchemaVersion) -> LogColumns:
-        """How logs of all instants have the columns of the table."""
+        """How logs of all instants have the columns of the table, by ascending versions."""
         place = {number: at for at, number in enumerate(self._numbers)}
         told = {i: place[v.number] for i, v in self._by_instant.items() if v.number in place}
         newest = {i: bisect_right(self._numbers, int(i)) - 1 for i in told}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import PartitionAbsent
 from bridge.expression.nodes import AlwaysTrue, Expression
+from bridge.file_formats.readers.hudi import times
 from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, encode
 from bridge.storage.port import UNKNOWN_TIME, FileTable
 from bridge.table.freshness import max_age
@@ -75,16 +77,21 @@ class HudiSnapshot:
         # By position, the default for ORC, another column may be read after the schema changed.
         found_by = (COLUMNS_BY_NAME,) if format == "orc" else ()
         self._readers: tuple[ReaderSpec, ...] = (ReaderSpec(format, found_by),)
+        schema = view.schema(instant or None) or ""
+        self._times: times.Times = times.times_of(schema) if format == "parquet" else {}
+        told: tuple[tuple[str, str], ...] = ()
+        if self._times:
+            told = ((times.PROPERTY, json.dumps(self._times, sort_keys=True)),)
+            self._readers = (ReaderSpec(format, told, base=format),)
         self._bounds = np.searchsorted(slices.partition, np.arange(len(slices.partitions) + 1))
         self._number = {path: i for i, path in enumerate(slices.partitions)}
         self._whole_records = True
         if len(slices.log_paths):
-            properties = log_properties(view, instant)
-            schema = view.schema(instant or None) or ""
+            properties = (*log_properties(view, instant), *told)
             self._whole_records = (
                 merges_whole_records(view.config)
                 and not has_defaults(schema)
-                and not repairs_times(schema)
+                and not (format != "parquet" and repairs_times(schema))
             )
             log = LOG if self._whole_records else ""
             merging = ReaderSpec(MERGED, properties, base=format, log=log)
@@ -130,7 +137,7 @@ class HudiSnapshot:
             chosen = np.concatenate([np.arange(b, e, dtype=np.int64) for b, e in ranges])
             owner = np.repeat(np.arange(len(ranges), dtype=np.int32), counts)
         if self._evolution is None:
-            yield self._batch(chosen, owner, batch.partitions, self.index)
+            yield self._batch(chosen, owner, batch.partitions, self._index_of(0))
             return
         at = np.arange(len(self._slices), dtype=np.int64)[chosen]
         ways = self._evolution.way[at]
@@ -206,35 +213,58 @@ class HudiSnapshot:
         return found
 
     def _index_of(self, way: int) -> IndexFiles | None:
-        """The index, asked by the table's names about files that have others."""
-        if self.index is None or not way or self._evolution is None:
-            return self.index
+        """The index, asked by the table's names about files that have others.
+
+        Columns whose values a reader may take in another unit are unknown.
+        """
+        if self.index is None:
+            return None
         if way not in self._renamed:
-            self._renamed[way] = self.index.renamed(self._evolution.names(way))
+            evolution = self._evolution
+            names: dict[str, str | None] = {}
+            if evolution is not None and way:
+                names = dict(evolution.names(way))
+            names |= dict.fromkeys(self._doubtful_times(self.index, names))
+            self._renamed[way] = self.index.renamed(names) if names else self.index
         return self._renamed[way]
+
+    def _doubtful_times(self, index: IndexFiles, names: Mapping[str, str | None]) -> Iterator[str]:
+        """The columns of which some file may hold times in another unit than it says."""
+        for name, stored in ({name: name for name in self._times} | dict(names)).items():
+            renamed = stored != name
+            if (name in self._times or stored in self._times) and (
+                renamed or "us" in index.stored_units(name)
+            ):
+                yield name
 
     def _evolved_readers(self, evolution: Evolution) -> np.ndarray:
         """Adds the readers by id; returns the number of each slice's reader."""
         merged = self._slices.log_counts > 0
         keys = evolution.way * 4 + merged * 2 + evolution.older_logs
         distinct, numbers = np.unique(keys, return_inverse=True)
+        oldest = np.full(len(distinct), np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(oldest, numbers, evolution.oldest)
         readers = [
-            self._reader_by_id(evolution, key // 4, bool(key & 2), bool(key & 1))
-            for key in distinct.tolist()
+            self._reader_by_id(evolution, key // 4, bool(key & 2), since if key & 1 else None)
+            for key, since in zip(distinct.tolist(), oldest.tolist(), strict=True)
         ]
         self._readers = tuple(readers)
         return numbers.astype(np.int32)
 
     def _reader_by_id(
-        self, evolution: Evolution, way: int, merged: bool, older_logs: bool
+        self, evolution: Evolution, way: int, merged: bool, oldest: int | None
     ) -> ReaderSpec:
+        """A reader. ``oldest``: logs' first version of the schema; None: they have the table's."""
         plain = self._readers[1] if merged else self._readers[0]
-        if not way and not older_logs:
+        if not way and oldest is None:
             return plain
         properties = dict(plain.properties)
         properties[PROPERTY] = encode(evolution.columns[way])
-        if older_logs:
-            properties[OLDER_LOGS] = evolution.logs.encode()
+        if self._times:
+            found = times.of_file(self._times, evolution.columns[way])
+            properties[times.PROPERTY] = json.dumps(found, sort_keys=True)
+        if oldest is not None:
+            properties[OLDER_LOGS] = evolution.logs.since_place(oldest).encode()
         return ReaderSpec(
             BY_ID,
             tuple(sorted(properties.items())),

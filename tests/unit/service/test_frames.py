@@ -14,6 +14,7 @@ from bridge.engines.registry import engine
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL, decode_batch, encode_batch
 from bridge.splits.split import SplitBatch
+from bridge.table.slices import ReaderSpec
 from tests.support.bridge_thrift import METHODS, STRUCTS
 from tests.support.frames import FOLDER, _body, _fill, frames, to_bytes, to_json
 
@@ -106,6 +107,16 @@ def test_readers_that_all_files_share_need_no_array() -> None:
     assert encode_batch(replace(found, splits=one), engine("trino"), None) == encode_batch(
         replace(found, splits=alike), engine("trino"), None
     )
+
+
+def test_a_batch_tells_only_the_readers_of_its_files() -> None:
+    found = decode_batch(0, reply("next_splits"))
+    splits = found.splits
+    assert splits is not None and splits.reader is not None
+    unused = ReaderSpec("orc")
+    more = replace(splits, readers=(unused, *splits.readers, unused), reader=splits.reader + 1)
+    sent = encode_batch(replace(found, splits=more), engine("trino"), None)
+    assert sent == encode_batch(found, engine("trino"), None)
 
 
 def test_skippable_files() -> None:

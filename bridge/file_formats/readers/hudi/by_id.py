@@ -48,7 +48,8 @@ class LogColumns:
     Attributes:
         since: the first instants of the versions of the schema, ascending.
         versions: of each its columns, and the names of all columns that its files have.
-        exceptions: instants that wrote with another version than the newest, and its place.
+        exceptions: instants that wrote with another version than the newest, and its place; -1: it
+            is not known.
     """
 
     since: tuple[int, ...]
@@ -62,23 +63,43 @@ class LogColumns:
         place = self.exceptions.get(instant, bisect_right(self.since, int(instant)) - 1)
         return None if place < 0 else self.versions[place]
 
+    def since_place(self, place: int) -> LogColumns:
+        """Only the versions from a place on: blocks of older instants are then not known."""
+        held = {i: max(at - place, -1) for i, at in self.exceptions.items()}
+        return LogColumns(self.since[place:], self.versions[place:], held)
+
     def encode(self) -> str:
-        """As text."""
-        versions = [
-            {"since": since, "columns": _encoded(columns), "names": sorted(names)}
-            for since, (columns, names) in zip(self.since, self.versions, strict=True)
-        ]
-        return json.dumps({"exceptions": self.exceptions, "versions": versions}, sort_keys=True)
+        """As text. Of each version it holds what differs from the one before."""
+        told: list[dict[str, Any]] = []
+        before: tuple[FileColumns, frozenset[str]] = ({}, frozenset())
+        for since, (columns, names) in zip(self.since, self.versions, strict=True):
+            changed = {n: c for n, c in columns.items() if n not in before[0] or c != before[0][n]}
+            version = {
+                "since": since,
+                "columns": _encoded(changed),
+                "same": sorted(before[0].keys() - columns.keys()),
+                "names": sorted(names ^ before[1]),
+            }
+            told.append({key: value for key, value in version.items() if value or key == "since"})
+            before = columns, names
+        whole = {"exceptions": self.exceptions, "changes": told}
+        return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
     def decode(text: str) -> LogColumns:
         """The inverse of `encode`."""
         found = json.loads(text)
-        return LogColumns(
-            tuple(version["since"] for version in found["versions"]),
-            tuple((_decoded(v["columns"]), frozenset(v["names"])) for v in found["versions"]),
-            found["exceptions"],
-        )
+        versions: list[tuple[FileColumns, frozenset[str]]] = []
+        columns: dict[str, FileColumn | None] = {}
+        names: frozenset[str] = frozenset()
+        for version in found["changes"]:
+            same = version.get("same", ())
+            columns = {name: column for name, column in columns.items() if name not in same}
+            columns |= _decoded(version.get("columns", {}))
+            names ^= frozenset(version.get("names", ()))
+            versions.append((columns, names))
+        since = tuple(version["since"] for version in found["changes"])
+        return LogColumns(since, tuple(versions), found["exceptions"])
 
 
 def column_of(columns: FileColumns, name: str) -> FileColumn | None:

@@ -25,6 +25,7 @@ from bridge.file_formats.readers.hudi.fit import fit
 from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, damage
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
+from bridge.file_formats.readers.hudi.times import Times, repaired
 from bridge.storage.source import is_passing
 
 _INTS = Struct(">ii")
@@ -74,12 +75,16 @@ def field_names(block: LogBlock) -> frozenset[str]:
 
 
 def rows_of(
-    block: LogBlock, schema: pa.Schema, by_id: FileColumns = MappingProxyType({})
+    block: LogBlock,
+    schema: pa.Schema,
+    by_id: FileColumns = MappingProxyType({}),
+    times: Times = MappingProxyType({}),
 ) -> pa.Table:
     """The rows of a data block, in the columns and types of a schema; absent columns are NULL.
 
     Args:
         by_id: columns that the block has under other names or types.
+        times: units of the table's times, by which the block's columns of the same names are read.
 
     Errors:
         FileCorrupt: it cannot be decoded.
@@ -94,17 +99,23 @@ def rows_of(
     with _damage_is_told(block):
         match block.type:
             case BlockType.PARQUET_DATA:
-                return parquet_table(pa.BufferReader(block.content), schema, block.uri, by_id)
+                source = pa.BufferReader(block.content)
+                return parquet_table(source, schema, block.uri, by_id, times)
             case BlockType.AVRO_DATA:
                 records: Sequence[bytes | memoryview] = record_slices(block.content)
             case BlockType.HFILE_DATA:
                 records = [value for _, value in HFile.parse(block.content, block.uri).scan()]
             case _:
-                raise UnsupportedTable(f"{block.uri}: a {block.type.name} block holds no rows")
+                raise UnsupportedTable(
+                    f"{block.uri}: the log block at byte {block.offset} is of the type "
+                    f"{block.type.name}, which holds no rows",
+                    "compact the table, or upgrade",
+                )
         decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
         decoded = [decoder.decode(record) for record in records]
         own = [column_of(by_id, field.name) for field in schema]
         found = decoder.columns(decoded, [column.name for column in own if column is not None])
+    found = {n: repaired(a, times.get(n.lower()), n, block.uri) for n, a in found.items()}
     columns = [
         fit(found[column.name], field.type, field.name, block.uri, column)
         if column is not None and column.name in found

@@ -9,11 +9,16 @@ import pyarrow as pa
 
 from bridge.file_formats.readers.hudi.by_id import FileColumns, column_of
 from bridge.file_formats.readers.hudi.fit import fit
+from bridge.file_formats.readers.hudi.times import Times, repaired
 from bridge.file_formats.readers.parquet_rows import read_rows
 
 
 def parquet_table(
-    source: Any, schema: pa.Schema, uri: str, by_id: FileColumns = MappingProxyType({})
+    source: Any,
+    schema: pa.Schema,
+    uri: str,
+    by_id: FileColumns = MappingProxyType({}),
+    times: Times = MappingProxyType({}),
 ) -> pa.Table:
     """All rows; a column that the file lacks is NULL.
 
@@ -21,22 +26,21 @@ def parquet_table(
         source: a file object of pyarrow's.
         uri: for errors.
         by_id: columns that the file has under other names or types.
+        times: units of the table's times, by which the file's columns of the same names are read.
 
     Errors:
         FileCorrupt, SchemaConflict, StorageFailure; Arrow's own of a damaged file.
     """
     own = [column_of(by_id, field.name) for field in schema]
     names = [column.name for column in own if column is not None]
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [
-                fit(found[column.name], field.type, field.name, uri, column)
-                if column is not None and column.name in found
-                else pa.nulls(rows, field.type)
-                for field, column in zip(schema, own, strict=True)
-            ],
-            schema=schema,
-        )
-        for found, rows in read_rows(source, uri, names, names)
-    ]
+    batches = []
+    for found, rows in read_rows(source, uri, names, names):
+        held = {n: repaired(a, times.get(n.lower()), n, uri) for n, a in found.items()}
+        columns = [
+            fit(held[column.name], field.type, field.name, uri, column)
+            if column is not None and column.name in held
+            else pa.nulls(rows, field.type)
+            for field, column in zip(schema, own, strict=True)
+        ]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
     return pa.Table.from_batches(batches, schema)

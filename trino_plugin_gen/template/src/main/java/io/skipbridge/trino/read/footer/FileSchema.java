@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.footer;
 
 import io.trino.parquet.ParquetCorruptionException;
 import io.trino.parquet.ParquetDataSourceId;
+import io.trino.spi.TrinoException;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.format.FileMetaData;
 import org.apache.parquet.format.SchemaElement;
@@ -26,9 +27,10 @@ import java.util.function.Consumer;
  * <p>Top-level names are in lower case, as in Trino's reader. Of columns that differ only in case, the one in lower case keeps its name and the
  * others are renamed, so that no query reaches them. Without one in lower case the name is ambiguous.
  */
-record FileSchema(byte[] prefix, MessageType message, List<ColumnDescriptor> leaves, Set<String> ambiguous)
+record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnDescriptor> leaves, Set<String> ambiguous)
 {
-    static FileSchema read(FooterBytes footer, ParquetDataSourceId id)
+    /** @param times what {@link FileTimes} is told of the file */
+    static FileSchema read(FooterBytes footer, String times, ParquetDataSourceId id)
             throws IOException
     {
         CompactReader reader = footer.reader();
@@ -42,9 +44,13 @@ record FileSchema(byte[] prefix, MessageType message, List<ColumnDescriptor> lea
         byte[] prefix = Arrays.copyOfRange(footer.bytes(), footer.start(), reader.position());
         try {
             FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
+            FileTimes.repair(metadata.getSchema(), times, id.toString());
             Set<String> ambiguous = separateCases(metadata.getSchema());
             MessageType message = NativeSchema.read(metadata, id);
-            return new FileSchema(prefix, message, message.getColumns(), ambiguous);
+            return new FileSchema(prefix, times, message, message.getColumns(), ambiguous);
+        }
+        catch (TrinoException e) {
+            throw e;
         }
         catch (IOException | RuntimeException e) {
             throw new ParquetCorruptionException(e, id, "its schema cannot be read: %s", e.getMessage());

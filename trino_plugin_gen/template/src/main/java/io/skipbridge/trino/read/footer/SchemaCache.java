@@ -1,6 +1,7 @@
 package io.skipbridge.trino.read.footer;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
+import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.parquet.ParquetDataSourceId;
 import io.trino.spi.predicate.TupleDomain;
 import org.joda.time.DateTimeZone;
@@ -24,19 +25,20 @@ public final class SchemaCache
         this.timeZone = timeZone;
     }
 
-    public ReadSchema get(FooterBytes footer, TupleDomain<BridgeColumnHandle> predicate, ParquetDataSourceId id)
+    public ReadSchema get(FooterBytes footer, ReaderSpec reader, TupleDomain<BridgeColumnHandle> predicate, ParquetDataSourceId id)
             throws IOException
     {
+        String times = FileTimes.told(reader);
         FileSchema file = null;
         for (ReadSchema schema : schemas) {
-            if (schema.file().begins(footer)) {
+            if (schema.file().begins(footer) && schema.file().times().equals(times)) {
                 if (schema.isFor(predicate)) {
                     return schema;
                 }
                 file = schema.file();
             }
         }
-        ReadSchema added = ReadSchema.of(file == null ? FileSchema.read(footer, id) : file, channels, predicate, timeZone, id.toString());
+        ReadSchema added = ReadSchema.of(file == null ? FileSchema.read(footer, times, id) : file, channels, predicate, timeZone, id.toString());
         add(added);
         return added;
     }

@@ -144,7 +144,7 @@ final class CombinedFilesLoader
     {
         ParquetDataSourceId id = new ParquetDataSourceId(file.path());
         FooterBytes footerBytes = FooterBytes.in(bytes, bytes.length, id);
-        ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
+        ReadSchema schema = scan.schemas().get(footerBytes, file.reader(), scan.predicate().get(), id);
         return new LoadedFile(file, bytes, schema, Footer.read(footerBytes, schema, id));
     }
 
@@ -167,7 +167,7 @@ final class CombinedFilesLoader
         boolean kept = false;
         try {
             TupleDomain<BridgeColumnHandle> predicate = scan.predicate().get();
-            ReadSchema schema = scan.schemas().get(footerBytes, predicate, id);
+            ReadSchema schema = scan.schemas().get(footerBytes, file.reader(), predicate, id);
             Footer footer = Footer.read(footerBytes, schema, id);
             RangeDataSource source = scan.files().remote(file)
                     ? new AheadDataSource(id, opened, scan, file, counters, files.window())

@@ -99,7 +99,7 @@ final class CountPageSource
             file = next;
             ParquetDataSourceId id = new ParquetDataSourceId(file.path());
             FooterBytes footerBytes = files.footer(file, id);
-            ReadSchema schema = scan.schemas().get(footerBytes, scan.predicate().get(), id);
+            ReadSchema schema = scan.schemas().get(footerBytes, file.reader(), scan.predicate().get(), id);
             Footer footer = Footer.read(footerBytes, schema, id);
             counters.rowGroups(footer, List.of());
             rowsLeft = RowGroupSelection.rows(file, footer);

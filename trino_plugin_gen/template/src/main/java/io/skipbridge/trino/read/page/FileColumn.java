@@ -64,8 +64,13 @@ record FileColumn(String name, Optional<String> was, Map<String, Optional<FileCo
             return Optional.of(JSON.readTree(text));
         }
         catch (JsonProcessingException e) {
-            throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is no JSON. Use a planner and a plugin of one version".formatted(property), e);
+            throw notUnderstood(property, e);
         }
+    }
+
+    static TrinoException notUnderstood(String property, Throwable cause)
+    {
+        return new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is not understood. Use a planner and a plugin of one version".formatted(property), cause);
     }
 
     static Map<String, Optional<FileColumn>> columns(JsonNode told)

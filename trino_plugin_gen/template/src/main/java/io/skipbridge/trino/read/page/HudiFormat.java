@@ -6,9 +6,11 @@ import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.connector.ConnectorPageSource;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * File slices of Hudi whose logs are merged, or whose base files have other columns than the table. Where there are logs, no predicate reaches the
@@ -30,11 +32,12 @@ final class HudiFormat
         }
         alone.values().forEach(files -> sources.add(ByIdPageSource.of(scan, files, parquet::open)));
         if (!merged.isEmpty()) {
+            Map<ReaderSpec, Optional<LogVersions>> versions = new HashMap<>();
             sources.add(new MergePageSource(
                     scan.channels(),
                     scan.predicate(),
                     merged,
-                    (slice, counters) -> new PlannedSliceFiles(slice, scan, parquet::context, counters),
+                    (slice, counters) -> new PlannedSliceFiles(slice, versions.computeIfAbsent(slice.reader(), LogVersions::of), scan, parquet::context, counters),
                     MergerLoader::hudi));
         }
         return sources.size() == 1 ? sources.getFirst() : new ChainedPageSource(sources);

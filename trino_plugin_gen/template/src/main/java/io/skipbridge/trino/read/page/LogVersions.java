@@ -23,25 +23,41 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 
-/** How the blocks of logs have the table's columns, by the instants that wrote them. Planners tell it where a log may be older than the table's schema. */
+/**
+ * How the blocks of logs have the table's columns, by the instants that wrote them. Planners tell it where a log may be older than the table's schema:
+ * of each version of the schema what differs from the version before.
+ */
 final class LogVersions
 {
     private static final String PROPERTY = "skipbridge.hudi.older-logs";
     private static final Pattern INSTANT = Pattern.compile("[0-9]{1,18}");
 
     private final NavigableMap<Long, Version> since = new TreeMap<>();
-    private final Map<String, Version> exceptions = new HashMap<>();
+    private final Map<String, Optional<Version>> exceptions = new HashMap<>();
 
     private LogVersions(JsonNode told)
     {
         List<Version> versions = new ArrayList<>();
-        told.get("versions").forEach(version -> {
-            Set<String> names = new HashSet<>();
-            version.get("names").forEach(name -> names.add(name.asText()));
-            versions.add(new Version(Set.copyOf(names), FileColumn.columns(version.get("columns"))));
+        Map<String, Optional<FileColumn>> columns = new HashMap<>();
+        Set<String> names = new HashSet<>();
+        if (!told.has("changes") || !told.has("exceptions")) {
+            throw FileColumn.notUnderstood(PROPERTY, null);
+        }
+        told.get("changes").forEach(version -> {
+            version.path("same").forEach(name -> columns.remove(name.asText()));
+            columns.putAll(FileColumn.columns(version.path("columns")));
+            version.path("names").forEach(name -> {
+                if (!names.remove(name.asText())) {
+                    names.add(name.asText());
+                }
+            });
+            versions.add(new Version(Set.copyOf(names), Map.copyOf(columns)));
             since.put(version.get("since").asLong(), versions.getLast());
         });
-        told.get("exceptions").properties().forEach(entry -> exceptions.put(entry.getKey(), versions.get(entry.getValue().asInt())));
+        told.get("exceptions").properties().forEach(entry -> {
+            int place = entry.getValue().asInt();
+            exceptions.put(entry.getKey(), place < 0 ? Optional.empty() : Optional.of(versions.get(place)));
+        });
     }
 
     /** Empty if all logs have the table's columns by name. */
@@ -53,15 +69,13 @@ final class LogVersions
     /** @throws UnsupportedSlice if it is not known how the instant's blocks have the columns */
     LogColumns at(String instant)
     {
-        Version exception = exceptions.get(instant);
-        if (exception != null) {
-            return exception;
-        }
-        Map.Entry<Long, Version> found = INSTANT.matcher(instant).matches() ? since.floorEntry(Long.parseLong(instant)) : null;
-        if (found == null) {
-            throw new UnsupportedSlice("a block of its logs is of the instant '%s', whose columns are not known. Read the table once it is compacted, or with Spark".formatted(instant));
-        }
-        return found.getValue();
+        return exceptions.getOrDefault(instant, newest(instant))
+                .orElseThrow(() -> new UnsupportedSlice("a block of its logs is of the instant '%s', whose columns are not known. Read the table once it is compacted, or with Spark".formatted(instant)));
+    }
+
+    private Optional<Version> newest(String instant)
+    {
+        return INSTANT.matcher(instant).matches() ? Optional.ofNullable(since.floorEntry(Long.parseLong(instant))).map(Map.Entry::getValue) : Optional.empty();
     }
 
     private record Version(Set<String> names, Map<String, Optional<FileColumn>> own)

@@ -33,14 +33,15 @@ final class PlannedSliceFiles
     private final Optional<LogVersions> versions;
     private final List<Rows> open = new ArrayList<>();
 
-    PlannedSliceFiles(PlannedFile slice, FileScan scan, Function<FileScan, ScanContext> contexts, ReadCounters counters)
+    /** @param versions of the slice's reader */
+    PlannedSliceFiles(PlannedFile slice, Optional<LogVersions> versions, FileScan scan, Function<FileScan, ScanContext> contexts, ReadCounters counters)
     {
         this.slice = slice;
         this.scan = scan;
         this.contexts = contexts;
         this.counters = counters;
         this.logs = new ReadableFile[slice.logs().size()];
-        this.versions = LogVersions.of(slice.reader());
+        this.versions = versions;
     }
 
     @Override

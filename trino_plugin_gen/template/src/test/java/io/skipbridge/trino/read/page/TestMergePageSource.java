@@ -88,7 +88,7 @@ class TestMergePageSource
             if (content.length() == 4) {
                 Files.setLastModifiedTime(log, FileTime.fromMillis(planned.modifiedMillis()));
             }
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
                 byte[] bytes = new byte[4];
                 files.readLog(0, 0, bytes, 0, 4);
                 assertEquals("1234", new String(bytes));
@@ -96,13 +96,13 @@ class TestMergePageSource
         }
         for (String content : List.of("123", "")) {
             Files.writeString(log, content);
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
                 TrinoException changed = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
                 assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), changed.getErrorCode());
             }
         }
         Files.delete(log);
-        try (PlannedSliceFiles files = new PlannedSliceFiles(slice, scan(opener), _ -> null, new ReadCounters())) {
+        try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
             TrinoException gone = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
             assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), gone.getErrorCode());
         }
@@ -136,7 +136,7 @@ class TestMergePageSource
         SliceMerger failing = _ -> {
             throw problem;
         };
-        MergePageSource source = new MergePageSource(List.of(X), TupleDomain::all, List.of(slice("a", 10)), (slice, counters) -> new PlannedSliceFiles(slice, scan(null), _ -> null, counters), () -> failing);
+        MergePageSource source = new MergePageSource(List.of(X), TupleDomain::all, List.of(slice("a", 10)), (slice, counters) -> new PlannedSliceFiles(slice, Optional.empty(), scan(null), _ -> null, counters), () -> failing);
         return assertThrows(TrinoException.class, source::getNextSourcePage);
     }
 
@@ -151,7 +151,7 @@ class TestMergePageSource
                 List.of(DAY, X),
                 () -> predicate,
                 List.of(slices),
-                (slice, counters) -> new PlannedSliceFiles(slice, scan(null), _ -> null, counters),
+                (slice, counters) -> new PlannedSliceFiles(slice, Optional.empty(), scan(null), _ -> null, counters),
                 () -> merger)) {
             while (!source.isFinished()) {
                 SourcePage page = source.getNextSourcePage();

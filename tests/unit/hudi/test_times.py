@@ -1,0 +1,122 @@
+"""Times whose unit in files is not the table's: values are those that the table's schema says."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import bridge
+from bridge.errors import SchemaConflict
+from bridge.file_formats.readers.hudi.times import repaired, times_of
+from tests.support.hudi_times import DAY, TimesTable, logical, record
+
+
+def test_the_times_of_a_schema() -> None:
+    millis, local = logical("timestamp-millis"), logical("local-timestamp-micros")
+    inner = record(x=millis, y="long") | {"name": "inner"}
+    schema = record(
+        A=millis,
+        b=logical("timestamp-micros"),
+        c=local,
+        d=inner,
+        e={"type": "array", "items": ["null", logical("local-timestamp-millis")]},
+        f={"type": "map", "values": "inner"},
+        g={"type": "array", "items": "long"},
+    )
+    assert times_of(json.dumps(schema)) == {
+        "a": "ms",
+        "c": "local-us",
+        "d": {"x": "ms"},
+        "e": {"element": "local-ms"},
+        "f": {"value": {"x": "ms"}},
+    }
+    assert times_of(json.dumps(record(b=logical("timestamp-micros"), n="long"))) == {}
+    assert times_of("timestamp-millis, but no schema") == {}
+
+
+_TEXT = "%Y-%m-%d %H:%M:%S"
+MICROS, UTC_MICROS = pa.timestamp("us"), pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("have", "told", "found"),
+    [
+        (UTC_MICROS, "ms", pa.timestamp("ms", "UTC")),
+        (UTC_MICROS, "local-ms", pa.timestamp("ms", "UTC")),
+        (MICROS, "local-ms", pa.timestamp("ms")),
+        (UTC_MICROS, "local-us", UTC_MICROS),
+        (pa.timestamp("ms", "UTC"), "ms", pa.timestamp("ms", "UTC")),
+        (pa.int64(), "local-ms", pa.timestamp("ms")),
+        (pa.int64(), "local-us", pa.timestamp("us")),
+        (pa.int64(), "ms", pa.int64()),
+        (pa.int32(), "local-ms", pa.int32()),
+        (pa.int16(), {"x": "ms"}, pa.int16()),
+    ],
+)
+@pytest.mark.parametrize("outer", ["alone", "struct", "list", "map", "deep"])
+def test_units(have: pa.DataType, told: Any, found: pa.DataType, outer: str) -> None:
+    def nested(type: pa.DataType) -> pa.DataType:
+        match outer:
+            case "struct":
+                return pa.struct([("n", pa.string()), ("X", type)])
+            case "list":
+                return pa.list_(type)
+            case "map":
+                return pa.map_(pa.string(), type)
+            case "deep":
+                return pa.list_(pa.struct([("X", pa.map_(pa.string(), type))]))
+        return type
+
+    values: list[Any] = {
+        "struct": [{"n": "a", "X": 7}, None, {"n": None, "X": None}],
+        "list": [[7, None], None, []],
+        "map": [[("k", 7)], None, []],
+        "deep": [[{"X": [("k", 7)]}, None], None],
+    }.get(outer, [7, None])
+    path = {"struct": {"x": told}, "list": {"element": told}, "map": {"value": told}}
+    path |= {"deep": {"element": {"x": {"value": told}}}}
+    array = _of_numbers(values, have, nested)
+    got = repaired(array, path.get(outer, told), "c", "file")
+    assert got.equals(_of_numbers(values, found, nested))
+    sliced = repaired(array.slice(1), path.get(outer, told), "c", "file")
+    assert sliced.equals(got.slice(1))
+
+
+def _of_numbers(values: list[Any], leaf: pa.DataType, nested: Any) -> pa.Array:
+    number = pa.int64() if pa.types.is_timestamp(leaf) else leaf
+    return pa.array(values, nested(number)).cast(nested(leaf))
+
+
+def test_times_that_may_be_right_are_not_guessed() -> None:
+    """INT96 comes as microseconds without a zone, and is what it says."""
+    with pytest.raises(SchemaConflict, match="milliseconds"):
+        repaired(pa.array([1], MICROS), "ms", "c", "file")
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("unit", ["us", "ms"])
+def test_milliseconds_that_files_call_microseconds(kind: str, unit: str, tmp_path: Path) -> None:
+    story = TimesTable(tmp_path / "t", kind)
+    for day in range(6):
+        story.base(unit if day % 2 else "ms", day)
+    if kind == "MERGE_ON_READ":
+        story.log("micros" if unit == "us" else "millis", 1, 3, timedelta(40))
+        story.log("millis", 2, 4, timedelta(50))
+    late = DAY + timedelta(30)
+    with bridge.connect() as session:
+        table = session.table(str(story.hudi.root))
+        for indexed in (False, True):
+            if indexed:
+                table.index.build(bloom=["t"], values=["n"])
+            story.check(table, f"t >= TIMESTAMP '{late:{_TEXT}}'", lambda t, n: t >= late)
+            for noon in (DAY + timedelta(day, 7200) for day in range(6)):
+                at = f"t = TIMESTAMP '{noon:{_TEXT}}'"
+                story.check(table, at, lambda t, n, noon=noon: t == noon)
+            story.check(table, "t < TIMESTAMP '2000-01-01 00:00:00'", lambda t, n: t.year < 2000)
+            story.check(table, "n = 7", lambda t, n: n == 7)
+        assert story.check(table, "n > 90", lambda t, n: False) == 0

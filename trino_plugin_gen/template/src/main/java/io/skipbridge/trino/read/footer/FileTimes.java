@@ -1,0 +1,144 @@
+package io.skipbridge.trino.read.footer;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.wire.ReaderSpec;
+import io.trino.spi.TrinoException;
+import org.apache.parquet.format.ConvertedType;
+import org.apache.parquet.format.LogicalType;
+import org.apache.parquet.format.MicroSeconds;
+import org.apache.parquet.format.MilliSeconds;
+import org.apache.parquet.format.SchemaElement;
+import org.apache.parquet.format.TimeUnit;
+import org.apache.parquet.format.TimestampType;
+import org.apache.parquet.format.Type;
+
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * Units of times in a table of Hudi whose files may say other ones. Some releases wrote milliseconds as microseconds, and local times as numbers of no
+ * unit; later ones go by the table's schema. So a file's schema is changed to the table's units before anything is read by it.
+ */
+final class FileTimes
+{
+    static final String PROPERTY = "skipbridge.hudi.times";
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String LOCAL = "local-";
+    private static final String MILLIS = "ms";
+    private static final String DOUBT = "?";
+
+    private final List<SchemaElement> schema;
+    private final String path;
+    private int next = 1;
+
+    private FileTimes(List<SchemaElement> schema, String path)
+    {
+        this.schema = schema;
+        this.path = path;
+    }
+
+    /** What a reader tells of the times of its files; empty if nothing. */
+    static String told(ReaderSpec reader)
+    {
+        return reader.properties().getOrDefault(PROPERTY, "");
+    }
+
+    /**
+     * Changes the schema of a file.
+     *
+     * @throws TrinoException if it is not sure what the file's times mean
+     */
+    static void repair(List<SchemaElement> schema, String told, String path)
+    {
+        if (told.isEmpty()) {
+            return;
+        }
+        JsonNode units;
+        try {
+            units = JSON.readTree(told);
+        }
+        catch (JsonProcessingException e) {
+            throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is not understood. Use a planner and a plugin of one version".formatted(PROPERTY), e);
+        }
+        FileTimes times = new FileTimes(schema, path);
+        while (times.next < schema.size()) {
+            times.column(units);
+        }
+    }
+
+    /** Passes over a column and all that is in it. {@code units} are those of its siblings, by name. */
+    private void column(JsonNode units)
+    {
+        SchemaElement element = schema.get(next);
+        JsonNode own = units.path(element.getName().toLowerCase(Locale.ENGLISH));
+        if (own.asText().equals(DOUBT)) {
+            requireSure();
+            return;
+        }
+        next++;
+        if (element.getNum_children() == 0) {
+            leaf(element, own);
+            return;
+        }
+        boolean isStruct = !element.isSetConverted_type() && !element.isSetLogicalType();
+        for (int i = 0; i < element.getNum_children(); i++) {
+            if (isStruct || own.isMissingNode()) {
+                column(own);
+            }
+            else {
+                requireSure();
+            }
+        }
+    }
+
+    /** Lists and maps are nested in several ways, and columns that were renamed are not known by name, so their times are not changed. */
+    private void requireSure()
+    {
+        SchemaElement element = schema.get(next++);
+        if (isMicros(element)) {
+            throw new TrinoException(
+                    BridgeErrorCode.TYPE_MISMATCH,
+                    "%s has microseconds in a list, in a map or in a renamed column, where the table has milliseconds. Rewrite the file, or read it with Spark".formatted(path));
+        }
+        for (int i = 0; i < element.getNum_children(); i++) {
+            requireSure();
+        }
+    }
+
+    private static void leaf(SchemaElement element, JsonNode own)
+    {
+        if (!own.isTextual() || element.getType() != Type.INT64) {
+            return;
+        }
+        boolean isLocal = own.asText().startsWith(LOCAL);
+        boolean isMillis = own.asText().endsWith(MILLIS);
+        if (isMillis && isMicros(element)) {
+            boolean isUtc = !element.isSetLogicalType() || element.getLogicalType().getTIMESTAMP().isIsAdjustedToUTC();
+            element.setLogicalType(timestamp(isUtc, true));
+            element.setConverted_type(ConvertedType.TIMESTAMP_MILLIS);
+        }
+        else if (isLocal && !element.isSetLogicalType() && !element.isSetConverted_type()) {
+            element.setLogicalType(timestamp(false, isMillis));
+        }
+    }
+
+    private static boolean isMicros(SchemaElement element)
+    {
+        if (element.getType() != Type.INT64) {
+            return false;
+        }
+        return element.isSetLogicalType()
+                ? element.getLogicalType().isSetTIMESTAMP() && element.getLogicalType().getTIMESTAMP().getUnit().isSetMICROS()
+                : element.isSetConverted_type() && element.getConverted_type() == ConvertedType.TIMESTAMP_MICROS;
+    }
+
+    private static LogicalType timestamp(boolean isUtc, boolean isMillis)
+    {
+        TimeUnit unit = isMillis ? TimeUnit.MILLIS(new MilliSeconds()) : TimeUnit.MICROS(new MicroSeconds());
+        return LogicalType.TIMESTAMP(new TimestampType(isUtc, unit));
+    }
+}
