@@ -136,8 +136,8 @@ def obstacle(partition: ttypes.Partition, table: ttypes.Table) -> str:
         return "archived"
     if not is_hooked(descriptor) and descriptor.inputFormat not in HOOKS:
         return f"input format {descriptor.inputFormat}"
-    if descriptor.cols and _columns(descriptor) != _columns(table.sd):
-        # Hive reads them as the partition says: 300 is 44 in a tinyint. An index does not know.
+    if found == "parquet" and descriptor.cols and _columns(descriptor) != _columns(table.sd):
+        # Hive may read them as the partition says, which an index does not know.
         return "columns of its own"
     return ""
 

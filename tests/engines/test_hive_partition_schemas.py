@@ -5,6 +5,7 @@ Whatever Hive makes of them, it makes the same of them with and without skipping
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -57,8 +58,9 @@ SCHEMAS: tuple[tuple[Callable[[Columns], Columns], tuple[str, ...]], ...] = (
     (_retyped(4, "decimal(5,1)"), ("m = 1.3", "m = 1.25", "m IS NULL")),
 )
 """How a partition differs, and conditions that may show it."""
-IN_TASKS = {1: "b IS NULL", 2: "b = 44"}
+IN_TASKS = {0: "b = 44", 1: "b IS NULL", 2: "b = 44"}
 ROWS = {**TEZ, "hive.vectorized.execution.enabled": "false"}
+TASKS = (TEZ, ROWS) if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else (TEZ,)
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +109,10 @@ def _fill(hive: HookedHive, root: Path, format: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("p", range(len(SCHEMAS)))
 def test_hive_reads_what_it_reads_without_us(hive: HookedHive, p: int, format: str) -> None:
-    lost, skipped = [], 0
+    lost, read = [], 0
     asked = [(condition, FETCH) for condition in (*SCHEMAS[p][1], "a = 11")]
     if p in IN_TASKS:
-        asked += [(IN_TASKS[p], settings) for settings in (TEZ, ROWS)]
+        asked += [(IN_TASKS[p], settings) for settings in TASKS]
     for condition, settings in asked:
         sql = f"SELECT * FROM {SCHEMA}.of_{format} WHERE p = {p} AND {condition}"
         try:
@@ -120,6 +122,6 @@ def test_hive_reads_what_it_reads_without_us(hive: HookedHive, p: int, format: s
         answer = hive.ask(sql, settings)
         if sorted(map(repr, answer.rows)) != expected:
             lost.append((condition, settings, answer.rows, expected))
-        skipped += answer.listed - answer.read
+        read += answer.read
     assert not lost, lost
-    assert skipped or p
+    assert p or not read  # one that is described as its table is skipped, in fetches and tasks

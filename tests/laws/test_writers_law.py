@@ -24,7 +24,7 @@ from tests.support import footers
 from tests.support.lake import Lake, age, kept
 
 FILES = 60
-TABLES = 20 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 1
+TABLES = 6 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 1
 WIDE = decimal(20, 2)
 COLUMNS = {"d": WIDE, "v": WIDE, "s": STRING, "c": STRING, "i": BIGINT}
 _WIDTH = 9

@@ -23,8 +23,8 @@ import java.util.Properties;
 import java.util.Set;
 
 /**
- * Columns that a partition describes otherwise than its table. Hive may read them as the partition says, and converts them then: 300 becomes 44 in a
- * tinyint, and a column that the partition lacks is NULL. The index knows values as the table says, so it tells nothing about such columns.
+ * Columns that a partition of Parquet files describes otherwise than its table. Hive may read them as the partition says, and converts them then: 1.25
+ * becomes 1.3 in a decimal(5,1). The index knows values as the table says, so it tells nothing about such columns.
  */
 final class DescribedColumns
 {
@@ -89,10 +89,10 @@ final class DescribedColumns
         if (own == null || (same(table, own, COLUMNS) && same(table, own, TYPES))) {
             return Collections.emptySet();
         }
-        List<String> names = names(table);
-        List<String> ownNames = names(own);
-        List<TypeInfo> types = types(table);
-        List<TypeInfo> ownTypes = types(own);
+        List<String> names = names(table.getProperty(COLUMNS, ""));
+        List<String> ownNames = names(own.getProperty(COLUMNS, table.getProperty(COLUMNS, "")));
+        List<TypeInfo> types = TypeInfoUtils.getTypeInfosFromTypeString(table.getProperty(TYPES, ""));
+        List<TypeInfo> ownTypes = TypeInfoUtils.getTypeInfosFromTypeString(own.getProperty(TYPES, table.getProperty(TYPES, "")));
         Set<String> otherwise = new HashSet<>();
         for (int i = 0; i < names.size(); i++) {
             boolean both = i < types.size() && i < ownNames.size() && i < ownTypes.size();
@@ -103,18 +103,14 @@ final class DescribedColumns
         return otherwise;
     }
 
+    /** Descriptors for tasks leave out what the partition has from its table. */
     private static boolean same(Properties table, Properties own, String name)
     {
-        return table.getProperty(name, "").equals(own.getProperty(name, ""));
+        return own.getProperty(name) == null || own.getProperty(name).equals(table.getProperty(name, ""));
     }
 
-    private static List<String> names(Properties properties)
+    private static List<String> names(String columns)
     {
-        return Arrays.asList(properties.getProperty(COLUMNS, "").toLowerCase(Locale.ROOT).split(","));
-    }
-
-    private static List<TypeInfo> types(Properties properties)
-    {
-        return TypeInfoUtils.getTypeInfosFromTypeString(properties.getProperty(TYPES, ""));
+        return Arrays.asList(columns.toLowerCase(Locale.ROOT).split(","));
     }
 }

@@ -52,7 +52,7 @@ final class SkippableFilesCache
      * Never throws. A scan without a predicate makes no call.
      *
      * @param byPosition the setting that makes Hive find columns by position, so that index entries by name do not apply; null if there is no
-     * such setting
+     * such setting: Hive then reads files as the table describes them, whatever their partition says
      */
     SkippableFiles of(JobConf job, String byPosition)
     {
@@ -77,7 +77,7 @@ final class SkippableFilesCache
                 log.info("skipbridge: {} is read without skipping files: {} is true", table, byPosition);
                 return SkippableFiles.nothing();
             }
-            if (DescribedColumns.concern(job)) {
+            if (byPosition != null && DescribedColumns.concern(job)) {
                 log.info("skipbridge: {} is read without skipping files: a partition describes a column of the filter otherwise than the table", table);
                 return SkippableFiles.nothing();
             }

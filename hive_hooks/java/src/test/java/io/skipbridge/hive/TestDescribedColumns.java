@@ -40,6 +40,9 @@ class TestDescribedColumns
         assertEquals(set("a", "b"), otherwise("b,a,s", "int:int:string"));
         assertEquals(set("s"), otherwise("a,b,s,t", "int:int:varchar(2):int"));
         assertEquals(set("a", "b", "s"), otherwise("", ""));
+        PartitionDesc trimmed = new PartitionDesc(table(), new LinkedHashMap<>());
+        trimmed.setProperties(new Properties());
+        assertEquals(set(), DescribedColumns.otherwise(trimmed));
     }
 
     @Test
