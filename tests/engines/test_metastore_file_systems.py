@@ -38,9 +38,10 @@ def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield f"thrift://{LOOPBACK}:{server.port}"
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs"])
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss"])
 def test_the_reason_comes_first(uri: str, scheme: str, request: pytest.FixtureRequest) -> None:
-    location = f"{scheme}://bucket/t"
+    host = "@account.dfs.core.windows.net" if scheme == "abfss" else ""
+    location = f"{scheme}://bucket{host}/t"
     if "silent" in request.node.callspec.id:
         table = Table(NAME, (Column("n", parse_hive_type("bigint")),), (), location)
         with MetastoreClient(uri, MetastoreSettings()) as client:

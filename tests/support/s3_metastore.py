@@ -19,7 +19,7 @@ def store_metastore(directory: Path, hosts: dict[str, str], tables: Iterable[str
     """One that takes SCHEME://HOST/TABLE for an existing directory.
 
     Args:
-        hosts: by scheme, a bucket, or the host of Azure's account.
+        hosts: by scheme, a bucket, or a container of Azure as CONTAINER@HOST.
     """
     properties = {}
     for scheme in hosts:
