@@ -58,6 +58,9 @@ ARTIFACTS = (
     _artifact(f"org.apache.tez:tez-mapreduce:{_TEZ}"),
     _artifact("org.apache.derby:derby:10.14.2.0"),
     _artifact("ch.qos.reload4j:reload4j:1.2.22"),
+    # Of the release of Jackson's other jars. By itself Maven takes 2.11, with which they map no
+    # objects: Hadoop's S3 client does not start.
+    _artifact("com.fasterxml.jackson.core:jackson-annotations:2.16.1"),
 )
 
 # What containers of Tez and MapReduce find on their nodes; Hive ships its own jar.
