@@ -263,6 +263,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("storage.region", "", "text", "region of the object store"),
     Option("storage.allow_http", "false", "bool", "use plain HTTP for that endpoint (tests)"),
+    Option(
+        "storage.timeout",
+        "60s",
+        "time",
+        "longest wait for one whole answer of an object store; what is late is asked for again, "
+        "for two minutes",
+    ),
 )
 # Environment variables that are not settings: files, JDKs, and options of the tests.
 _OTHER_VARIABLES = (

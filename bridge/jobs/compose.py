@@ -33,11 +33,22 @@ INDEX_ROOT_PROPERTY = "skipbridge.index_root"
 
 
 def storage_options(config: Config) -> dict[str, str]:
-    """Options of the storage port; credentials come from the environment, not from here."""
+    """Options of the storage port; credentials come from the environment, not from here.
+
+    Errors:
+        InvalidConfiguration: ``storage.timeout`` leaves no time at all.
+    """
+    timeout = config.seconds("storage.timeout")
+    if not timeout:
+        raise InvalidConfiguration(
+            f"storage.timeout is {config.text('storage.timeout')!r}: no answer comes so soon",
+            "give a time such as 60s",
+        )
     options = {
         "endpoint": config.text("storage.endpoint"),
         "region": config.text("storage.region"),
         "allow_http": config.text("storage.allow_http"),
+        "timeout": str(timeout),
     }
     return {k: v for k, v in options.items() if v not in ("", "false")}
 

@@ -3,6 +3,9 @@
 obstore repeats requests that fail before an answer begins (refused, reset, timed out, 429, 5xx),
 and reads of objects with an ETag that break off. It does not repeat listings that break off, nor
 reads of objects without an ETag.
+
+An answer that does not come, or does not go on, is given up after the option ``timeout``. Nothing
+is repeated after `DEADLINE`, so that a store that never answers is an error and no wait for ever.
 """
 
 from __future__ import annotations
@@ -18,21 +21,25 @@ T = TypeVar("T")
 _ATTEMPTS = 6
 _FIRST = 0.1
 _BROKEN = "response body error"
+DEADLINE = 120.0
+"""Seconds after which a request that made no progress is not repeated."""
 
 
 class Patience:
     """Counts the failures in a row, and waits after each, twice as long every time."""
 
     def __init__(self) -> None:
-        self._failures = 0
+        self.progressed()
 
     def progressed(self) -> None:
         self._failures = 0
+        self._since = time.monotonic()
 
     def bear(self, error: BaseError) -> None:
         """Waits before the next attempt. Errors: the given one: there is no use in another."""
         self._failures += 1
-        if self._failures >= _ATTEMPTS or not broke_off(error):
+        late = time.monotonic() - self._since >= DEADLINE
+        if late or self._failures >= _ATTEMPTS or not broke_off(error):
             raise error
         time.sleep(_FIRST * 2 ** (self._failures - 1) * random.uniform(0.5, 1.0))
 

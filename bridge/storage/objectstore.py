@@ -20,7 +20,7 @@ from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
-from bridge.storage.again import Patience, again
+from bridge.storage.again import DEADLINE, Patience, again
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.port import (
     EMPTY,
@@ -81,7 +81,7 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     """The store of a bucket.
 
     Args:
-        options: ``allow_http``, ``timeout`` (seconds) and ``retries`` of every store, and obstore's
+        options: ``allow_http``, ``timeout`` (of one answer, in seconds) and ``retries`` of every store, and obstore's
             configuration keys: those that begin with ``azure_`` are for Azure, those with
             ``google_`` for GCS, and all others, such as ``endpoint``, ``region`` and
             ``access_key_id``, for S3. Missing options come from the environment.
@@ -95,7 +95,7 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     endpoint = checked_endpoint(config, client, place.scheme)
     if _http_by_environment(place.scheme):
         client["allow_http"] = True  # obstore heeds the variable only where it gets no options
-    retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=120)}
+    retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=DEADLINE)}
     arguments: dict[str, Any] = {"client_options": client, "retry_config": retry}
     try:
         if place.scheme == "s3":
@@ -280,8 +280,8 @@ class ObjectStorage:
                 for page in self._answered(prefix, last):
                     ordered &= last is None or page.paths[0].as_py() > last
                     last = page.paths[-1].as_py()
-                    patience.progressed()
                     yield page
+                    patience.progressed()
                 return
             except BaseError as error:
                 try:

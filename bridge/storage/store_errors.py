@@ -35,6 +35,9 @@ _ENDPOINT = {
     "abfss": "the account's name and AZURE_STORAGE_ENDPOINT",
 }
 _POLICY = "check the credentials and their policy"
+_LATE = "kind: Timeout"
+"""In what the client tells of an answer that did not come, or did not go on."""
+_TIMES = "check the store and the network; storage.timeout is the longest wait for one answer"
 
 
 def failure(error: Exception, uri: str) -> StorageFailure:
@@ -47,6 +50,8 @@ def unreadable(error: Exception, uri: str) -> FileUnreadable:
     known = _known(error, uri, "to read ")
     if known is None and isinstance(error, (NotFoundError, FileNotFoundError)):
         known = f"{uri} does not exist", "refresh the index"
+    if known is None and _LATE in str(error):
+        known = f"{uri} cannot be read: {_late(error)}", _TIMES
     if known is None:
         known = f"{uri} cannot be read: {_said(error)}", "check the file and the network"
     return FileUnreadable(*known)
@@ -85,12 +90,18 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
 
 
 def _words(error: Exception, uri: str) -> tuple[str, str]:
+    if _LATE in str(error):
+        return f"{uri}: {_late(error)}", _TIMES
     if "error sending request" in str(error):
         return (
             f"{uri}: the store cannot be reached: {_first(str(error))}",
             f"check {_ENDPOINT[parse(uri).scheme]}, and the network",
         )
     return f"{uri}: {_said(error)}", f"check {_ENDPOINT[parse(uri).scheme]}, bucket and network"
+
+
+def _late(error: Exception) -> str:
+    return f"the store gave no whole answer in time: {_first(str(error))}"
 
 
 def _said(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """A store that fails: nothing is lost, nothing is wrong, and what fails says so.
 
 versitygw behind a proxy that fails 1 to 20 % of the requests, from a seed: 503, 500, resets, bodies
-cut short, answers lost after the store has done what was asked. ``SKIPBRIDGE_LAWS=nightly`` asks
-many times as often.
+cut short, answers that never come or stop half-way, answers lost after the store has done what was
+asked. ``SKIPBRIDGE_LAWS=nightly`` asks many times as often.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tests.support.versitygw import BUCKET, Versitygw
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 BUILDS = 50 if NIGHTLY else 6
 QUERIES = 2_000 if NIGHTLY else 60
-FAULTS = ("503", "500", "reset", "cut", "lost", "expired")
+FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall", "expired")
 happened: Counter[str] = Counter()
 
 
 def faulty(gateway: Versitygw, proxy: SlowStore) -> Storage:
     # Few attempts, so that some requests fail for good.
-    return open_storage(options={**gateway.through(proxy.port), "retries": "2"})
+    return open_storage(options={**gateway.through(proxy.port), "retries": "2", "timeout": "0.5"})
 
 
 def some_faults(rng: random.Random) -> Behaviour:
@@ -134,7 +134,7 @@ def test_queries_on_a_store_that_fails(
 def test_the_faults_did_happen() -> None:
     if not happened["queries done"] or not happened["builds done"]:
         pytest.skip("the law was not asked in this run")
-    assert happened["faults"] > 100 and happened["pruned"], happened
+    assert happened["faults"] > 50 and happened["pruned"], happened
 
 
 def test_a_listing_goes_on_where_it_broke_off(

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
 
-FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "expired", "flip")
-"""``lost``: the store does what is asked, and its answer does not arrive. ``flip``: a bit of the
-answer's body is another one; only for what has a checksum. ``expired``: the store says that the
-credentials are.
+FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall", "expired", "flip")
+"""``lost``: the store does what is asked, and its answer does not arrive. ``hang``: it never answers.
+``stall``: it gives half of its answer, and then nothing more. ``flip``: a bit of the answer's body
+is another one; only for what has a checksum. ``expired``: the store says that the credentials are.
 """
-_PASSED_ON = ("cut", "lost", "flip")
+_PASSED_ON = ("cut", "stall", "lost", "flip")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _ERROR = (
     "HTTP/1.1 {status} {words}\r\nContent-Type: application/xml\r\n"
@@ -43,7 +43,7 @@ class Behaviour:
     Attributes:
         latency: seconds by which each answer is delayed.
         rate: the share of requests that fail.
-        faults: which failures, of `FAULTS`; ``hang`` never answers.
+        faults: which failures, of `FAULTS`.
         only: a pattern of "METHOD key" (LIST for listings) that a request must match to fail.
         seed: of the failures.
     """
@@ -248,7 +248,7 @@ class _Client(asyncio.Protocol):
                 self._later(None)
             case "expired":
                 self._later(_error(403, "Forbidden", _EXPIRED))
-            case None | "cut" | "lost" | "flip":
+            case None | "cut" | "stall" | "lost" | "flip":
                 self._forward(head)
 
     def _forward(self, part: bytes) -> None:
@@ -261,11 +261,12 @@ class _Client(asyncio.Protocol):
 
     def answered(self, data: bytes) -> None:
         """Part of an answer of the store."""
-        if self._fault == "cut":
-            self._fault = "over"
+        if self._fault in ("cut", "stall"):
             end = data.find(b"\r\n\r\n")
             self._later(data[: end + 4 + (len(data) - end - 4) // 2])
-            self._later(None)
+            if self._fault == "cut":
+                self._later(None)
+            self._fault = "over"
         elif self._fault == "lost":
             self._fault = "over"
             self._later(None)

@@ -1,0 +1,162 @@
+"""A store that accepts a request and never answers, or gives half of an answer and then nothing.
+
+Every request ends: with the right answer if a repeated one comes through, else with an error that
+says what was late. versitygw stands behind a proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Config, Setting
+from bridge.errors import BridgeError, FileUnreadable, InvalidConfiguration, StorageFailure
+from bridge.expression.text import parse_where
+from bridge.index.store import IndexStore
+from bridge.jobs.compose import storage_options
+from bridge.planner.index_view import IndexViews
+from bridge.planner.planner import Planner
+from bridge.planner.request import ScanRequest
+from bridge.storage import again
+from bridge.storage.port import Storage
+from bridge.storage.routed import open_storage
+from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.directory_lister import DirectoryLister
+from tests.storage.test_requests_in_flight import bounds, build, content, put_all
+from tests.support.lake import drained
+from tests.support.slow_store import Behaviour, SlowStore
+from tests.support.versitygw import BUCKET, Versitygw
+
+LATE = ("hang", "stall")
+ROOT = f"s3://{BUCKET}/late"
+FILE = f"{ROOT}/f0"
+SIZE = 100_000
+ASKED: dict[str, Callable[[Storage], Any]] = {
+    "list": lambda storage: storage.list_all(ROOT).paths.to_pylist(),
+    "flat": lambda storage: storage.list_all(ROOT, recursive=False).paths.to_pylist(),
+    "directories": lambda storage: storage.list_directories(ROOT),
+    "look": lambda storage: storage.stat(FILE),
+    "read": lambda storage: storage.read(FILE),
+    "ranges": lambda storage: storage.read_ranges(FILE, [(0, 70_000), (90_000, SIZE)]),
+    "state": lambda storage: storage.read_state(FILE, [(0, 70_000)]),
+    "write": lambda storage: storage.put(f"{ROOT}/g", b"x"),
+    "create": lambda storage: storage.put_if_absent(f"{ROOT}/h", b"x"),
+    "delete": lambda storage: storage.delete(f"{ROOT}/g"),
+}
+WRITES = ("write", "create", "delete")
+NO_BODY = {("stall", "look"), ("stall", "write")}
+"""Answers without a body have no second half."""
+
+
+@pytest.fixture
+def calm(proxy: SlowStore) -> Iterator[SlowStore]:
+    proxy.behave(Behaviour())
+    proxy.take()
+    yield proxy
+    proxy.behave(Behaviour())
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again, "DEADLINE", 0.2)
+
+
+def impatient(gateway: Versitygw, proxy: SlowStore, retries: int, timeout: float = 1.0) -> Storage:
+    """A storage for which an answer may take so many seconds."""
+    own = {"timeout": str(timeout), "retries": str(retries)}
+    return open_storage(options={**gateway.through(proxy.port), **own})
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("fault", LATE)
+def test_a_store_that_never_answers_is_an_error(
+    fault: str, asked: str, gateway: Versitygw, calm: SlowStore, direct: Storage, short: None
+) -> None:
+    """After the deadline nothing is asked again: without one, a read was repeated 36 times."""
+    direct.put(FILE, b"x" * SIZE)
+    storage = impatient(gateway, calm, retries=1, timeout=0.15)
+    calm.behave(Behaviour(rate=1.0, faults=(fault,)))
+    if (fault, asked) in NO_BODY:
+        assert (ASKED[asked](storage) is None) == (asked == "write")
+        return
+    with pytest.raises((StorageFailure, FileUnreadable), match="no whole answer in time") as caught:
+        ASKED[asked](storage)
+    assert ROOT in caught.value.message and "storage.timeout" in caught.value.hint
+    assert calm.take().count() <= (6 if asked == "create" else 4)
+
+
+@pytest.mark.parametrize("asked", [name for name in ASKED if name not in WRITES])
+@pytest.mark.parametrize("fault", LATE)
+def test_what_is_late_is_asked_for_again(
+    fault: str, asked: str, gateway: Versitygw, calm: SlowStore, direct: Storage
+) -> None:
+    direct.put(FILE, b"x" * SIZE)
+    expected = ASKED[asked](direct)
+    storage = impatient(gateway, calm, retries=8, timeout=0.25)
+    calm.behave(Behaviour(rate=0.5, faults=(fault,), seed=1))
+    for _ in range(2):
+        assert ASKED[asked](storage) == expected
+    assert (fault, asked) in NO_BODY or calm.take().failed
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_21_a_build_on_a_store_that_stops_answering(
+    fault: str, gateway: Versitygw, calm: SlowStore, direct: Storage, tmp_path: Path, short: None
+) -> None:
+    """The index says nothing of what was not read, and a later build completes it."""
+    root, count = f"{ROOT}-{fault}", 12
+    put_all(direct, root, {f"f{i:02d}": content(i * 100) for i in range(count)})
+    told = {f"{root}/f{i:02d}": (i * 100, i * 100 + 19) for i in range(count)}
+    calm.behave(Behaviour(rate=1.0, faults=(fault,), only="^(GET|HEAD) .*/f0[3-5]"))
+    try:
+        report = build(impatient(gateway, calm, retries=1), root)
+    except StorageFailure as error:
+        assert fault == "hang" and "no whole answer in time" in error.message
+        assert IndexStore(direct, f"{root}/.skipbridge").latest() is None
+    else:
+        assert [path for path, _ in report.failed] == [f"{root}/f0{i}" for i in (3, 4, 5)]
+        assert all("no whole answer in time" in why for _, why in report.failed)
+        found = {path: b for (path, _), b in bounds(direct, root, tmp_path / "a").items()}
+        assert found == {p: b for p, b in told.items() if p[-1] not in "345"}
+    calm.behave(Behaviour())
+    report = build(impatient(gateway, calm, retries=1), root)
+    assert (report.files, report.failed) == (count, ())
+    assert {p: b for (p, _), b in bounds(direct, root, tmp_path / "b").items()} == told
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_a_plan_whose_listing_never_comes(
+    fault: str, gateway: Versitygw, calm: SlowStore, direct: Storage, tmp_path: Path, short: None
+) -> None:
+    """The query fails, in the store's words; the same planner then answers the next one."""
+    root = f"{ROOT}-plan-{fault}"
+    put_all(direct, root, {f"p={p}/f": content(p * 100) for p in range(4)})
+    table = DirectoryCatalog(direct, root)
+    build(direct, root, partitions=[*table.partition_names(table.table(table.name))])
+    storage = impatient(gateway, calm, retries=1)
+    catalog = DirectoryCatalog(storage, root)
+    catalog.table(catalog.name)
+    views = IndexViews(lambda _: IndexStore(storage, f"{root}/.skipbridge"), tmp_path, 0.0)
+    planner = Planner(catalog, views, DirectoryLister(storage, 4))
+
+    def asked() -> set[str]:
+        request = ScanRequest(catalog.name, parse_where("x >= 200")[0], freshness="live")
+        return drained(planner.plan(request))
+
+    late = {f"{root}/p={p}/f" for p in (2, 3)}
+    assert asked() == late
+    calm.behave(Behaviour(rate=1.0, faults=(fault,), only="^LIST"))
+    with pytest.raises(BridgeError, match="no whole answer in time"):
+        asked()
+    calm.behave(Behaviour())
+    assert asked() == late
+
+
+def test_a_timeout_of_nothing_is_refused() -> None:
+    config = Config({"storage.timeout": Setting("0s", "test")})
+    with pytest.raises(InvalidConfiguration, match=r"storage\.timeout is '0s'"):
+        storage_options(config)
+    assert storage_options(Config())["timeout"] == "60.0"
