@@ -3,6 +3,9 @@
 High availability of name nodes, Kerberos and so on are configured as for Hadoop's client, in
 ``HADOOP_CONF_DIR`` or ``HADOOP_HOME/etc/hadoop``. Kerberos tickets come from the usual cache.
 
+The library waits for an answer for ever, so every operation has a deadline of ours. A connection
+on which nothing came is not used again.
+
 pyarrow's HadoopFileSystem is not used: its ``move`` replaces an existing file, so two builders
 could both believe that they have committed.
 """
@@ -11,11 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +32,8 @@ from bridge.errors import (
     StorageFailure,
     StorageFull,
 )
+from bridge.storage import again
+from bridge.storage.bounded import Late, Progress, within
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -40,7 +47,7 @@ from bridge.storage.requests import asked, carried
 from bridge.storage.uri import Location, parse
 
 if TYPE_CHECKING:
-    from hdfs_native import FileStatus
+    from hdfs_native import Client, FileReader, FileStatus
 
 _MILLISECOND = 1_000
 _LIST_ATTEMPTS = 3
@@ -48,6 +55,10 @@ _LIST_ATTEMPTS = 3
 # of 15 attempts takes 3 minutes.
 _DEFAULTS = {"dfs.client.failover.max.attempts": "7"}
 _CHECK = "check the name node, and HADOOP_CONF_DIR if its name is a name service"
+_PAGE = 1_000
+_PIECE = 4 * 1024**2
+"""Bytes that are read in one call of the library; larger ranges come as a stream of packets."""
+T = TypeVar("T")
 
 
 class HdfsStorage:
@@ -71,9 +82,23 @@ class HdfsStorage:
             ) from error
         self._base = f"hdfs://{place.authority}"
         self._options = WriteOptions(overwrite=False, create_parent=True)
+        # Without an authority the client uses fs.defaultFS.
+        url = self._base if place.authority else None
+        self._connect: Callable[[], Client] = partial(Client, url, dict(_DEFAULTS))
+        self._renewing = threading.Lock()
         with _translated(f"{self._base}/"):
-            # Without an authority the client uses fs.defaultFS.
-            self._client = Client(self._base if place.authority else None, dict(_DEFAULTS))
+            self._client = self._connect()
+
+    def _bounded(self, uri: str, ask: Callable[[Progress], T], reading: bool = False) -> T:
+        client = self._client
+        with _translated(uri, reading):
+            try:
+                return within(again.DEADLINE, ask)
+            except Late:
+                with self._renewing:
+                    if self._client is client:
+                        self._client = self._connect()
+                raise
 
     def pages(
         self,
@@ -121,30 +146,38 @@ class HdfsStorage:
 
     def _entries(self, prefix: str, recursive: bool) -> list[FileStatus]:
         path = _path(prefix)
-        with _translated(prefix):
+
+        def ask(progress: Progress) -> list[FileStatus]:
             for _ in range(_LIST_ATTEMPTS):
+                found: list[FileStatus] = []
                 try:
                     asked("list")
-                    found = list(self._client.list_status(path, recursive))
+                    entries = iter(self._client.list_status(path, recursive))
+                    while page := list(islice(entries, _PAGE)):
+                        found += page
+                        progress.step()
                 except FileNotFoundError:
                     if self._status(path) is None:
                         return []
                     # A subdirectory was deleted during the listing, so the result is incomplete.
                     continue
                 return [entry for entry in found if entry.path != path]  # a file lists itself
-        raise StorageFailure(
-            f"{prefix}: directories are deleted while it is listed",
-            "try again when no job deletes directories there",
-        )
+            raise StorageFailure(
+                f"{prefix}: directories are deleted while it is listed",
+                "try again when no job deletes directories there",
+            )
+
+        return self._bounded(prefix, ask)
 
     def directory_exists(self, uri: str) -> bool:
-        with _translated(uri):
-            found = self._status(_path(uri))
+        found = self._bounded(uri, lambda _: self._status(_path(uri)))
         return found is not None and found.isdir
 
     def stat(self, uri: str) -> FileStat | None:
-        with _translated(uri):
-            found = self._status(_path(uri))
+        return self._bounded(uri, lambda _: self._look(uri))
+
+    def _look(self, uri: str) -> FileStat | None:
+        found = self._status(_path(uri))
         if found is None or found.isdir:
             return None
         return FileStat(uri, found.length, found.modification_time * _MILLISECOND)
@@ -157,25 +190,29 @@ class HdfsStorage:
             return None
 
     def read(self, uri: str) -> bytes:
-        with _translated(uri, reading=True):
+        def ask(progress: Progress) -> bytes:
             asked("read")
-            return bytes(self._client.read(_path(uri)).read())
+            file = self._client.read(_path(uri))
+            return _part(uri, file, 0, len(file), progress)
+
+        return self._bounded(uri, ask, reading=True)
 
     def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
-        with _translated(uri, reading=True):
-            file = self._client.read(_path(uri))
-            for _, end in ranges:
-                if end > len(file):  # otherwise the library panics
-                    raise FileUnreadable(
-                        f"{uri} ends before byte {end}",
-                        "the file was cut or rewritten: refresh the index",
-                    )
-            asked("read", len(ranges))
-            return [bytes(file.read_range(start, end - start)) for start, end in ranges]
+        return self._bounded(uri, partial(self._ranges, uri, ranges), reading=True)
+
+    def _ranges(self, uri: str, ranges: Sequence[Range], progress: Progress) -> list[bytes]:
+        file = self._client.read(_path(uri))
+        for _, end in ranges:
+            if end > len(file):  # otherwise the library panics
+                raise _ends_before(uri, end)
+        asked("read", len(ranges))
+        return [_part(uri, file, start, end, progress) for start, end in ranges]
 
     def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
-        parts = self.read_ranges(uri, ranges)
-        return parts, self.stat(uri)
+        def ask(progress: Progress) -> tuple[list[bytes], FileStat | None]:
+            return self._ranges(uri, ranges, progress), self._look(uri)
+
+        return self._bounded(uri, ask, reading=True)
 
     def is_remote(self, uri: str) -> bool:
         return True
@@ -191,53 +228,86 @@ class HdfsStorage:
         if self.stat(source.uri) != source:
             return False
 
-        def unchanged() -> bool:
-            return self.stat(source.uri) == source
+        def whole(size: int) -> bool:
+            return size == source.size and self.stat(source.uri) == source
 
-        with _translated(source.uri, reading=True):
-            content = self._client.read(_path(source.uri))
-        return self._write(target, content, replace=True, check=unchanged)
+        path = _path(source.uri)
+        content = self._bounded(source.uri, lambda _: self._client.read(path), reading=True)
+        return self._write(target, content, replace=True, check=whole)
 
     def _put(self, uri: str, content: bytes, replace: bool) -> bool:
-        return self._write(uri, [content], replace=replace)
+        view = memoryview(content)
+        pieces = (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
+        return self._write(uri, pieces, replace=replace)
 
     def _write(
         self,
         uri: str,
-        content: Iterable[bytes],
+        content: Iterable[bytes | memoryview],
         *,
         replace: bool,
-        check: Callable[[], bool] = lambda: True,
+        check: Callable[[int], bool] = lambda size: True,
     ) -> bool:
+        """Whether the file is there. ``check`` gets the size, and says whether to keep it."""
         path = _path(uri)
         directory, _, name = path.rpartition("/")
         temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
-        with _translated(uri):
+
+        def ask(progress: Progress) -> bool:
             try:
                 asked("write")
+                size = 0
                 with self._client.create(temporary, self._options) as file:
                     for part in content:
                         file.write(part)
-                if not check():
+                        size += len(part)
+                        progress.step()
+                if not check(size):
                     self._forget(temporary)
                     return False
+                progress.step()
                 self._client.rename(temporary, path, replace)
             except BaseException as error:
                 self._forget(temporary)
                 if isinstance(error, FileExistsError) and not replace:
                     return False
                 raise
-        return True
+            return True
+
+        return self._bounded(uri, ask)
 
     def _forget(self, temporary: str) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # otherwise an index cleanup deletes it
             self._client.delete(temporary)
 
     def delete(self, uri: str) -> None:
-        with _translated(uri):
-            if self.stat(uri) is not None:
+        def ask(progress: Progress) -> None:
+            if self._look(uri) is not None:
+                progress.step()
                 asked("delete")
                 self._client.delete(_path(uri))
+
+        self._bounded(uri, ask)
+
+
+def _part(uri: str, file: FileReader, start: int, end: int, progress: Progress) -> bytes:
+    if end - start <= _PIECE:
+        part = bytes(file.read_range(start, end - start))
+    else:
+        pieces = []
+        for piece in file.read_range_stream(start, end - start):
+            pieces.append(piece)
+            progress.step()
+        part = b"".join(pieces)
+    if len(part) != end - start:
+        raise _ends_before(uri, end)
+    return part
+
+
+def _ends_before(uri: str, end: int) -> FileUnreadable:
+    return FileUnreadable(
+        f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
+    )
 
 
 def _path(uri: str) -> str:
@@ -257,6 +327,8 @@ def _translated(uri: str, reading: bool = False) -> Iterator[None]:
         yield
     except BridgeError:
         raise
+    except Late as error:
+        raise StorageFailure(f"{uri}: HDFS gave {error}", _CHECK) from None
     except FileNotFoundError as error:
         if reading:
             raise FileUnreadable(f"{uri} does not exist", "refresh the index") from error

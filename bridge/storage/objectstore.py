@@ -81,10 +81,10 @@ def open_store(place: Location, options: Mapping[str, str]) -> Store:
     """The store of a bucket.
 
     Args:
-        options: ``allow_http``, ``timeout`` (of one answer, in seconds) and ``retries`` of every store, and obstore's
-            configuration keys: those that begin with ``azure_`` are for Azure, those with
-            ``google_`` for GCS, and all others, such as ``endpoint``, ``region`` and
-            ``access_key_id``, for S3. Missing options come from the environment.
+        options: ``allow_http``, ``timeout`` (of one answer, in seconds) and ``retries`` of every
+            store, and obstore's configuration keys: those that begin with ``azure_`` are for
+            Azure, those with ``google_`` for GCS, and all others, such as ``endpoint``,
+            ``region`` and ``access_key_id``, for S3. Missing options come from the environment.
     """
     given = dict(options)
     client: dict[str, Any] = {"timeout": timedelta(seconds=float(given.pop("timeout", "60")))}

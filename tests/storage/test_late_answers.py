@@ -6,6 +6,9 @@ says what was late. versitygw stands behind a proxy.
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,13 +23,14 @@ from bridge.jobs.compose import storage_options
 from bridge.planner.index_view import IndexViews
 from bridge.planner.planner import Planner
 from bridge.planner.request import ScanRequest
-from bridge.storage import again
-from bridge.storage.port import Storage
+from bridge.storage import again, bounded, hdfs
+from bridge.storage.port import FileStat, Storage
 from bridge.storage.routed import open_storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from tests.storage.test_requests_in_flight import bounds, build, content, put_all
 from tests.support.lake import drained
+from tests.support.relay import Relay
 from tests.support.slow_store import Behaviour, SlowStore
 from tests.support.versitygw import BUCKET, Versitygw
 
@@ -153,6 +157,116 @@ def test_a_plan_whose_listing_never_comes(
         asked()
     calm.behave(Behaviour())
     assert asked() == late
+
+
+OF_HDFS: dict[str, Callable[[Storage, str], Any]] = {
+    "list": lambda storage, root: storage.list_all(root),
+    "directories": lambda storage, root: storage.list_directories(root),
+    "directory": lambda storage, root: storage.directory_exists(root),
+    "look": lambda storage, root: storage.stat(f"{root}/f"),
+    "read": lambda storage, root: storage.read(f"{root}/f"),
+    "ranges": lambda storage, root: storage.read_ranges(f"{root}/f", [(0, 1)]),
+    "state": lambda storage, root: storage.read_state(f"{root}/f", [(0, 1)]),
+    "write": lambda storage, root: storage.put(f"{root}/f", b"x"),
+    "create": lambda storage, root: storage.put_if_absent(f"{root}/f", b"x"),
+    "copy": lambda storage, root: storage.copy(FileStat(f"{root}/f", 1, 1), f"{root}/g"),
+    "delete": lambda storage, root: storage.delete(f"{root}/f"),
+}
+
+
+@pytest.mark.parametrize("asked", OF_HDFS)
+def test_a_name_node_that_never_answers_is_an_error(asked: str, short: None) -> None:
+    """It listens, and that is all. The library would wait for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        root = f"hdfs://127.0.0.1:{silent.getsockname()[1]}/late"
+        with pytest.raises(StorageFailure, match="HDFS gave no answer within") as caught:
+            OF_HDFS[asked](open_storage(), root)
+    assert root in caught.value.message and "name node" in caught.value.hint
+
+
+@pytest.fixture
+def relayed(hdfs_uri: str) -> Iterator[tuple[Relay, str]]:
+    host, port = hdfs_uri.removeprefix("hdfs://").split(":")
+    with Relay((host, int(port))) as relay:
+        yield relay, f"hdfs://127.0.0.1:{relay.port}/relayed"
+
+
+def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(StorageFailure, match="HDFS gave no answer"):
+        patch.setattr(again, "DEADLINE", 0.5)
+        asked()
+
+
+def test_a_connection_on_which_nothing_comes_is_not_used_again(
+    relayed: tuple[Relay, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a firewall has forgotten it: each call would wait for its deadline."""
+    relay, root = relayed
+    storage = open_storage()
+    storage.put(f"{root}/f", b"x")
+    before = relay.connections
+    relay.hold()
+    late(lambda: storage.stat(f"{root}/f"), monkeypatch)
+    assert storage.read(f"{root}/f") == b"x"
+    assert relay.connections > before
+
+
+@pytest.mark.parametrize("name", ["new", "there"])
+def test_a_write_that_was_given_up_does_nothing_later(
+    name: str, relayed: tuple[Relay, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer may have written the file since, who would lose it."""
+    relay, root = relayed
+    storage = open_storage()
+    storage.put(f"{root}/there", b"old")
+    held = relay.hold()
+    late(lambda: storage.put(f"{root}/{name}", b"late"), monkeypatch)
+    storage.put(f"{root}/{name}", b"new")
+    held.set()
+    deadline = time.monotonic() + 60
+    while late_files(storage, root) or not idle_again():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert storage.read(f"{root}/{name}") == b"new"
+
+
+def test_a_delete_that_was_given_up_does_nothing_later(
+    relayed: tuple[Relay, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay, root = relayed
+    storage = open_storage()
+    storage.put(f"{root}/gone", b"old")
+    held = relay.hold()
+    late(lambda: storage.delete(f"{root}/gone"), monkeypatch)
+    held.set()
+    deadline = time.monotonic() + 60
+    while not idle_again():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert storage.read(f"{root}/gone") == b"old"
+
+
+def late_files(storage: Storage, root: str) -> list[str]:
+    return [path for path in storage.list_all(root).paths.to_pylist() if path.endswith(".tmp")]
+
+
+def idle_again() -> bool:
+    """Whether no call that was left behind is still on its way."""
+    threads = [t for t in threading.enumerate() if t.name == "skipbridge-bounded"]
+    return len(threads) == len(bounded._idle)
+
+
+def test_long_ranges_and_writes_come_in_pieces(hdfs_uri: str) -> None:
+    content = bytes(range(256)) * 40_000
+    assert len(content) > 2 * hdfs._PIECE
+    storage, uri = open_storage(), f"{hdfs_uri}/pieces/f"
+    storage.put(uri, content)
+    assert storage.read(uri) == content
+    ranges = [(0, len(content)), (7, hdfs._PIECE + 8), (5, 5), (len(content) - 3, len(content))]
+    assert storage.read_ranges(uri, ranges) == [content[start:end] for start, end in ranges]
+    found = storage.stat(uri)
+    assert found is not None and storage.copy(found, f"{hdfs_uri}/pieces/g")
+    assert storage.read(f"{hdfs_uri}/pieces/g") == content
 
 
 def test_a_timeout_of_nothing_is_refused() -> None:

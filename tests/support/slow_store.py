@@ -19,9 +19,10 @@ from typing import Any
 from urllib.parse import unquote
 
 FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall", "expired", "flip")
-"""``lost``: the store does what is asked, and its answer does not arrive. ``hang``: it never answers.
-``stall``: it gives half of its answer, and then nothing more. ``flip``: a bit of the answer's body
-is another one; only for what has a checksum. ``expired``: the store says that the credentials are.
+"""``lost``: the store does what is asked, and its answer does not arrive. ``hang``: it never
+answers. ``stall``: it gives half of its answer, and then nothing more. ``flip``: a bit of the
+answer's body is another one; only for what has a checksum. ``expired``: the store says that the
+credentials are.
 """
 _PASSED_ON = ("cut", "stall", "lost", "flip")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)

@@ -1,0 +1,71 @@
+"""A relay of TCP connections that can hold back what passes through them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+
+
+class Relay:
+    """Passes connections on to a server; see `hold`.
+
+    Attributes:
+        port: on which it listens.
+        connections: how many were made.
+    """
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self._to = to
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.connections = 0
+        self._sockets: list[socket.socket] = []
+        self._passing = _set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Relay:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listener.close()
+        for each in self._sockets:
+            each.close()
+
+    def hold(self) -> threading.Event:
+        """What arrives on the connections made so far waits until the returned event is set."""
+        held, self._passing = self._passing, _set()
+        held.clear()
+        return held
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._to)
+                self.connections += 1
+                self._sockets += client, server
+                for ends in ((client, server), (server, client)):
+                    work = threading.Thread(target=_pass, args=(*ends, self._passing))
+                    work.daemon = True
+                    work.start()
+
+
+def _set() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+def _pass(source: socket.socket, target: socket.socket, passing: threading.Event) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            passing.wait()
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
