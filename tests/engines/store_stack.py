@@ -50,6 +50,8 @@ DESCRIBED = {
 PUBLISHED = "published"
 """A directory for a table that a test makes."""
 FEW_FILES = 80
+IMPATIENT = "impatient"
+"""A catalog of the connector that waits for an answer of the store for a second only."""
 NO_ANSWERS = {"metadata_answers_enabled": "false"}
 SLOW = Behaviour(latency=0.03)
 DRIVERS = 4
@@ -73,7 +75,7 @@ class Stores:
     settings: dict[str, str]
 
     def query(self, sql: str, catalog: str = "bridge") -> list[list[object]]:
-        session = NO_ANSWERS if catalog == "bridge" else {}
+        session = {} if catalog == "hive" else NO_ANSWERS
         return ask(self.trino_port, sql, catalog, session)
 
     def seen(self, sql: str, catalog: str = "bridge") -> tuple[list[list[object]], Seen]:
@@ -166,6 +168,7 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                 "SKIPBRIDGE_STORAGE_ENDPOINT": gateway.through(planners.port)["endpoint"],
                 "SKIPBRIDGE_STORAGE_REGION": "us-east-1",
                 "SKIPBRIDGE_STORAGE_ALLOW_HTTP": "true",
+                "SKIPBRIDGE_STORAGE_TIMEOUT": "2s",
                 **gateway.environment,
             }
             with start_planner(directory / "planner", uri, environment=environment) as planner:
@@ -190,7 +193,11 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                 }
                 spec = TrinoSpec(
                     directory=directory / "trino",
-                    catalogs={"bridge": ours, "hive": stock},
+                    catalogs={
+                        "bridge": ours,
+                        IMPATIENT: {**ours, "s3.socket-read-timeout": "1s"},
+                        "hive": stock,
+                    },
                     plugins={"skipbridge": plugin_476, **stock_plugins("hive")},
                     port=0,
                     heap="1200m",

@@ -170,6 +170,23 @@ def test_something_else_answers(hive: HookedHive, reply: bytes) -> None:
     assert len(answer.warnings) == 1
 
 
+@pytest.mark.parametrize("reply", [b"", b"\x00\x00\x10\x00\x80\x01"], ids=["never", "half"])
+def test_an_answer_that_does_not_come_is_not_waited_for(hive: HookedHive, reply: bytes) -> None:
+    over = threading.Event()
+
+    def begin(connection: socket.socket) -> None:
+        connection.sendall(reply)
+        over.wait(30.0)
+
+    with _answering(begin) as address:
+        try:
+            answer = hive.ask(SELECTIVE, {**FETCH, TIMEOUT: "300", "skipbridge.planner": address})
+        finally:
+            over.set()
+    assert answer.rows == [(77,)] and reads_all(hive, answer)
+    assert len(answer.warnings) == 1 and TIMEOUT in answer.warnings[0]
+
+
 @pytest.mark.parametrize("text", ["nonsense", "host:0", ""])
 def test_an_address_that_is_none(hive: HookedHive, text: str) -> None:
     answer = hive.ask(SELECTIVE, {**FETCH, "skipbridge.planner": text or " "})

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import random
+import time
 
 import pytest
+import trino
 from trino.exceptions import TrinoQueryError
 
-from tests.engines.store_stack import GROUPED, SLOW, Stores
+from tests.engines.store_stack import GROUPED, IMPATIENT, SLOW, Stores
 from tests.support.slow_store import Behaviour
 
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 QUERIES = 100 if NIGHTLY else 10
 SEEDS = 20 if NIGHTLY else 2
-FAULTS = ("503", "500", "reset", "cut", "lost")
+FAULTS = ("503", "500", "reset", "cut", "lost", "hang", "stall")
 EXPIRED = 0.2
 """The share of queries whose credentials may expire. Nobody retries that."""
 ASKED = (
@@ -49,7 +51,7 @@ def test_no_fault_costs_a_row(stores: Stores, seed: int) -> None:
             proxy.behave(Behaviour(0.005, rate, faults, seed=rng.randrange(2**31)))
             proxy.take()
         try:
-            rows = stores.query(sql)
+            rows = stores.query(sql, IMPATIENT)
         except TrinoQueryError as error:
             assert error.error_name in TOLD, (number, sql, error)
         else:
@@ -82,3 +84,31 @@ def test_expired_credentials_are_told_in_the_words_of_the_store(stores: Stores, 
         finally:
             stores.proxy.behave(SLOW)
     assert failed
+
+
+def test_a_query_of_a_store_that_never_answers_can_be_ended(stores: Stores) -> None:
+    """Nothing is asked for after its end, and the next query reads as ever."""
+    sql = GROUPED.format("large")
+    expected = stores.query(sql, "hive")
+    stores.proxy.behave(Behaviour(rate=1.0, faults=("hang",), only="^GET .*large"))
+    connection = trino.dbapi.connect(
+        host="127.0.0.1",
+        port=stores.trino_port,
+        user="test",
+        catalog=IMPATIENT,
+        session_properties={"query_max_execution_time": "4s"},
+    )
+    try:
+        with pytest.raises(TrinoQueryError, match="EXCEEDED_TIME_LIMIT"):
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            cursor.fetchall()
+        assert stores.proxy.take().failed
+        deadline = time.monotonic() + 120
+        time.sleep(5)
+        while stores.proxy.take().count():
+            assert time.monotonic() < deadline, "the files of an ended query are still read"
+            time.sleep(5)
+    finally:
+        stores.proxy.behave(SLOW)
+    assert stores.query(sql, IMPATIENT) == expected
