@@ -69,6 +69,7 @@ class SplitSource:
         self._totals = SplitTotals()
         self._paths: list[pa.Array] | None = [] if keep_paths else None
         self._ended = False
+        self._failure: BaseException | None = None
         self.opened = time.perf_counter()
         self._loader.start()
 
@@ -93,7 +94,13 @@ class SplitSource:
                 raise InvalidRequest(
                     f"token {token} is not the next one, {self._token}", "ask in order"
                 )
-            splits = self._draw(max_splits, timeout)
+            if self._failure is not None:
+                raise self._failure
+            try:
+                splits = self._draw(max_splits, timeout)
+            except BaseException as error:  # what it has drawn is lost: no later call may end
+                self._failure = error
+                raise
             drained = self._pending is None and self._rest is None
             if drained and splits is not None:
                 self._loader.settle(_SETTLE)

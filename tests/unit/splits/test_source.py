@@ -147,6 +147,28 @@ def test_failure_is_told_before_any_end(failure: BaseException, pool: ThreadPool
             token = batch.next_token
 
 
+def test_a_failure_at_handing_out_is_no_end(pool: ThreadPoolExecutor) -> None:
+    """The files that were being cut are in no batch, so that a repeated call may not go on."""
+
+    class Failing(Plan):
+        fails = True
+
+        def refine(self, batch: SliceBatch) -> SliceBatch:
+            if self.fails and batch.files.paths[0].as_py() == "file:///t/3":
+                self.fails = False
+                raise StorageFailure("the index cannot be read")
+            return batch
+
+    source = source_of(Failing([3, 3, 3]), pool)
+    token = 0
+    with pytest.raises(StorageFailure):
+        while True:
+            token = source.next(token, 5, 1.0).next_token
+    for _ in range(2):
+        with pytest.raises(StorageFailure, match="the index cannot be read"):
+            source.next(token, 5, 1.0)
+
+
 def test_close_stops_a_blocked_plan(pool: ThreadPoolExecutor) -> None:
     release = threading.Event()
     plan = Plan([1] * 10, pause=lambda: release.wait(5) or None)
