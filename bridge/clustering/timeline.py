@@ -99,7 +99,9 @@ class Timeline:
 
     def request(self, plan: Plan) -> bool:
         """Saves a plan; False if another one has its instant."""
-        return self._create(f"{plan.instant}.requested", plan.to_bytes())
+        name, content = f"{plan.instant}.requested", plan.to_bytes()
+        # A store whose answer was lost says, asked again, that the file is there: it may be ours.
+        return self._create(name, content) or self._storage.read(self._name(name)) == content
 
     def plan(self, instant: str) -> Plan:
         """A plan by its instant.

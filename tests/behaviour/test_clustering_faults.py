@@ -216,3 +216,26 @@ def test_a_record_that_is_none_is_named(days: Lake, change: dict[str, Any]) -> N
     path.unlink()
     assert executed(days, plan).state == "completed"
     assert read(days)[0] == before
+
+
+class AnswersLost:
+    """A storage that is told to create a file, does so, and then says that it was there."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def put_if_absent(self, uri: str, content: bytes) -> bool:
+        self._storage.put_if_absent(uri, content)
+        return False
+
+
+def test_a_plan_whose_answer_was_lost_is_not_made_twice(days: Lake) -> None:
+    lost: Any = AnswersLost(days.storage)
+    plan = scheduled(days, lost, **BY_X)
+    (state,) = timeline_of(days).states(None)
+    assert (state.instant, state.state) == (plan.instant, "requested")
+    other = replace(plan, layout="hilbert")
+    assert not timeline_of(days, lost).request(other) and plan.groups
