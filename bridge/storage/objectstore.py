@@ -277,7 +277,8 @@ class ObjectStorage:
         asked("list")
         while True:
             try:
-                for page in self._answered(prefix, last):
+                for page, sorted_by_store in self._answered(prefix, last):
+                    ordered &= sorted_by_store
                     ordered &= last is None or page.paths[0].as_py() > last
                     last = page.paths[-1].as_py()
                     yield page
@@ -296,15 +297,15 @@ class ObjectStorage:
 
         def ask() -> FileTable:
             asked("list")
-            return concatenate(self._answered(prefix, None))
+            return concatenate(page for page, _ in self._answered(prefix, None))
 
         try:
             return again(ask)
         except BaseError as error:
             raise failure(error, prefix) from error
 
-    def _answered(self, prefix: str, after: str | None) -> Iterator[FileTable]:
-        """The pages of one listing, each sorted. Errors: BaseError."""
+    def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, bool]]:
+        """The pages of one listing, each sorted, and whether it came so. Errors: BaseError."""
         whole = 0
         for batch in obstore.list(
             self._store,
@@ -317,7 +318,8 @@ class ObjectStorage:
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
                 whole = len(page)
-                yield page
+                in_order = sort(page)
+                yield in_order, in_order.paths.equals(page.paths)
 
     def _flat(self, prefix: str) -> FileTable:
         try:
@@ -329,7 +331,7 @@ class ObjectStorage:
         names = found["objects"].num_rows + len(found["common_prefixes"])
         asked("list", max(names - 1, 0) // _PAGE)
         batches = pa.table(found["objects"]).to_batches()
-        return concatenate(self._listing(batch) for batch in batches)
+        return concatenate(sort(self._listing(batch)) for batch in batches)
 
     def _listing(self, batch: pa.RecordBatch) -> FileTable:
         if not batch.num_rows:
@@ -339,13 +341,11 @@ class ObjectStorage:
             pa.scalar(self._base, pa.large_string()), keys, pa.scalar("", pa.large_string())
         )
         modified = batch.column("last_modified").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        return sort(
-            FileTable(
-                paths,
-                batch.column("size").to_numpy().astype(np.int64),
-                modified.to_numpy(),
-                _quoted(batch.column("e_tag").cast(pa.large_string())),
-            )
+        return FileTable(
+            paths,
+            batch.column("size").to_numpy().astype(np.int64),
+            modified.to_numpy(),
+            _quoted(batch.column("e_tag").cast(pa.large_string())),
         )
 
     def list_directories(self, prefix: str) -> list[str]:

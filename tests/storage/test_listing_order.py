@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import pytest
 
+from bridge.errors import StorageFailure
 from bridge.storage.routed import open_storage
 
 ROOT = "abfss://lake@account.dfs.core.windows.net/t"
@@ -21,38 +22,47 @@ _BLOB = (
     "<Etag>0x1</Etag><Content-Length>1</Content-Length><Content-Type>text/plain</Content-Type>"
     "<BlobType>BlockBlob</BlobType></Properties></Blob>"
 )
-
-
-_KEY = (
-    "<Contents><Key>{}</Key><LastModified>2026-01-05T10:00:00.000Z</LastModified>"
-    "<ETag>&quot;1&quot;</ETag><Size>1</Size></Contents>"
-)
 _DIRECTORY_BUCKETS = ["s3://lake--use1-az4--x-s3/t", "s3://lake--use1-az4--xa-s3/t"]
+_OBJECT = (
+    "<Contents><Key>{}</Key><LastModified>2026-01-05T10:00:00.000Z</LastModified>"
+    '<ETag>"1"</ETag><Size>1</Size></Contents>'
+)
+
+
+def _of_azure(asked: dict[str, list[str]]) -> tuple[bool, str]:
+    second = "marker" in asked
+    blobs = "".join(map(_BLOB.format, PAGES[second]))
+    marker = "" if second else "more"
+    return second, (
+        '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'
+        f"{blobs}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
+    )
+
+
+def _of_s3(asked: dict[str, list[str]]) -> tuple[bool, str]:
+    """It begins after a key by name, as S3 does, whatever the order of its pages."""
+    second = "continuation-token" in asked
+    after = asked.get("start-after", [""])[0]
+    keys = [*PAGES[0], *PAGES[1]] if after else [*reversed(PAGES[second])]
+    objects = "".join(_OBJECT.format(key) for key in keys if key > after)
+    more = "" if second or after else "<NextContinuationToken>more</NextContinuationToken>"
+    truncated = str(bool(more)).lower()
+    return second, (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+        f"<IsTruncated>{truncated}</IsTruncated>{more}{objects}</ListBucketResult>"
+    )
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Lists two pages, and cuts the second one at first. A start-after is not heeded."""
+    """Lists two pages, and cuts the second one at first."""
 
     protocol_version = "HTTP/1.1"
     cuts: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
         asked = parse_qs(urlsplit(self.path).query)
-        second = "marker" in asked or "continuation-token" in asked
-        more = "" if second else "more"
-        if "list-type" in asked:
-            told = (
-                f"<IsTruncated>{str(not second).lower()}</IsTruncated>"
-                f"<NextContinuationToken>{more}</NextContinuationToken>"
-            )
-            keys = "".join(map(_KEY.format, PAGES[not second]))
-            body = f"<ListBucketResult><Name>lake</Name>{told}{keys}</ListBucketResult>".encode()
-        else:
-            blobs = "".join(map(_BLOB.format, PAGES[second]))
-            body = (
-                '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'
-                f"{blobs}</Blobs><NextMarker>{more}</NextMarker></EnumerationResults>"
-            ).encode()
+        second, text = (_of_s3 if "list-type" in asked else _of_azure)(asked)
+        body = text.encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(body)))
@@ -95,6 +105,25 @@ def test_a_listing_in_another_order_that_breaks_off_loses_no_file(port: int) -> 
     assert after == [[f"{ROOT}/a/0999", f"{ROOT}/c/1"]]
 
 
+def test_a_listing_of_s3_in_another_order_that_breaks_off_is_an_error(port: int) -> None:
+    """Directory buckets list so. What comes after the last key is not what is missing."""
+    _Answers.cuts[:] = []
+    options = {
+        "endpoint": f"http://127.0.0.1:{port}",
+        "region": "us-east-1",
+        "access_key_id": "test",
+        "secret_access_key": "test",
+        "allow_http": "true",
+    }
+    storage = open_storage(options=options)
+    wanted = sorted(f"s3://lake/{key}" for page in PAGES for key in page)
+    assert storage.list_all("s3://lake/t").paths.to_pylist() == wanted
+    _Answers.cuts[:] = [1]
+    with pytest.raises(StorageFailure):
+        storage.list_all("s3://lake/t")
+    assert not _Answers.cuts
+
+
 @pytest.mark.parametrize("root", _DIRECTORY_BUCKETS)
 def test_a_directory_bucket_is_listed_whole(
     root: str, port: int, monkeypatch: pytest.MonkeyPatch
@@ -102,15 +131,7 @@ def test_a_directory_bucket_is_listed_whole(
     """S3's directory buckets list keys in no order, and from the first one on."""
     _Answers.cuts[:] = [1]
     monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 100)
-    storage = open_storage(
-        options={
-            "endpoint": f"http://127.0.0.1:{port}",
-            "region": "us-east-1",
-            "access_key_id": "x",
-            "secret_access_key": "x",
-            "allow_http": "true",
-        }
-    )
+    storage = s3(port)
     wanted = sorted(f"{root}/{key.removeprefix('t/')}" for page in PAGES for key in page)
     assert storage.list_all(root).paths.to_pylist() == wanted
     hints = pa.array(wanted, pa.large_string())
