@@ -261,14 +261,27 @@ class ObjectStorage:
         return sorted({uri for uri in chosen if uri.startswith(inside)})
 
     def _between(self, prefix: str, after: str | None, until: str | None) -> Iterator[FileTable]:
-        for page in self._pages(prefix, after):
+        for page, ordered in self._ordered_pages(prefix, after):
+            if not ordered:
+                raise StorageFailure(
+                    f"{prefix}: the store lists its keys in another order than that of their names",
+                    "keep the table on a store that lists keys by name",
+                )
             if until is not None and page.paths[-1].as_py() > until:
                 yield page.filter(_mask(pc.less_equal(page.paths, until)))
                 return
             yield page
 
     def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileTable]:
-        """Pages in path order. A listing that breaks off goes on after the last page that came.
+        for page, _ in self._ordered_pages(prefix, start_after):
+            yield page
+
+    def _ordered_pages(
+        self, prefix: str, start_after: str | None
+    ) -> Iterator[tuple[FileTable, bool]]:
+        """Pages, and whether all came in path order so far.
+
+        A listing that breaks off goes on after the last page that came.
 
         Errors:
             StorageFailure: it fails as a whole. A listing never ends early without an error.
@@ -276,12 +289,18 @@ class ObjectStorage:
         patience, last, ordered = Patience(), start_after, True
         asked("list")
         while True:
+            after = last
             try:
-                for page, sorted_by_store in self._answered(prefix, last):
-                    ordered &= sorted_by_store
-                    ordered &= last is None or page.paths[0].as_py() > last
+                for page, sorted_by_store in self._answered(prefix, after):
+                    first = page.paths[0].as_py()
+                    if after is not None and first <= after:
+                        raise StorageFailure(
+                            f"asked for what comes after {after}, the store lists {first}",
+                            "keep the table on a store that heeds start-after",
+                        )
+                    ordered &= sorted_by_store and (last is None or first > last)
                     last = page.paths[-1].as_py()
-                    yield page
+                    yield page, ordered
                     patience.progressed()
                 return
             except BaseError as error:

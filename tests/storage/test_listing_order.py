@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from bridge.errors import StorageFailure
+from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 
 ROOT = "abfss://lake@account.dfs.core.windows.net/t"
@@ -42,7 +43,7 @@ def _of_azure(asked: dict[str, list[str]]) -> tuple[bool, str]:
 def _of_s3(asked: dict[str, list[str]]) -> tuple[bool, str]:
     """It begins after a key by name, as S3 does, whatever the order of its pages."""
     second = "continuation-token" in asked
-    after = asked.get("start-after", [""])[0]
+    after = asked.get("start-after", [""])[0] if _Answers.heeds_start else ""
     keys = [*PAGES[0], *PAGES[1]] if after else [*reversed(PAGES[second])]
     objects = "".join(_OBJECT.format(key) for key in keys if key > after)
     more = "" if second or after else "<NextContinuationToken>more</NextContinuationToken>"
@@ -58,6 +59,7 @@ class _Answers(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     cuts: ClassVar[list[int]] = []
+    heeds_start: ClassVar[bool] = True
 
     def do_GET(self) -> None:
         asked = parse_qs(urlsplit(self.path).query)
@@ -105,17 +107,22 @@ def test_a_listing_in_another_order_that_breaks_off_loses_no_file(port: int) -> 
     assert after == [[f"{ROOT}/a/0999", f"{ROOT}/c/1"]]
 
 
+def s3(port: int) -> Storage:
+    return open_storage(
+        options={
+            "endpoint": f"http://127.0.0.1:{port}",
+            "region": "us-east-1",
+            "access_key_id": "test",
+            "secret_access_key": "test",
+            "allow_http": "true",
+        }
+    )
+
+
 def test_a_listing_of_s3_in_another_order_that_breaks_off_is_an_error(port: int) -> None:
     """Directory buckets list so. What comes after the last key is not what is missing."""
     _Answers.cuts[:] = []
-    options = {
-        "endpoint": f"http://127.0.0.1:{port}",
-        "region": "us-east-1",
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "allow_http": "true",
-    }
-    storage = open_storage(options=options)
+    storage = s3(port)
     wanted = sorted(f"s3://lake/{key}" for page in PAGES for key in page)
     assert storage.list_all("s3://lake/t").paths.to_pylist() == wanted
     _Answers.cuts[:] = [1]
@@ -124,12 +131,28 @@ def test_a_listing_of_s3_in_another_order_that_breaks_off_is_an_error(port: int)
     assert not _Answers.cuts
 
 
+def test_ranges_of_a_listing_need_the_order_of_names(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a range would end before all of it was seen, or files would be listed twice."""
+    _Answers.cuts[:] = []
+    hints = pa.array([f"s3://lake/t/a/{i:05}" for i in range(8_000)], pa.large_string())
+    with pytest.raises(StorageFailure, match="another order"):
+        s3(port).list_all("s3://lake/t", hints=hints)
+    monkeypatch.setattr(_Answers, "heeds_start", False)
+    with pytest.raises(StorageFailure, match=r"another order|heeds start-after|comes after"):
+        s3(port).list_all("s3://lake/t", hints=hints)
+    with pytest.raises(StorageFailure, match="asked for what comes after"):
+        list(s3(port).pages("s3://lake/t", start_after="s3://lake/t/a/0500"))
+
+
 @pytest.mark.parametrize("root", _DIRECTORY_BUCKETS)
 def test_a_directory_bucket_is_listed_whole(
     root: str, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3's directory buckets list keys in no order, and from the first one on."""
     _Answers.cuts[:] = [1]
+    monkeypatch.setattr(_Answers, "heeds_start", False)
     monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 100)
     storage = s3(port)
     wanted = sorted(f"{root}/{key.removeprefix('t/')}" for page in PAGES for key in page)
