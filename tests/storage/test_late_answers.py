@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -191,10 +190,24 @@ def relayed(hdfs_uri: str) -> Iterator[tuple[Relay, str]]:
         yield relay, f"hdfs://127.0.0.1:{relay.port}/relayed"
 
 
-def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Asks what is given up. The event is set when the call that was left behind has ended."""
+    ended = threading.Event()
+
+    def told(seconds: float, call: Callable[[bounded.Progress], Any]) -> Any:
+        def followed(progress: bounded.Progress) -> Any:
+            try:
+                return call(progress)
+            finally:
+                ended.set()
+
+        return bounded.within(seconds, followed)
+
     with monkeypatch.context() as patch, pytest.raises(StorageFailure, match="HDFS gave no answer"):
         patch.setattr(again, "DEADLINE", 0.5)
+        patch.setattr(hdfs, "within", told)
         asked()
+    return ended
 
 
 def test_a_connection_on_which_nothing_comes_is_not_used_again(
@@ -220,14 +233,13 @@ def test_a_write_that_was_given_up_does_nothing_later(
     storage = open_storage()
     storage.put(f"{root}/there", b"old")
     held = relay.hold()
-    late(lambda: storage.put(f"{root}/{name}", b"late"), monkeypatch)
+    ended = late(lambda: storage.put(f"{root}/{name}", b"late"), monkeypatch)
+    assert not ended.is_set()
     storage.put(f"{root}/{name}", b"new")
     held.set()
-    deadline = time.monotonic() + 60
-    while late_files(storage, root) or not idle_again():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert ended.wait(120)
     assert storage.read(f"{root}/{name}") == b"new"
+    assert not [path for path in storage.list_all(root).paths.to_pylist() if ".tmp" in path]
 
 
 def test_a_delete_that_was_given_up_does_nothing_later(
@@ -237,23 +249,11 @@ def test_a_delete_that_was_given_up_does_nothing_later(
     storage = open_storage()
     storage.put(f"{root}/gone", b"old")
     held = relay.hold()
-    late(lambda: storage.delete(f"{root}/gone"), monkeypatch)
+    ended = late(lambda: storage.delete(f"{root}/gone"), monkeypatch)
+    assert not ended.is_set()
     held.set()
-    deadline = time.monotonic() + 60
-    while not idle_again():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert ended.wait(120)
     assert storage.read(f"{root}/gone") == b"old"
-
-
-def late_files(storage: Storage, root: str) -> list[str]:
-    return [path for path in storage.list_all(root).paths.to_pylist() if path.endswith(".tmp")]
-
-
-def idle_again() -> bool:
-    """Whether no call that was left behind is still on its way."""
-    threads = [t for t in threading.enumerate() if t.name == "skipbridge-bounded"]
-    return len(threads) == len(bounded._idle)
 
 
 def test_long_ranges_and_writes_come_in_pieces(hdfs_uri: str) -> None:

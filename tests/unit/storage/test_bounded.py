@@ -61,7 +61,7 @@ def test_a_late_call_is_left_behind_and_its_thread_comes_back() -> None:
             ended.put(str(error))
 
     before = len(bounded._idle)
-    with pytest.raises(Late, match="no answer within 0.05 s"):
+    with pytest.raises(Late, match=r"no answer within 0\.05 s"):
         within(0.05, slow)
     assert len(bounded._idle) <= before
     over.set()

@@ -12,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 import static java.lang.Math.toIntExact;
 import static java.util.concurrent.CompletableFuture.delayedExecutor;
@@ -79,12 +80,16 @@ final class Connection
             output.write(frame);
             return;
         }
-        CompletableFuture<Void> closing = CompletableFuture.runAsync(this::close, late);
+        AtomicBoolean expired = new AtomicBoolean();
+        CompletableFuture<Void> closing = CompletableFuture.runAsync(() -> {
+            expired.set(true); // before the write fails of it
+            close();
+        }, late);
         try {
             output.write(frame);
         }
         catch (IOException e) {
-            if (closing.isDone()) {
+            if (expired.get()) {
                 throw new SocketTimeoutException("a request of %d bytes was not taken in time".formatted(frame.length));
             }
             throw e;
