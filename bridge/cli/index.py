@@ -70,9 +70,12 @@ class _Work:
                 f"last commit (every {config.integer('index.files_per_commit'):,} files)"
             )
             raise SystemExit(INTERRUPTED) from None
+        return made.to_dict()
+
+    def cluster(self, config: Config, table: str) -> None:
+        """What follows the refresh, told after it."""
         if self.inline is not None:
             self.inline.run(config, table)
-        return made.to_dict()
 
     def told(self, report: dict[str, Any]) -> None:
         if self.output == "json":
@@ -90,14 +93,16 @@ class _Work:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
         rounds = itertools.count()
-        # The first round checks the whole index for damage; the others need not.
-        done = watch(
-            lambda: self.once(config, table, check=next(rounds) == 0),
-            seconds,
-            stop,
-            told=self.told,
-            say=say,
-        )
+
+        def one_round() -> dict[str, Any]:
+            # The first round checks the whole index for damage; the others need not.
+            made = self.once(config, table, check=next(rounds) == 0)
+            if made["committed"]:
+                self.told(made)
+            self.cluster(config, table)
+            return made
+
+        done = watch(one_round, seconds, stop, told=lambda _: None, say=say)
         say(f"{done.rounds} rounds, {done.committed} generations, {done.failed} failures")
 
 
@@ -212,6 +217,7 @@ def refresh(
     work = _Work(nan, output=output, inline=inline)
     if seconds is None:
         work.told(work.once(config, table))
+        work.cluster(config, table)
     else:
         work.stay(config, table, seconds)
 

@@ -63,6 +63,8 @@ def test_a_refresh_clusters_after_so_many_commits(table: Path) -> None:
     expected = sorted([*expected, *range(1, 300, 3)])
     told = refresh(table, "--cluster-after", 2, "--cluster-by", "x")
     assert "completed: 4 files -> 1 files" in told.stdout and "after 2 commits" in told.stderr
+    lines = told.stdout.splitlines()  # in the order of the work
+    assert "4 files, 1 read" in lines[0] and "completed" in lines[1]
     assert rows(table) == expected
     for _ in range(3):  # nothing is written, nothing is due
         assert "completed" not in refresh(table, "--cluster-after", 1).stdout
@@ -84,6 +86,23 @@ def test_a_refresh_clusters_small_files(table: Path) -> None:
     for _ in range(3):  # a lone file waits for others
         assert "completed" not in refresh(table, "--cluster-small-files", 1).stdout
     assert len(plans(table)) == 1
+
+
+def test_a_watch_of_refreshes_tells_in_the_order_of_the_work(table: Path) -> None:
+    words = ("-m", "bridge", "index", "refresh", str(table), "--watch", "0.2",
+             "--cluster-after", "1", "--cluster-by", "x")  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert "3 files, 3 read" in process.stdout.readline()
+        assert "completed: 3 files -> 1 files" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and "1 generations, 0 failures" in errors, errors
 
 
 def test_a_lone_file_is_not_rewritten_for_ever(table: Path) -> None:
