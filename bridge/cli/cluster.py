@@ -266,7 +266,10 @@ def run(
 @_OUTPUT
 @settings(*_SETTINGS)
 def show(config: Config, table: str, instant: str | None, output: str) -> None:
-    """The plans of TABLE and their states; with an INSTANT, the groups of that plan."""
+    """The plans of TABLE, their states, what was planned and what is written.
+
+    With an INSTANT, the groups of that plan: the old files, then the new ones.
+    """
     from bridge.jobs.cluster import show as plans
 
     found = plans(config, table, instant)
@@ -274,17 +277,43 @@ def show(config: Config, table: str, instant: str | None, output: str) -> None:
         emit_json(found)
         return
     for each in found:
-        emit(f"{each['state']:<10} {_line(each)}")
+        emit(f"{each['state']:<10} {_line(each)}{_written(each)}")
         for group in each.get("plan", ()):
-            emit(f"  group {group['id']} {group['partition'] or '.'} -> {group['outputs']} files")
+            emit(
+                f"  group {group['id']} {group['partition'] or '.'} -> {group['outputs']} files"
+                f"{_group_written(group.get('written'))}"
+            )
             for place, file in enumerate(group["files"]):
                 spans = "  ".join(
                     f"{column} {bounds[place][0]} .. {bounds[place][1]}"
                     for column, bounds in group["metrics"]
                 )
                 emit(f"    {file['path'].rpartition('/')[2]}  {file['size']}  {spans}".rstrip())
+            for file in (group.get("written") or {}).get("new", ()):
+                emit(f"    -> {file['path'].rpartition('/')[2]}  {file['size']}")
     if not found:
         say(f"{table} has no clustering plans")
+
+
+def _written(plan: dict[str, Any]) -> str:
+    """What was written for a plan, if anything was."""
+    from bridge.report.text import human_bytes
+
+    told = ""
+    if plan.get("written_files"):
+        size = human_bytes(plan["written_bytes"])
+        told += f"; written: {plan['written_files']} files, {size}"
+    if plan.get("rejected_groups"):
+        told += f"; rejected: {plan['rejected_groups']} groups"
+    return told
+
+
+def _group_written(group: dict[str, Any] | None) -> str:
+    if group is None:
+        return ""
+    if group["rejected"]:
+        return f", rejected: {group['rejected']}"
+    return f", {len(group['new'])} written, {group['rows']:,} rows"
 
 
 @cluster.command("cancel")

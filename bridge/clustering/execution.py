@@ -20,7 +20,7 @@ from bridge.clustering.bloom_types import stored_types
 from bridge.clustering.entries import ReadyCollector, reading_of
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
-from bridge.clustering.timeline import Timeline
+from bridge.clustering.timeline import Timeline, no_plan
 from bridge.errors import InvalidRequest, StorageFailure
 from bridge.index.build import write_entries
 from bridge.index.collect import Collector, Reading
@@ -116,6 +116,7 @@ class RunReport:
         generation: of the index that completed the plan; -1 without one.
         resumed: groups that an earlier run had done.
         rejected: number and reason of each group whose old files stay.
+        aside: number of the group, path and reason of each damaged file that stays alone.
     """
 
     instant: str
@@ -129,6 +130,7 @@ class RunReport:
     rejected: tuple[tuple[int, str], ...]
     old_bytes: int = 0
     new_bytes: int = 0
+    aside: tuple[tuple[int, str, str], ...] = ()
 
 
 def execute(
@@ -149,7 +151,7 @@ def execute(
             outside of them is read.
 
     Errors:
-        InvalidRequest: it was cancelled, or the table has moved since.
+        InvalidRequest: it was cancelled or its records are gone, or the table has moved since.
         GenerationNotFound, IndexCorrupt: the index is gone or damaged; build it, then run again.
         IndexConflict, StorageFailure, StorageFull: run it again. A group that fails in a second
             run is rejected, and the others commit.
@@ -201,22 +203,20 @@ def execute(
         if not problem:
             result = results[group.id]
             problem = result.rejected or _misplaced(plan, result)
-            problem = problem or _outdated(now, (*group.files, *result.new))
+            problem = problem or _outdated(now, (*result.taken(group.files), *result.new))
         if problem:
-            results[group.id] = GroupResult(group.id, rejected=problem)
+            aside = () if group.id in outside else result.aside
+            results[group.id] = GroupResult(group.id, rejected=problem, aside=aside)
         else:
-            good.append((group, result))
-    refused = [
-        file
-        for group in plan.groups
-        if results[group.id].rejected.startswith(_LASTING)
-        for file in group.files
-    ]
+            good.append((replace(group, files=result.taken(group.files)), result))
+    refused = [file for group in plan.groups for file in _refused(group, results[group.id])]
     if refused:
         timeline.refuse(plan.instant, refused)
     if not good:
         timeline.reject(plan.instant)
         return _report(plan, "rejected", -1, resumed, results)
+    if not timeline.requested(plan.instant):  # it was cancelled and cleaned up while this run slept
+        raise no_plan(plan.instant)
     ended = timeline.end(plan.instant, "committing")
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
@@ -224,7 +224,7 @@ def execute(
     for group, result in list(good):
         problem = next((failed_files[s.path] for s in result.new if s.path in failed_files), "")
         if problem:  # they would not be indexed: the old files are
-            results[group.id] = GroupResult(group.id, rejected=problem)
+            results[group.id] = GroupResult(group.id, rejected=problem, aside=result.aside)
             good.remove((group, result))
     if not good:
         timeline.reject(plan.instant)
@@ -232,6 +232,14 @@ def execute(
     replacements = [Replacement(group.partition, group.files, result.new) for group, result in good]
     manifest = commit_replacements(store, table, plan.instant, replacements, shards)
     return _report(plan, "completed", manifest.generation, resumed, results)
+
+
+def _refused(group: PlannedGroup, result: GroupResult) -> Sequence[FileState]:
+    """The files of a group that later plans leave out as long as they stay as they are."""
+    taken = result.taken(group.files)
+    if result.aside:
+        return [file for file in group.files if file not in taken]
+    return group.files if result.rejected.startswith(_LASTING) else ()
 
 
 def _committed(store: IndexStore, instant: str) -> Manifest | None:
@@ -383,7 +391,11 @@ def _entries(
 def _report(
     plan: Plan, state: str, generation: int, resumed: int, results: dict[int, GroupResult]
 ) -> RunReport:
-    good = [g for g in plan.groups if g.id in results and not results[g.id].rejected]
+    good = [
+        replace(g, files=results[g.id].taken(g.files))
+        for g in plan.groups
+        if g.id in results and not results[g.id].rejected
+    ]
     return RunReport(
         plan.instant,
         state,
@@ -396,4 +408,5 @@ def _report(
         tuple((id, r.rejected) for id, r in sorted(results.items()) if r.rejected),
         sum(g.num_bytes for g in good),
         sum(state.size for g in good for state in results[g.id].new),
+        tuple((id, *each) for id, r in sorted(results.items()) for each in r.aside),
     )

@@ -22,9 +22,10 @@ import pyarrow.orc as po
 
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.orc_tail import KINDS, OrcTail
+from bridge.errors import FileCorrupt
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Range, Storage
-from bridge.storage.source import open_source
+from bridge.storage.source import is_passing, open_source
 
 _CODECS = {
     "none": "uncompressed", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib", "zstd": "zstd",
@@ -119,8 +120,14 @@ class OrcFiles:
 
 
 def _probe(storage: Storage, uri: str, size: int) -> int:
-    """Decodes all of a file; returns its rows."""
-    return int(po.ORCFile(open_source(storage, uri, size)).read().num_rows)
+    """Decodes all of a file; returns its rows. Errors: FileCorrupt."""
+    try:
+        return int(po.ORCFile(open_source(storage, uri, size)).read().num_rows)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_passing(error):
+            raise
+        first = str(error).partition("\n")[0]
+        raise FileCorrupt(f"{uri} cannot be decoded: {first}", "rewrite it") from error
 
 
 _CHILD = ChildReader(_probe)

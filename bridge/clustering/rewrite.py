@@ -3,6 +3,9 @@
 The law: the new files hold exactly the rows of the old ones, bit by bit, under the same schema. A
 group of which that cannot be shown is rejected with a reason, and its old files stay. Old files are
 never touched. Files whose schemas differ go to different new files.
+
+A file whose values cannot be decoded is set aside: the new files hold the rows of the others, and
+replace only them. Readers get it, and its error, as before.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,13 +28,17 @@ from bridge.clustering.data_files import DataFile, Rejected, Writing, data_files
 from bridge.clustering.entries import gathered
 from bridge.clustering.layouts.layout import Layout, arranged
 from bridge.clustering.shuffle import Shuffle
-from bridge.errors import BridgeError, FileUnreadable, StorageFailure, StorageFull
+from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, StorageFailure, StorageFull
 from bridge.index.collect import Reading
 from bridge.index.replacements import FileState
 from bridge.index.shard import Collected
 from bridge.storage.port import Storage, same_state
+from bridge.storage.source import is_passing
 from bridge.storage.uri import join
 
+T = TypeVar("T")
+_FEWEST = 2
+"""Files that are worth a rewrite, once others of their group were set aside."""
 _NAMELESS = re.compile(r"_col\d+")
 """Names of columns in ORC files of old Hive versions."""
 
@@ -81,6 +88,7 @@ class GroupResult:
         new: the files that replace the old ones; empty if it was rejected.
         checksum: of all rows, in hexadecimal.
         rejected: why the old files stay; empty if they are replaced.
+        aside: path and reason of each old file that stays because it is damaged.
         gathered: what the index needs of the new files, by their places in ``new``, as bytes of a
             `Collected`; empty if they must be read for it.
     """
@@ -91,7 +99,13 @@ class GroupResult:
     checksum: str = ""
     rejected: str = ""
     seconds: float = 0.0
+    aside: tuple[tuple[str, str], ...] = ()
     gathered: bytes = field(default=b"", repr=False, compare=False)
+
+    def taken(self, files: Sequence[FileState]) -> tuple[FileState, ...]:
+        """Those of a group's files that were not set aside."""
+        left = {path for path, _ in self.aside}
+        return tuple(file for file in files if file.path not in left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,47 @@ class Effort:
     threads: int = 1
     memory: int = 1 << 30
     verify: bool = True
+
+
+class _Undecodable(Exception):
+    """The values of one file cannot be decoded; says why."""
+
+
+class _Damaged(Exception):
+    """Files cannot be decoded.
+
+    Args:
+        files: the reason of each, by path.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        super().__init__(", ".join(files))
+        self.files = files
+
+
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Errors: _Undecodable: the file's bytes are to blame, not the machine or its storage."""
+    try:
+        yield
+    except FileCorrupt as error:
+        raise _Undecodable(error.message) from error
+    except (Rejected, BridgeError):
+        raise
+    except Exception as error:
+        if is_passing(error):
+            raise
+        raise _Undecodable(_described(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """One old file, its number of rows and its sort columns."""
+
+    file: DataFile
+    fingerprint: Hashable
+    rows: int
+    keys: pa.Table
 
 
 @dataclass(slots=True)
@@ -135,20 +190,47 @@ def rewrite_group(
         StorageFailure, StorageFull: the task can be repeated.
     """
     started = time.monotonic()
-    written: list[str] = []
-    try:
-        rewrite = _Rewrite(task, storage, layout, effort or Effort(), written)
-        new, rows, total = rewrite.run()
-        gathered = rewrite.gathered()
-    except (StorageFailure, StorageFull):
-        _delete(storage, written)
-        raise
-    except Exception as error:  # one group must not end the others
-        _delete(storage, written)
-        what = str(error) if isinstance(error, Rejected) else _described(error)
-        return GroupResult(task.id, rejected=what, seconds=time.monotonic() - started)
-    seconds = time.monotonic() - started
-    return GroupResult(task.id, tuple(new), rows, total, seconds=seconds, gathered=gathered)
+    aside: dict[str, str] = {}
+    while True:
+        written: list[str] = []
+        left = without(task, aside)
+        try:
+            if left is None:
+                first = next(iter(aside.items()))
+                raise Rejected(f"FILE_CORRUPT: {first[0]}: {first[1]}")
+            rewrite = _Rewrite(left, storage, layout, effort or Effort(), written)
+            new, rows, total = rewrite.run()
+            gathered = rewrite.gathered()
+            break
+        except _Damaged as error:  # once more without them
+            _delete(storage, written)
+            aside.update(error.files)
+        except (StorageFailure, StorageFull):
+            _delete(storage, written)
+            raise
+        except Exception as error:  # one group must not end the others
+            _delete(storage, written)
+            what = str(error) if isinstance(error, Rejected) else _described(error)
+            seconds = time.monotonic() - started
+            return GroupResult(task.id, rejected=what, seconds=seconds, aside=tuple(aside.items()))
+    return GroupResult(
+        task.id,
+        tuple(new),
+        rows,
+        total,
+        seconds=time.monotonic() - started,
+        aside=tuple(aside.items()),
+        gathered=gathered,
+    )
+
+
+def without(task: GroupTask, aside: Collection[str]) -> GroupTask | None:
+    """A task without some of its files; None if what is left is not worth a rewrite."""
+    files = tuple(file for file in task.files if file.path not in aside)
+    if not files or (aside and len(files) < _FEWEST):
+        return None
+    share = sum(file.size for file in files) / max(sum(file.size for file in task.files), 1)
+    return replace(task, files=files, outputs=max(1, round(task.outputs * share)))
 
 
 def _described(error: Exception) -> str:
@@ -235,13 +317,35 @@ class _Rewrite:
             )
         return new, rows, f"{old_sum:016x}" if self._effort.verify else ""
 
+    def _of_each(
+        self, pool: ThreadPoolExecutor, work: Callable[[int], T], numbers: Sequence[int]
+    ) -> list[T]:
+        """What comes of each file. Errors: _Damaged: all files that cannot be decoded."""
+
+        def one(number: int) -> T | _Undecodable:
+            try:
+                return work(number)
+            except _Undecodable as error:
+                return error
+
+        found, damaged = [], {}
+        for number, result in zip(numbers, pool.map(one, numbers), strict=True):
+            if isinstance(result, _Undecodable):
+                damaged[self._task.files[number].path] = str(result)
+            else:
+                found.append(result)
+        if damaged:
+            raise _Damaged(damaged)
+        return found
+
     def _sources(self, pool: ThreadPoolExecutor) -> list[_Source]:
         found: dict[Any, _Source] = {}
-        for number, (file, keys) in enumerate(pool.map(self._keys, range(len(self._task.files)))):
-            source = found.setdefault(file.fingerprint, _Source(file))
+        every = range(len(self._task.files))
+        for number, opened in enumerate(self._of_each(pool, self._opened, every)):
+            source = found.setdefault(opened.fingerprint, _Source(opened.file))
             source.numbers.append(number)
-            source.counts.append(file.num_rows)
-            source.keys.append(keys)
+            source.counts.append(opened.rows)
+            source.keys.append(opened.keys)
             source.num_bytes += self._task.files[number].size
         return list(found.values())
 
@@ -250,13 +354,20 @@ class _Rewrite:
         if held is not None:
             return held
         content = _content(self._storage, self._task.files[number])
-        file: DataFile = self._formats.open(content)
+        with _decoding():
+            file: DataFile = self._formats.open(content)
         return file
 
-    def _keys(self, number: int) -> tuple[DataFile, pa.Table]:
+    def _opened(self, number: int) -> _Opened:
         file = self._file(number)
+        with _decoding():
+            found = _Opened(file, file.fingerprint, file.num_rows, self._keys(file))
         if self._keeps:
             self._open[number] = file
+        return found
+
+    def _keys(self, file: DataFile) -> pa.Table:
+        """The sort columns of a file."""
         places = _places(file.names, self._task)
         held = [place for place in places if place is not None]
         table = file.read(sorted(set(held))) if held else None
@@ -267,7 +378,7 @@ class _Rewrite:
             else table.column(sorted(set(held)).index(place))
             for place in places
         ]
-        return file, pa.table(columns, [f"c{i}" for i in range(len(columns))])
+        return pa.table(columns, [f"c{i}" for i in range(len(columns))])
 
     @contextmanager
     def _shuffled(
@@ -282,15 +393,17 @@ class _Rewrite:
         source.keys.clear()
         with Shuffle(order, source.counts, edges, self._effort.memory) as shuffle:
 
-            def add(place: int) -> int:
-                number = source.numbers[place]
-                table = self._file(number).read()
+            def add(number: int) -> int:
+                file = self._file(number)
+                with _decoding():
+                    table = file.read()
+                    found = checksum(table) if self._effort.verify else 0
                 self._open[number] = None
-                found = checksum(table) if self._effort.verify else 0
-                shuffle.add(place, table)
+                shuffle.add(place_of[number], table)
                 return found
 
-            total = sum(pool.map(add, range(len(source.numbers))))
+            place_of = {number: place for place, number in enumerate(source.numbers)}
+            total = sum(self._of_each(pool, add, source.numbers))
             yield (
                 shuffle,
                 total,

@@ -29,7 +29,7 @@ from bridge.errors import FileCorrupt, FileUnreadable, InvalidRequest
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import FileState
 from bridge.storage.ahead import ask_all
-from bridge.storage.port import Storage
+from bridge.storage.port import FileTable, Storage
 from bridge.storage.uri import join
 
 _NAME = re.compile(r"/(\d{17})\.(requested|inflight|group-\d+|ended|rejected)\.json$")
@@ -153,8 +153,10 @@ class Timeline:
             return None
         try:
             new = tuple(FileState(**each) for each in raw["new"])
-            return GroupResult(**{**raw, "new": new, "id": group, "gathered": b""})
-        except (TypeError, KeyError) as error:
+            aside = tuple((str(path), str(reason)) for path, reason in raw.get("aside", ()))
+            body = {**raw, "new": new, "aside": aside, "id": group, "gathered": b""}
+            return GroupResult(**body)
+        except (TypeError, KeyError, ValueError) as error:
             raise FileCorrupt(
                 f"{self._name(_group(instant, group))} is no record of a group: {error}",
                 "delete it; the group is then rewritten again",
@@ -179,15 +181,28 @@ class Timeline:
     def refused(self) -> list[FileState]:
         """All files that `refuse` was told of. Errors: FileCorrupt."""
         listed = self._storage.list_all(self._directory, recursive=False).paths.to_pylist()
-        names = [found[1] for path in listed if (found := _REFUSED.search(path))]
-        bodies = ask_all(self._storage, self._read, names, self._directory)
+        names = [path for path in listed if _REFUSED.search(path)]
+        found = ask_all(self._storage, self.refused_in, names, self._directory)
+        return [file for files in found for file in files]
+
+    def refused_in(self, uri: str) -> list[FileState]:
+        """The files that one record of `refuse` names. Errors: FileCorrupt."""
+        named = _REFUSED.search(uri)
+        body = None if named is None else self._read(named[1])
         try:
-            return [FileState(**file) for body in bodies if body for file in body["files"]]
+            return [FileState(**file) for file in body["files"]] if body else []
         except (TypeError, KeyError) as error:
             raise FileCorrupt(
-                f"a record of refused files in {self._directory} is none: {error}",
-                "delete *.refused.json there",
+                f"{uri} is no record of refused files: {error}", "delete it"
             ) from error
+
+    def records(self) -> FileTable:
+        """The files of all records."""
+        return self._storage.list_all(self._directory, recursive=False)
+
+    def requested(self, instant: str) -> bool:
+        """Whether a plan is still recorded."""
+        return self._storage.stat(self._name(f"{instant}.requested")) is not None
 
     def done(self, instant: str, result: GroupResult) -> bool:
         """Records what became of a group; False if somebody else did: their files count."""

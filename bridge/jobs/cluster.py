@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.clustering.execution import Rewriter, ThreadRewriter, execute
 from bridge.clustering.plan import Plan
 from bridge.clustering.questions import Asked
-from bridge.clustering.rewrite import Effort
+from bridge.clustering.rewrite import Effort, GroupResult
 from bridge.clustering.scheduling import (
     Strategy,
     alike_plans,
@@ -215,6 +215,7 @@ def run(
         "table": str(found.name),
         **asdict(report),
         "rejected": [{"group": id, "reason": reason} for id, reason in report.rejected],
+        "aside": [{"group": id, "path": path, "reason": why} for id, path, why in report.aside],
         "seconds": round(seconds, 3),
         **brought,
     }
@@ -280,6 +281,9 @@ def begun(config: Config, table: str) -> str | None:
 def show(config: Config, table: str, instant: str | None = None) -> list[dict[str, Any]]:
     """The plans of a table, the oldest first; with an instant, that plan with its groups.
 
+    Each also tells what was written for it up to now: ``written_files`` and so on. Only a plan that
+    is completed has replaced files by them.
+
     Errors:
         InvalidRequest: there is no such plan.
     """
@@ -289,19 +293,38 @@ def show(config: Config, table: str, instant: str | None = None) -> list[dict[st
         timeline = Timeline(storage, store.root)
         states = timeline.states(store.latest())
         if instant is not None:
-            plan = _planned(timeline.plan(instant), whole=True)
+            timeline.plan(instant)
             state = next(s for s in states if s.instant == instant)
-            return [{**plan, "state": state.state, "groups_done": state.groups_done}]
+            return [_shown(timeline, state, whole=True)]
         return [_shown(timeline, s) for s in states]
 
 
-def _shown(timeline: Timeline, found: PlanState) -> dict[str, Any]:
+def _shown(timeline: Timeline, found: PlanState, *, whole: bool = False) -> dict[str, Any]:
     """One plan in a list. A damaged one must not hide the others: it has to be cancelled."""
     try:
-        plan = _planned(timeline.plan(found.instant))
+        plan = timeline.plan(found.instant)
+        ids = [group.id for group in plan.groups] if found.groups_done else []
+        known = timeline.results(found.instant, ids) if ids else {}
+        told = {**_planned(plan, whole=whole), **_written(known)}
+        for group in told.get("plan", ()):
+            done = known.get(group["id"])
+            group["written"] = None if done is None else asdict(done)
+            if done is not None:
+                del group["written"]["gathered"]
     except FileCorrupt as error:
-        plan = {"instant": found.instant, "problem": error.message}
-    return {**plan, "state": found.state, "groups_done": found.groups_done}
+        told = {"instant": found.instant, "problem": error.message}
+    return {**told, "state": found.state, "groups_done": found.groups_done}
+
+
+def _written(results: Mapping[int, GroupResult | None]) -> dict[str, int]:
+    done = [result for result in results.values() if result is not None]
+    new = [state for result in done for state in result.new]
+    return {
+        "written_files": len(new),
+        "written_bytes": sum(state.size for state in new),
+        "written_rows": sum(result.rows for result in done if not result.rejected),
+        "rejected_groups": sum(bool(result.rejected) for result in done),
+    }
 
 
 def cancel(config: Config, table: str, instant: str) -> dict[str, Any]:

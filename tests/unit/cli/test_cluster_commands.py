@@ -44,13 +44,20 @@ def test_from_a_plan_to_fewer_files(table: Path) -> None:
     instant = made.stdout.strip()
     assert len(instant) == 17 and instant.isdigit()
     assert "linear by x: 8 files" in made.stderr and "2 groups of 2 partitions" in made.stderr
-    assert run("show", table).stdout.startswith("requested")
+    waiting = run("show", table).stdout
+    assert waiting.startswith("requested") and "written" not in waiting
     groups = run("show", table, instant).stdout
     assert "group 0 month=2 -> 1 files" in groups and "x 3 .. 3999" in groups
     assert run("schedule", table, "--by", "x").stdout == ""  # all files wait
     done = run("run", table, "--local")
     assert f"{instant} completed: 8 files -> 2 files, 8,000 rows" in done.stdout
-    assert json.loads(run("show", table, "--output", "json").stdout)[0]["state"] == "completed"
+    (told,) = json.loads(run("show", table, "--output", "json").stdout)
+    assert (told["state"], told["new_files"], told["written_files"]) == ("completed", 2, 2)
+    assert told["written_rows"] == 8000 and told["rejected_groups"] == 0
+    assert "in 2 groups of 2 partitions; written: 2 files, " in run("show", table).stdout
+    groups = run("show", table, instant).stdout
+    assert "group 0 month=2 -> 1 files, 1 written, 4,000 rows" in groups
+    assert "    -> c00000-0-0000-" in groups
     with Session(Config()) as session:
         scan = session.table(str(table)).scan()
         assert sorted(map(repr, scan.to_arrow().to_pylist())) == before

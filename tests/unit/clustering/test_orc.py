@@ -187,7 +187,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one in a struct": (_table([{"a": HALF}], pa.struct([("a", NS)])), "t.a has a timestamp"),
     "one in a map": (_table([[("a", HALF)]], pa.map_(pa.string(), NS)), "t has a timestamp"),
     "an ACID table": (_acid(), "it is a file of an ACID table"),
-    "no ORC": (b"nothing of the kind", "FileCorrupt"),
+    "no ORC": (b"nothing of the kind", "FILE_CORRUPT"),
 }
 
 
