@@ -218,6 +218,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("clustering.verify", "true", "bool", "read new files back and compare checksums"),
     Option(
+        "clustering.records",
+        "30d",
+        "time",
+        "age at which `cluster clean` deletes the records of plans that ended",
+    ),
+    Option(
         "clustering.settled",
         "1m",
         "time",

@@ -122,13 +122,13 @@ def leave(made: dict[str, Any]) -> None:
 @click.option("--retain", default="7d", show_default=True, help="Keep what ended later than this.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be deleted, and delete nothing.")
 @_OUTPUT
-@settings(*_SETTINGS)
+@settings(*_SETTINGS, "clustering.records")
 def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -> None:
     """Delete what clustering and publishing of TABLE have left behind.
 
     Deleted are files of directories that were published elsewhere, new files that no generation of
-    the index and no plan names, and old generations. Late files that are not brought over stay.
-    Queries that are older than the retention may fail.
+    the index and no plan names, old generations, and records of plans that ended. Late files that
+    are not brought over stay. Queries that are older than the retention may fail.
 
     \b
     skipbridge cluster clean demo.flights --dry-run
@@ -144,7 +144,8 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
         return
     emit(
         f"{made['table']}: {made['replaced']} replaced files, {made['rewritten']} new files that "
-        f"nobody reads, {made['attempts']} of failed attempts, {made['generations']} generations "
+        f"nobody reads, {made['attempts']} of failed attempts, {made['generations']} generations, "
+        f"records of {made['plans']} plans "
         f"{'would be ' if dry_run else ''}deleted, {human_bytes(made['bytes'])}"
     )
     for instant in made["unknown"]:

@@ -2,8 +2,8 @@
 
 Deleted are: new files of ended plans that no generation's replacements name; files of directories
 that a partition was published from, exactly those whose rows the present directory got; and what
-attempts to publish that failed have written, or runs that died while they brought a late file.
-Old generations of the index go first.
+attempts to publish that failed have written, or runs that died while they brought a late file;
+records of plans that ended, see `old_plans`. Old generations of the index go first.
 
 The law: nothing is deleted that a generation's replacements, a pending plan or a location of the
 metastore reads; nothing that no record names, such as a late file; nothing outside of the table.
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from bridge.clustering.old_plans import OldPlans
 from bridge.clustering.publications import (
     Publication,
     Publications,
@@ -24,7 +25,7 @@ from bridge.clustering.publications import (
     states_of,
 )
 from bridge.clustering.publishing import Places, lies_in
-from bridge.clustering.timeline import Timeline
+from bridge.clustering.timeline import PlanState, Timeline
 from bridge.errors import GenerationNotFound
 from bridge.index.manifest import Manifest
 from bridge.index.replacements import DIRECTORY, FileState, home, read_replacements
@@ -50,7 +51,8 @@ class CleanReport:
         rewritten: new files that nobody reads, of plans that ended.
         replaced: files of directories that partitions were published from.
         attempts: files of failed attempts to publish, and drafts of late files whose run died.
-        bytes: of all these but the generations.
+        plans: that ended, of which the records were deleted.
+        bytes: of all these but the generations and the records.
         unknown: plans below the table that this index does not know; they are left alone.
         shared: other tables that lie in the same place. What they may read is left alone.
         unreadable: other tables whose records the metastore cannot give. They are taken to lie
@@ -62,6 +64,7 @@ class CleanReport:
     rewritten: int = 0
     replaced: int = 0
     attempts: int = 0
+    plans: int = 0
     bytes: int = 0
     unknown: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
@@ -75,6 +78,7 @@ class Cleaner:
     Args:
         places: None for a table that no metastore knows: it cannot have been published.
         before: microseconds since the epoch: what ended later is kept.
+        records_before: the same of the records of plans; None: as all else.
         dry_run: only tells.
     """
 
@@ -85,13 +89,16 @@ class Cleaner:
         places: Places | None,
         before: int,
         *,
+        records_before: int | None = None,
         recursive: bool = False,
         dry_run: bool = False,
     ) -> None:
         self._storage, self._store, self._places = store.storage, store, places
+        self._records_before = before if records_before is None else min(before, records_before)
         self._before, self._recursive, self._dry_run = before, recursive, dry_run
         self._home, self._table = home(table.location), str(table.name)
         self._timeline = Timeline(store.storage, store.root)
+        self._states: list[PlanState] = []
         self._publications = Publications(store.storage, table.location)
         self._spared: set[str] = set()
         self._present: dict[str, str] = {}
@@ -105,15 +112,18 @@ class Cleaner:
         """
         newest = self._store.latest()
         records = self._publications.load()
+        self._states = self._timeline.states(newest)
         kept = self._generations()
-        self._spare(newest, kept)
+        self._spare(kept)
         self._present = {} if self._places is None else self._places.all()
         self._locations = {resolved(place) for place in self._present.values()}
         if records:
             self._look_for_others()
-        self._rewritten(newest)
+        with_files = self._rewritten()
         for name, held in records.items():
             self._published(name, held)
+        old = OldPlans(self._storage, self._timeline, self._records_before, dry_run=self._dry_run)
+        self.report.plans = old.forget(self._states, with_files)
         return self.report
 
     def _look_for_others(self) -> None:
@@ -158,7 +168,7 @@ class Cleaner:
             kept = [self._store.manifest(n) for n in self._store.generations()]
         return kept
 
-    def _spare(self, newest: Manifest | None, kept: Iterable[Manifest]) -> None:
+    def _spare(self, kept: Iterable[Manifest]) -> None:
         """Collects the files that generations and pending plans name."""
         blobs = set()
         for manifest in kept:
@@ -168,7 +178,7 @@ class Cleaner:
                     blobs.add(name)
                     named = read_replacements(self._store, manifest)
                     self._spared |= set(named["path"].to_pylist())
-        for state in self._timeline.states(newest):
+        for state in self._states:
             if not state.pending:
                 continue
             for group in self._timeline.plan(state.instant).groups:
@@ -177,9 +187,10 @@ class Cleaner:
                 if result is not None:
                     self._spared |= {file.path for file in result.new}
 
-    def _rewritten(self, newest: Manifest | None) -> None:
-        """New files of plans that ended."""
-        states = {state.instant: state for state in self._timeline.states(newest)}
+    def _rewritten(self) -> set[str]:
+        """New files of plans that ended. Returns the plans that had some before."""
+        states = {state.instant: state for state in self._states}
+        with_files = set()
         root = join(self._home, DIRECTORY)
         for directory in self._storage.list_directories(root):
             instant = directory.rstrip("/").rpartition("/")[2]
@@ -191,8 +202,10 @@ class Cleaner:
             if states[instant].pending:
                 continue
             for state in states_of(self._storage.list_all(directory, recursive=True)):
+                with_files.add(instant)
                 if state.modified < self._before and self._delete(state):
                     self.report.rewritten += 1
+        return with_files
 
     def _published(self, name: str, held: Records) -> None:
         """Directories that a partition was published from, and those of failed attempts."""

@@ -93,6 +93,7 @@ def clean(config: Config, table: str, retain: float, *, dry_run: bool) -> dict[s
             store,
             places,
             before,
+            records_before=now_micros() - int(config.seconds("clustering.records") * 1e6),
             recursive=config.flag("planner.recursive"),
             dry_run=dry_run,
         )

@@ -2,8 +2,8 @@
 
 Histories of writers (write, overwrite, delete, drop and add partitions; some ask before), of
 clustering (schedule, also as advised, execute, die at any mutation, cancel) and of the index
-(refresh, rebuild, clean, loss) over random tables. After every step the rows that readers find are
-compared with those of the listed files.
+(refresh, rebuild, clean, loss) over random tables, and cleaning of what plans have left, which may
+die. After every step the rows that readers find are compared with those of the listed files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.clustering.plan import Plan
+from bridge.clustering.timeline import PlanState
 from bridge.clustering.writers import check_write
 from bridge.errors import GenerationNotFound, IndexCorrupt, InvalidRequest
 from bridge.expression.builders import eq, ge
@@ -35,12 +37,13 @@ from bridge.types import BIGINT, STRING
 from tests.support.clustered import SMALL, advised, executed, read, rows_in, scheduled, timeline_of
 from tests.support.index_builds import Dying, Killed
 from tests.support.lake import NAME, Lake, age
+from tests.support.published import Life, cleaned
 
 EXAMPLES = 300 if os.environ.get("SKIPBRIDGE_LAWS") == "nightly" else 5
 STEPS = st.sampled_from(
     ["write", "write", "write", "overwrite", "delete", "drop", "refresh", "refresh", "full",
      "schedule", "schedule", "execute", "execute", "die", "die", "cancel", "clean", "lose", "bloom",
-     "auto"]
+     "auto", "forget", "die forgetting"]
 )  # fmt: skip
 SCANS = [
     Logged("t", 0.0, 1, 1, (("x", "="),), (), "", ["x", "=", [4]]),
@@ -151,9 +154,18 @@ class Story:
             timeline_of(lake).end(draw(st.sampled_from(self.plans)).instant, "cancelled")
         elif name == "clean" and lake.store().generations():
             lake.store().clean(keep=1, older_than=-5)
+        elif name in ("forget", "die forgetting"):
+            pending = {s.instant for s in self._states() if s.pending}
+            last = draw(st.integers(1, 12)) if name == "die forgetting" else 0
+            with suppress(Killed):
+                cleaned(lake, Life(last, done=draw(st.booleans())))
+            assert {s.instant for s in self._states() if s.pending} == pending
         elif name == "lose":
             for path in (lake.root / "t/.skipbridge/generations").glob("*.json"):
                 path.unlink()
+
+    def _states(self) -> list[PlanState]:
+        return timeline_of(self.lake).states(self.lake.store().latest())
 
     def check(self) -> None:
         expected = self.rows()
