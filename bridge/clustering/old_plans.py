@@ -22,7 +22,7 @@ from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage, same_state
 
 _RECORD = re.compile(r"/(\d{17})\.([a-z]+)(?:-\d+)?\.json$")
-_LAST = ("ended", "rejected")
+_FIRST, _LAST = "requested", ("ended", "rejected")
 _DEAD = 3_600_000_000
 """Microseconds after which a run that has not gone on counts as dead."""
 
@@ -71,7 +71,9 @@ class OldPlans:
         count = 0
         for instant, records in self._records():
             before = self._before
-            if instant not in known:  # left of a plan, or about to become one
+            if instant not in known:  # left of a plan
+                if records[0][0] == _FIRST:  # no: requested since
+                    continue
                 before = min(before, now_micros() - _DEAD)
             elif instant not in free:
                 continue
@@ -105,4 +107,4 @@ class OldPlans:
 
 
 def _rank(kind: str) -> int:
-    return 0 if kind == "requested" else 2 if kind in _LAST else 1
+    return 0 if kind == _FIRST else 2 if kind in _LAST else 1

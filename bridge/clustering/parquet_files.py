@@ -36,6 +36,12 @@ _WRITES_BLOOMS = "bloom_filter_options" in signature(pq.ParquetWriter.__init__).
 _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
+def _parquet(content: bytes, **options: Any) -> pq.ParquetFile:
+    """A file whose pages are checked where they have checksums: new ones would hide the damage."""
+    source = pa.BufferReader(content)
+    return pq.ParquetFile(source, page_checksum_verification=True, **options)
+
+
 class ParquetFile:
     """Implements `DataFile`."""
 
@@ -43,7 +49,7 @@ class ParquetFile:
         # Arrow ends the process where it meets some kinds of damage.
         Speller().read(footer_of(content, "a Parquet file"), "a Parquet file")
         self.content = content
-        self.file = pq.ParquetFile(pa.BufferReader(content))
+        self.file = _parquet(content)
 
     @property
     def fingerprint(self) -> Hashable:
@@ -71,7 +77,7 @@ class ParquetFile:
         names = _repeated(self.file)
         if not names:
             return self.file
-        return pq.ParquetFile(pa.BufferReader(self.content), read_dictionary=names)
+        return _parquet(self.content, read_dictionary=names)
 
     def _some(self, places: list[int]) -> pa.Table:
         names = self.file.schema_arrow.names
@@ -108,7 +114,7 @@ def _check_int96(file: pq.ParquetFile, content: bytes, table: pa.Table) -> None:
     """Errors: Rejected: a timestamp is outside the years that nanoseconds can count."""
     if "INT96" not in {file.schema.column(i).physical_type for i in range(len(file.schema))}:
         return
-    coarse = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read()
+    coarse = _parquet(content, coerce_int96_timestamp_unit="us").read()
     # Not Table.equals, to which NaN differs from itself.
     if checksum(table.cast(coarse.schema, safe=False)) != checksum(coarse):
         raise Rejected("UNSUPPORTED: an INT96 timestamp is too far from 1970 to be kept exactly")

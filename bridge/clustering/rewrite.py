@@ -146,7 +146,7 @@ def _decoding() -> Iterator[None]:
         yield
     except FileCorrupt as error:
         raise _Undecodable(error.message) from error
-    except (Rejected, BridgeError):
+    except (Rejected, BridgeError, _Undecodable):
         raise
     except Exception as error:
         if is_passing(error):
@@ -231,6 +231,12 @@ def without(task: GroupTask, aside: Collection[str]) -> GroupTask | None:
         return None
     share = sum(file.size for file in files) / max(sum(file.size for file in task.files), 1)
     return replace(task, files=files, outputs=max(1, round(task.outputs * share)))
+
+
+def _check_rows(table: pa.Table, count: int) -> None:
+    """Errors: _Undecodable: a file does not hold the rows that its footer tells of."""
+    if len(table) != count:
+        raise _Undecodable(f"{len(table)} rows can be read of {count}")
 
 
 def _described(error: Exception) -> str:
@@ -362,6 +368,7 @@ class _Rewrite:
         file = self._file(number)
         with _decoding():
             found = _Opened(file, file.fingerprint, file.num_rows, self._keys(file))
+            _check_rows(found.keys, found.rows if self._task.columns else 0)
         if self._keeps:
             self._open[number] = file
         return found
@@ -397,12 +404,14 @@ class _Rewrite:
                 file = self._file(number)
                 with _decoding():
                     table = file.read()
+                    _check_rows(table, count_of[number])
                     found = checksum(table) if self._effort.verify else 0
                 self._open[number] = None
                 shuffle.add(place_of[number], table)
                 return found
 
             place_of = {number: place for place, number in enumerate(source.numbers)}
+            count_of = dict(zip(source.numbers, source.counts, strict=True))
             total = sum(self._of_each(pool, add, source.numbers))
             yield (
                 shuffle,

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bridge.clustering.execution import DIRECTORY
 from bridge.expression.nodes import AlwaysTrue
 from bridge.planner.request import ScanRequest
+from bridge.planner.scan_plan import ScanPlan
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, rows_in, scheduled, timeline_of
@@ -44,19 +45,27 @@ def decoded(path: Path) -> Rows | None:
 
 def damage(path: Path, begin: int, length: int, byte: int) -> None:
     """Overwrites some bytes before the footer; size and time stay."""
-    raw, stat = bytearray(path.read_bytes()), path.stat()
+    raw = bytearray(path.read_bytes())
     begin = 4 + begin % max(len(raw) // 4, 1)  # a quarter of the file is data, at the least
     raw[begin : begin + length] = bytes([byte]) * length
+    overwrite(path, raw)
+
+
+def overwrite(path: Path, raw: bytes | bytearray) -> None:
+    stat = path.stat()
     path.write_bytes(raw)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
+def all_of(lake: Lake) -> ScanPlan:
+    return lake.planner().plan(ScanRequest(NAME, AlwaysTrue()))
+
+
 def seen(lake: Lake) -> tuple[Rows, set[Path]]:
     """The rows of all files that a scan reads and that can be decoded; and the other files."""
-    plan = lake.planner().plan(ScanRequest(NAME, AlwaysTrue()))
     rows: Rows = Counter()
     bad = set()
-    for _, uri in owned(plan):
+    for _, uri in owned(all_of(lake)):
         path = Path(uri.removeprefix("file://"))
         found = decoded(path)
         if found is None:
@@ -112,7 +121,7 @@ def test_the_rest_of_the_group_is_clustered(
         whole = count - len(bad)
         if whole >= 2:
             assert (report.state, report.old_files) == ("completed", whole)
-            names = {uri for _, uri in owned(lake.planner().plan(ScanRequest(NAME, AlwaysTrue())))}
+            names = {uri for _, uri in owned(all_of(lake))}
             old = {uri for uri in names if f"/{DIRECTORY}/" not in uri}
             assert old == {f"file://{path}" for path in bad}
         else:
@@ -150,3 +159,41 @@ def test_a_file_that_was_mended_joins_the_next_plan(tmp_path: Path) -> None:
     lake.build()
     report = executed(lake, scheduled(lake, **LAYOUTS[0]))
     assert (report.state, report.old_files, report.aside) == ("completed", 2, ())
+
+
+def test_a_page_that_does_not_fit_its_checksum_is_damage(tmp_path: Path) -> None:
+    """It can be decoded, but a new file with a checksum of its own would hide the damage."""
+    lake, paths = made(tmp_path, "parquet", 3)
+    table = pa.table({"x": list(range(100)), "s": ["a"] * 100})
+    pq.write_table(table, paths[1], compression="none", use_dictionary=False,
+                   write_page_checksum=True)  # fmt: skip
+    age(paths[1], 500)
+    lake.build()
+    plan = scheduled(lake, **LAYOUTS[0])
+    raw = paths[1].read_bytes()
+    at = raw.index((42).to_bytes(8, "little"))
+    overwrite(paths[1], raw[:at] + (41).to_bytes(8, "little") + raw[at + 8 :])
+    assert pq.read_table(paths[1]).num_rows == 100
+    report = executed(lake, plan)
+    assert (report.state, report.old_files) == ("completed", 2)
+    assert [path for _, path, _ in report.aside] == [f"file://{paths[1]}"]
+    assert f"file://{paths[1]}" in {uri for _, uri in owned(all_of(lake))}
+
+
+def test_a_page_with_fewer_rows_than_its_footer_says_is_damage(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, (Column("x", BIGINT),))
+    for i in range(3):
+        lake.write(f"f{i}.parquet", pa.table({"x": list(range(i, i + 100))}))
+    path = lake.root / "t/f1.parquet"
+    table = pa.table({"x": pa.array(range(1, 101), pa.int64())})
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    age(path, 500)
+    lake.build()
+    plan = scheduled(lake, **LAYOUTS[0])
+    raw = path.read_bytes()
+    assert raw.count(b"\x15\xc8\x01") == 1  # 100 values, in the page's header
+    overwrite(path, raw.replace(b"\x15\xc8\x01", b"\x15\xc6\x01"))
+    report = executed(lake, plan)
+    assert (report.state, report.old_files) == ("completed", 2)
+    assert [path for _, path, _ in report.aside] == [f"file://{path}"]
+    assert f"file://{path}" in {uri for _, uri in owned(all_of(lake))}

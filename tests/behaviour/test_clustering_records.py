@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from bridge.clustering.cleaning import Cleaner
 from bridge.clustering.eligibility import Limits
+from bridge.clustering.old_plans import OldPlans
 from bridge.clustering.plan import Plan
 from bridge.clustering.triggers import completed_plans
 from bridge.errors import InvalidRequest
 from bridge.index.replacements import FileState
+from bridge.index.store import now_micros
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, read, scheduled, timeline_of
@@ -87,9 +90,6 @@ def _newest(lake: Lake) -> Any:
 
 
 def test_the_retention_of_records_is_their_own(lake: Lake) -> None:
-    from bridge.clustering.cleaning import Cleaner
-    from bridge.index.store import now_micros
-
     three_plans(lake)
     cleaned(lake)
     soon, past = now_micros() + 5_000_000, now_micros() - 3_600_000_000
@@ -128,6 +128,15 @@ def test_a_run_that_slept_does_not_commit_a_plan_whose_records_are_gone(lake: La
     with pytest.raises(InvalidRequest, match="there is no clustering plan"):
         executed(lake, plan)
     assert read(lake) == before
+
+
+def test_a_plan_that_was_requested_while_files_were_deleted_stays(lake: Lake) -> None:
+    """However long that took."""
+    waits = scheduled(lake, **BY_X)
+    old(lake)
+    plans = OldPlans(lake.storage, timeline_of(lake), now_micros() + 5_000_000)
+    assert plans.forget([], set()) == 0
+    assert executed(lake, waits).state == "completed"
 
 
 @pytest.mark.parametrize("done", [False, True])

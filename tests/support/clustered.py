@@ -87,10 +87,10 @@ def clustered(lake: Lake, **strategy: Any) -> RunReport:
 
 
 def rows_in(path: Path) -> list[dict[str, Any]]:
-    """The rows of a Parquet or ORC file."""
+    """The rows of a Parquet or ORC file; pages with checksums are checked."""
     if path.suffix == ".orc":
         return list(po.ORCFile(path).read().to_pylist())
-    return list(pq.ParquetFile(path).read().to_pylist())
+    return list(pq.ParquetFile(path, page_checksum_verification=True).read().to_pylist())
 
 
 def read(
