@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.clustering.spill import spill_directory
+from bridge.storage.spill import spill_directory
 
 Int64 = npt.NDArray[np.int64]
 _OFFSETS = 2**31

@@ -6,11 +6,12 @@ task, so neither rows nor objects per file are transferred.
 
 from __future__ import annotations
 
+import atexit
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from bridge.index.shard import Collected
 from bridge.storage.ahead import REQUESTS
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
+from bridge.storage.spill import spill_directory
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -151,7 +153,7 @@ def ship_modules(context: SparkContext, modules: Sequence[str]) -> None:
         name = f"{top}_for_executors.zip"
         if any(name in str(path) for path in context._python_includes or ()):
             continue
-        target = Path(tempfile.mkdtemp(prefix="skipbridge-")) / name
+        target = _shipping() / name
         source = Path(file)
         found = sorted(source.parent.rglob("*.py")) if source.name == "__init__.py" else [source]
         root = source.parent.parent if source.name == "__init__.py" else source.parent
@@ -168,12 +170,20 @@ def cause(error: Exception) -> str:
     return (named or lines or [type(error).__name__])[0].removeprefix("bridge.errors.")
 
 
+@cache
+def _shipping() -> Path:
+    """Where archives lie as long as this process: Spark sends them when executors ask."""
+    closing = ExitStack()
+    atexit.register(closing.close)
+    return closing.enter_context(spill_directory())
+
+
 def ship_package(context: SparkContext) -> None:
     """Adds this package to the executors' path, once per Spark context."""
     if any(_SHIPPED in str(path) for path in context._python_includes or ()):
         return
     root = Path(bridge.__file__).parent
-    target = Path(tempfile.mkdtemp(prefix="skipbridge-")) / f"{_SHIPPED}.zip"
+    target = _shipping() / f"{_SHIPPED}.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(root.rglob("*.py")):
             archive.write(path, Path("bridge") / path.relative_to(root))

@@ -7,8 +7,8 @@ its own. With GLOBAL_SORT the runs are kept in a temporary directory and merged 
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bridge.storage.spill import spill_directory
 from bridge.views.definition import SortScope, ViewDefinition
 
 RUN_BYTES = 128 << 20
@@ -66,7 +67,8 @@ class SortedFiles:
         self._held: list[pa.RecordBatch] = []
         self._bytes = 0
         self._out = _Output(view, schema, emit, first)
-        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+        self._closing = ExitStack()
+        self._directory: Path | None = None
         self._runs: list[Path] = []
         self.rows = 0
 
@@ -97,9 +99,8 @@ class SortedFiles:
     def discard(self) -> None:
         """Frees memory and temporary files."""
         self._held = []
-        if self._spilled is not None:
-            self._spilled.cleanup()
-            self._spilled = None
+        self._directory = None
+        self._closing.close()
 
     def _end_run(self, *, last: bool) -> None:
         if not self._held:
@@ -116,9 +117,9 @@ class SortedFiles:
             self._out.end_file()  # the next run begins with small values again
 
     def _spill(self, run: pa.Table) -> None:
-        if self._spilled is None:
-            self._spilled = tempfile.TemporaryDirectory(prefix="skipbridge-view-")
-        path = Path(self._spilled.name) / f"{len(self._runs)}.arrow"
+        if self._directory is None:
+            self._directory = self._closing.enter_context(spill_directory())
+        path = self._directory / f"{len(self._runs)}.arrow"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, run.schema) as writer:
             writer.write_table(run, max_chunksize=_MERGED_ROWS)
         self._runs.append(path)

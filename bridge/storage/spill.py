@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "skipbridge-cluster-"
+_PREFIX = "skipbridge-spill-"
 _LOCK = "lock"
 
 
 @contextmanager
 def spill_directory() -> Iterator[Path]:
-    """A new directory in the machine's temporary one; it is deleted at the end.
+    """A new directory for files in the machine's temporary one; it is deleted at the end.
 
     Errors:
         OSError: it cannot be made.
@@ -36,7 +35,7 @@ def spill_directory() -> Iterator[Path]:
         finally:
             os.close(held)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        _delete(made)
 
 
 def _delete_dead() -> None:
@@ -45,6 +44,18 @@ def _delete_dead() -> None:
             held = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
+                _delete(directory)
             finally:
                 os.close(held)
+
+
+def _delete(directory: Path) -> None:
+    """Deletes a directory of files, the lock last: a later run finds what this one leaves."""
+    with suppress(OSError):
+        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            for name in sorted((each.name for each in os.scandir(held)), key=_LOCK.__eq__):
+                os.unlink(name, dir_fd=held)
+            directory.rmdir()
+        finally:
+            os.close(held)

@@ -1,7 +1,8 @@
-"""Temporary files of rewrites: those of processes that were killed go with the next run."""
+"""Temporary files: those of processes that were killed go with the next run."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from bridge.clustering.shuffle import Shuffle
-from bridge.clustering.spill import spill_directory
+from bridge.storage.spill import spill_directory
 
 HOLDS = """
 import sys, tempfile
-from bridge.clustering.spill import spill_directory
+from bridge.storage.spill import spill_directory
 tempfile.tempdir = sys.argv[1]
 with spill_directory() as made:
     (made / "0.arrow").write_bytes(b"rows")
@@ -46,8 +47,40 @@ def test_a_killed_process_leaves_nothing_for_ever(scratch: Path) -> None:
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.parametrize("last", range(4))
+def test_a_killed_deletion_is_finished_by_the_next_run(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """Whichever file was deleted last, the lock is still there to find the others by."""
+    unlink, deleted = os.unlink, list[str]()
+
+    def dying(name: str, *, dir_fd: int) -> None:
+        if len(deleted) == last:
+            raise OSError("dead")
+        deleted.append(name)
+        unlink(name, dir_fd=dir_fd)
+
+    with spill_directory() as made:
+        for name in ("a.arrow", "lock.arrow", "z.arrow"):
+            (made / name).write_bytes(b"rows")
+        monkeypatch.setattr("os.unlink", dying)
+    assert len(deleted) == last and list(scratch.iterdir()) == [made]
+    monkeypatch.setattr("os.unlink", unlink)
+    with spill_directory() as mine:
+        assert list(scratch.iterdir()) == [mine]
+
+
+def test_a_link_is_not_followed(scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    for name in ("lock", "rows"):
+        (other / name).touch()
+    (scratch / "skipbridge-spill-link").symlink_to(other)
+    with spill_directory():
+        assert {path.name for path in other.iterdir()} == {"lock", "rows"}
+
+
 def test_directories_of_others_stay(scratch: Path) -> None:
-    other = scratch / "skipbridge-cluster-strange"
+    other = scratch / "skipbridge-spill-strange"
     other.mkdir()
     with spill_directory():
         assert other.exists()
