@@ -121,9 +121,23 @@ def leave(made: dict[str, Any]) -> None:
 @click.argument("table")
 @click.option("--retain", default="7d", show_default=True, help="Keep what ended later than this.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be deleted, and delete nothing.")
+@click.option(
+    "--elsewhere",
+    metavar="TABLE",
+    multiple=True,
+    help="Another table that has no file below the location of this one. For tables of which the "
+    "metastore does not tell where they lie. May be repeated.",
+)
 @_OUTPUT
 @settings(*_SETTINGS, "clustering.records")
-def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -> None:
+def clean(
+    config: Config,
+    table: str,
+    retain: str,
+    dry_run: bool,
+    elsewhere: tuple[str, ...],
+    output: str,
+) -> None:
     """Delete what clustering and publishing of TABLE have left behind.
 
     Deleted are files of directories that were published elsewhere, new files that no generation of
@@ -138,7 +152,8 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
     from bridge.jobs.publish import clean as run
     from bridge.report.text import human_bytes
 
-    made = run(config, table, parse_seconds(retain, "--retain", "flag"), dry_run=dry_run)
+    seconds = parse_seconds(retain, "--retain", "flag")
+    made = run(config, table, seconds, dry_run=dry_run, elsewhere=elsewhere)
     if output == "json":
         emit_json(made)
         return
@@ -153,6 +168,10 @@ def clean(config: Config, table: str, retain: str, dry_run: bool, output: str) -
     for name in made["shared"]:
         say(f"left alone: what {name} may read, which lies in the same place")
     for name in made["unreadable"]:
-        say(f"the metastore cannot give {name}; it is taken to lie in its database's directory")
+        say(
+            f"left alone: {made['withheld']} replaced files, since the metastore does not tell "
+            f"where {name} lies; repair or drop it, or say that it lies elsewhere: "
+            f"--elsewhere {name}"
+        )
     for name in made["unasked"]:
         say(f"{name} has too many partitions to look at: they are taken to lie below its location")

@@ -55,8 +55,9 @@ class CleanReport:
         bytes: of all these but the generations and the records.
         unknown: plans below the table that this index does not know; they are left alone.
         shared: other tables that lie in the same place. What they may read is left alone.
-        unreadable: other tables whose records the metastore cannot give. They are taken to lie
-            where tables of their databases lie by default.
+        unreadable: other tables of which the metastore does not tell all places. They may read
+            the files of directories that were published from, so these are left alone.
+        withheld: files that are left alone for that reason.
         unasked: other tables with more partitions than are looked at.
     """
 
@@ -69,6 +70,7 @@ class CleanReport:
     unknown: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    withheld: int = 0
     unasked: list[str] = field(default_factory=list)
 
 
@@ -79,6 +81,8 @@ class Cleaner:
         places: None for a table that no metastore knows: it cannot have been published.
         before: microseconds since the epoch: what ended later is kept.
         records_before: the same of the records of plans; None: as all else.
+        elsewhere: names of other tables that have no files below this one's location, whatever
+            the metastore does not tell of them.
         dry_run: only tells.
     """
 
@@ -91,8 +95,10 @@ class Cleaner:
         *,
         records_before: int | None = None,
         recursive: bool = False,
+        elsewhere: Iterable[str] = (),
         dry_run: bool = False,
     ) -> None:
+        self._elsewhere = {name.lower() for name in elsewhere}
         self._storage, self._store, self._places = store.storage, store, places
         self._records_before = before if records_before is None else min(before, records_before)
         self._before, self._recursive, self._dry_run = before, recursive, dry_run
@@ -141,7 +147,7 @@ class Cleaner:
             return linked or lies_in(place, ours) or is_above(place)
 
         for other in [] if self._places is None else self._places.others(near):
-            if other.unreadable:
+            if other.unreadable and other.name.lower() not in self._elsewhere:
                 self.report.unreadable.append(other.name)
             if other.unasked:
                 self.report.unasked.append(other.name)
@@ -300,6 +306,9 @@ class Cleaner:
         found = self._storage.list_all(attempt.old, recursive=self._recursive)
         listed = {state.path: state for state in states_of(data_files(found, attempt.old))}
         ours = [state for state in listed.values() if knows(covered, state)]
+        if ours and self.report.unreadable:
+            self.report.withheld += len(ours)
+            return False
         if ours and attempt.missing is None and not self._dry_run:
             self._publications.clean(attempt, held.missing(attempt, listed))
         gone = [state for state in ours if self._delete(state)]

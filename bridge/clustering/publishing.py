@@ -40,7 +40,7 @@ class OtherTable:
 
     Attributes:
         location: canonical URI.
-        unreadable: the metastore does not tell its record; the location is the usual one.
+        unreadable: the metastore does not tell all of its places; the location may be a guess.
         partitions: locations of those of its partitions that were asked for.
         unasked: it has more partitions than are looked at.
     """

@@ -30,8 +30,9 @@ def other_tables(
 ) -> list[OtherTable]:
     """All tables but one, with a request for every hundred of them.
 
-    Partitioned tables cost another one each, and one for every 500 partitions. A table whose record
-    the metastore cannot give is taken to lie where tables of its database lie by default.
+    Partitioned tables cost another one each, and one for every 500 partitions. A table of which the
+    metastore does not tell all places is unreadable. If its own is not told, it has the one where
+    tables of its database lie by default.
 
     Args:
         near: which locations of partitions are wanted.
@@ -65,8 +66,7 @@ def _described(
                     found += _placed(client, schema, [client.get_table(schema, name)], near)
             except (MetastoreFailure, MetastoreUnavailable):
                 client.get_all_databases()  # it answers: this record ends its calls
-                usual = join(_directory(client, schema), name.lower())
-                found.append(OtherTable(f"{schema}.{name}", usual, unreadable=True))
+                found.append(_unreadable(client, schema, name))
         return found
     return _placed(client, schema, held, near)
 
@@ -80,13 +80,21 @@ def _placed(
     found = []
     for table in tables:
         place = None if table.sd is None else table.sd.location
-        with suppress(InvalidUri):  # in no storage that we know
-            if place:  # else a view
-                made = OtherTable(f"{schema}.{table.tableName}", canonical(place))
-                if table.partitionKeys:
-                    made = _with_partitions(client, schema, table.tableName, made, near)
-                found.append(made)
+        if not place:  # a view
+            continue
+        try:
+            made = OtherTable(f"{schema}.{table.tableName}", canonical(place))
+        except InvalidUri:  # engines may know where it is
+            made = _unreadable(client, schema, table.tableName)
+        if table.partitionKeys:
+            made = _with_partitions(client, schema, table.tableName, made, near)
+        found.append(made)
     return found
+
+
+def _unreadable(client: MetastoreClient, schema: str, name: str) -> OtherTable:
+    usual = join(_directory(client, schema), name.lower())
+    return OtherTable(f"{schema}.{name}", usual, unreadable=True)
 
 
 def _with_partitions(
@@ -100,24 +108,31 @@ def _with_partitions(
         names = client.get_partition_names(schema, name, MOST_PARTITIONS + 1)
         if len(names) > MOST_PARTITIONS:
             return replace(table, unasked=True)
-        places = {each for each in _locations(client, schema, name, names) if near(each)}
+        places = set(_locations(client, schema, name, names))
     except (TableNotFound, SchemaNotFound):  # dropped meanwhile
         return table
     except (MetastoreFailure, MetastoreUnavailable):
         client.get_all_databases()  # it answers: these records end its calls
-        return replace(table, unasked=True)
-    return replace(table, partitions=tuple(sorted(places)))
+        return replace(table, unreadable=True)
+    known = sorted(place for place in places if place is not None and near(place))
+    unreadable = table.unreadable or None in places
+    return replace(table, partitions=tuple(known), unreadable=unreadable)
 
 
 def _locations(
     client: MetastoreClient, schema: str, table: str, names: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[str | None]:
+    """Canonical URIs; None: it is none that is known here."""
     for start in range(0, len(names), _PARTITIONS_AT_ONCE):
         part = names[start : start + _PARTITIONS_AT_ONCE]
         for each in client.get_partition_locations(schema, table, part).partitions:
-            with suppress(InvalidUri):
-                if each.sd is not None and each.sd.location:
-                    yield canonical(each.sd.location)
+            if each.sd is None or not each.sd.location:
+                yield None
+                continue
+            try:
+                yield canonical(each.sd.location)
+            except InvalidUri:
+                yield None
 
 
 def _directory(client: MetastoreClient, schema: str) -> str:

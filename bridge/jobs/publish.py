@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -75,8 +76,13 @@ def check(config: Config, table: str) -> None:
         _places(catalog, found, table, store.root)
 
 
-def clean(config: Config, table: str, retain: float, *, dry_run: bool) -> dict[str, Any]:
+def clean(
+    config: Config, table: str, retain: float, *, dry_run: bool, elsewhere: Sequence[str] = ()
+) -> dict[str, Any]:
     """Deletes what clustering and publishing have left longer than ``retain`` seconds ago.
+
+    Args:
+        elsewhere: see `Cleaner`.
 
     Errors:
         IndexCorrupt, FileCorrupt: what must be kept cannot be told; nothing is deleted.
@@ -95,6 +101,7 @@ def clean(config: Config, table: str, retain: float, *, dry_run: bool) -> dict[s
             before,
             records_before=now_micros() - int(config.seconds("clustering.records") * 1e6),
             recursive=config.flag("planner.recursive"),
+            elsewhere=elsewhere,
             dry_run=dry_run,
         )
         return {"table": str(found.name), "dry_run": dry_run, **asdict(cleaner.run())}

@@ -381,6 +381,23 @@ def test_clean_deletes_nothing_that_a_partition_of_another_table_reads(lake: Lak
     assert stock(lake) == every(0, 1, 2, 3, 4)
 
 
+def test_clean_leaves_alone_what_a_broken_table_may_read(lake: Lake) -> None:
+    """Nobody can tell where it lies. All that only clustering knows is cleaned nevertheless."""
+    home = place(lake)
+    published(lake)
+    places = LakePlaces(lake, {"db.Broken": "file:///far"}, unreadable=frozenset({"db.Broken"}))
+    soon = now_micros() + 5_000_000
+    for _ in range(2):
+        report = Cleaner(lake.table(), lake.store(), places, soon).run()
+        assert (report.unreadable, report.withheld, report.replaced) == (["db.Broken"], 5, 0)
+        assert len(list(home.glob("*.parquet"))) == 5
+    assert not list((home / ".skipbridge_clustered").glob("2*/*.parquet"))
+    names = ("db.broken", "db.other")
+    report = Cleaner(lake.table(), lake.store(), places, soon, elsewhere=names).run()
+    assert (report.unreadable, report.withheld, report.replaced) == ([], 0, 5)
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+
+
 def test_clean_deletes_drafts_of_runs_that_died(lake: Lake) -> None:
     """A run is killed between the draft of a late file and its copy."""
     old = place(lake)

@@ -80,11 +80,13 @@ class LakePlaces:
     Attributes:
         tables: locations of other tables by name.
         partitions: of these tables, elsewhere.
+        unreadable: names of tables whose records are broken.
     """
 
     lake: Lake
     tables: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
 
     def all(self) -> dict[str, str]:
         return {p.name: p.location for p in self.lake.all_partitions()}
@@ -100,7 +102,12 @@ class LakePlaces:
 
     def others(self, near: Callable[[str], bool]) -> list[OtherTable]:
         return [
-            OtherTable(name, place, partitions=tuple(filter(near, self.partitions.get(name, ()))))
+            OtherTable(
+                name,
+                place,
+                name in self.unreadable,
+                tuple(filter(near, self.partitions.get(name, ()))),
+            )
             for name, place in self.tables.items()
         ]
 

@@ -92,8 +92,14 @@ def test_a_call_for_a_hundred_tables() -> None:
     many: dict[str, str | None] = {f"t{i:03}": f"s3a://b/x/{i}" for i in range(250)}
     records = Records({**many, "view": None, "odd": "no such thing"}, {})
     places = found(records)
-    assert len(places) == 250 and places["db.t007"] == ("s3://b/x/7", False)
+    assert len(places) == 251 and places["db.t007"] == ("s3://b/x/7", False)
     assert records.calls == 3
+
+
+@pytest.mark.parametrize("place", ["no such thing", "s3a://b/x/../mine", "file:/a/../b"])
+def test_a_location_that_is_not_known_here_may_be_anywhere(place: str) -> None:
+    """Hive reads a path with .. in it."""
+    assert found(Records({"odd": place}, {})) == {"db.odd": ("s3://b/warehouse/db.db/odd", True)}
 
 
 @pytest.mark.parametrize(
@@ -108,14 +114,16 @@ def test_a_record_that_cannot_be_read_stops_nothing(error: Exception) -> None:
 
 
 def test_partitions_that_lie_near_are_found() -> None:
-    places = [f"s3a://b/far/{i}" for i in range(1200)] + ["s3a://b/mine/day=1", "odd"]
+    places = [f"s3a://b/far/{i}" for i in range(1200)] + ["s3a://b/mine/day=1"]
     tables: dict[str, str | None] = {
         "far": "s3a://b/far",
         "big": "s3a://b/big",
+        "odd": "s3a://b/odd",
         "sick": "s3a://b/s",
     }
     partitions = {
         "far": places,
+        "odd": ["s3a://b/mine/day=2", "s3a://b/far/../mine/day=1"],
         "big": ["s3a://b/mine/x"] * (MOST_PARTITIONS + 1),
         "sick": ["sick"],
     }
@@ -123,8 +131,9 @@ def test_partitions_that_lie_near_are_found() -> None:
     made = others(records)
     assert made["db.far"].partitions == ("s3://b/mine/day=1",) and not made["db.far"].unasked
     assert made["db.big"].partitions == () and made["db.big"].unasked
-    assert made["db.sick"].unasked
-    assert records.calls == 1 + 4 + 1 + 2  # tables; far; big; sick
+    assert made["db.odd"].partitions == ("s3://b/mine/day=2",) and made["db.odd"].unreadable
+    assert made["db.sick"].unreadable and not made["db.far"].unreadable
+    assert records.calls == 1 + 4 + 1 + 2 + 2  # tables; far; big; odd; sick
 
 
 def test_a_metastore_that_is_gone_stops_it() -> None:
