@@ -214,7 +214,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("splits.max_files", "256", "int", "most files in one split"),
     Option(
-        "clustering.memory", "1GiB", "size", "rows one rewrite holds; more go to temporary files"
+        "clustering.memory",
+        "1GiB",
+        "size",
+        "rows one rewrite holds (more go to temporary files), or one comparison of rows",
     ),
     Option("clustering.verify", "true", "bool", "read new files back and compare checksums"),
     Option(

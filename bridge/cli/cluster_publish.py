@@ -24,7 +24,7 @@ PROBLEMS = 3
     "--watch", metavar="TIME", help="Keep running: publish and bring late files at this interval."
 )
 @_OUTPUT
-@settings(*_SETTINGS, "clustering.settled")
+@settings(*_SETTINGS, "clustering.settled", "clustering.memory")
 def publish(config: Config, table: str, local: bool, watch: str | None, output: str) -> None:
     """Let engines without skipbridge read the clustered files of TABLE, too.
 

@@ -17,12 +17,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
+from typing import cast
 
 from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import can_rewrite, data_files
 from bridge.errors import StorageFailure
 from bridge.index.replacements import FileState
-from bridge.storage.port import Storage, same_state
+from bridge.storage.port import Range, Storage, same_state
 
 MOST_BYTES = 64 << 30
 """More is not read to find out."""
@@ -52,6 +53,7 @@ def compacted(
     remaining: Sequence[FileState],
     taken: Sequence[FileState],
     suspects: Sequence[FileState],
+    memory: int = 1 << 30,
 ) -> list[FileState]:
     """Those of the suspects that hold the rows of the files that are gone; none in doubt.
 
@@ -60,6 +62,7 @@ def compacted(
         published: files that hold the rows of the remaining files and of those that are gone.
         taken: late files that hold some of the rows that are gone, and have no copy any more.
         suspects: late files, or their copies.
+        memory: bytes of rows that are held at once, about.
 
     Errors:
         StorageFailure.
@@ -69,7 +72,8 @@ def compacted(
         return []
     with ThreadPoolExecutor(_THREADS, "skipbridge-compare") as pool:
         try:
-            found = list(pool.map(lambda file: _rows(storage, format, file), every))
+            each = memory // _THREADS
+            found = list(pool.map(lambda file: _rows(storage, format, file, each), every))
         except _Unknown:
             return []
     there, others = len(published), len(every) - len(suspects)
@@ -81,15 +85,27 @@ class _Unknown(Exception):
     """The rows of a file cannot be told."""
 
 
-def _rows(storage: Storage, format: str, file: FileState) -> Rows:
+class _Unchanged:
+    """A storage of one file. Errors: _Unknown: it is not in its recorded state any more."""
+
+    def __init__(self, storage: Storage, file: FileState) -> None:
+        self._storage, self._file = storage, file
+
+    def read(self, uri: str) -> bytes:
+        return self.read_ranges(uri, [(0, self._file.size)])[0]
+
+    def read_ranges(self, uri: str, ranges: Sequence[Range]) -> list[bytes]:
+        parts, now = self._storage.read_state(uri, ranges)
+        if now is None or not same_state(self._file, now):
+            raise _Unknown
+        return parts
+
+
+def _rows(storage: Storage, format: str, file: FileState, memory: int) -> Rows:
+    held = cast(Storage, _Unchanged(storage, file))
     try:
-        (content,), now = storage.read_state(file.path, [(0, file.size)])
-        if now is None:
-            raise _Unknown
-        if not same_state(file, now):
-            raise _Unknown
-        opened = data_files(format).open(content)
-        return _sum(Rows(len(batch), checksum(batch)) for batch in opened.batches())
+        parts = data_files(format).stream(held, file.path, file.size, memory)
+        return _sum(Rows(len(part), checksum(part)) for part in parts)
     except (StorageFailure, _Unknown):
         raise
     except Exception as error:  # Arrow has many; one file never stops the others

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from bridge.errors import UnsupportedTable
+from bridge.storage.port import Storage
 
 _MODULES = {
     "parquet": "bridge.clustering.parquet_files",
@@ -91,6 +92,16 @@ class DataFiles(Protocol):
 
     def open(self, content: bytes) -> Any:
         """A `DataFile`. Errors: those of Arrow; Rejected."""
+        ...
+
+    def stream(self, storage: Storage, uri: str, size: int, memory: int) -> Iterator[pa.Table]:
+        """All rows of a file, part by part, as `DataFile.batches` gives them.
+
+        Args:
+            memory: bytes that are held at once, about; more where one row or one stripe has more.
+
+        Errors: those of Arrow and of the storage; Rejected, FileCorrupt.
+        """
         ...
 
     def encode(self, table: pa.Table, like: Any, writing: Writing, row_bytes: float) -> bytes:

@@ -98,6 +98,7 @@ class LateFiles:
         listed: lists the data files of a directory.
         settled: seconds for which a late file must not have changed.
         format: of the table's files.
+        memory: bytes of rows that are held at once, about, where rows are compared.
     """
 
     def __init__(
@@ -108,9 +109,10 @@ class LateFiles:
         listed: Callable[[str], Listing],
         settled: float,
         format: str,
+        memory: int = 1 << 30,
     ) -> None:
         self._storage, self._places, self._publications = storage, places, publications
-        self._format = format
+        self._format, self._memory = format, memory
         self._listed, self._settled = listed, int(settled * 1e6)
         self.report = LateReport()
 
@@ -239,7 +241,8 @@ class LateFiles:
             return []
         there = [*attempt.files, *(copy for copy in copies if copy is not None)]
         rest = [each for each in attempt.covered if each.path in left.listed]
-        found = compacted(self._storage, self._format, there, rest, taken, list(here.values()))
+        suspects = list(here.values())
+        found = compacted(self._storage, self._format, there, rest, taken, suspects, self._memory)
         if not found:
             self._publications.looked(name, state)
         return sorted(path for path, copy in here.items() if copy in found)

@@ -101,7 +101,7 @@ class OldPlans:
         paths = [file.path for file in files]
         now = ask_all(self._storage, self._storage.stat, paths, record.path)
         return any(
-            stat is not None and same_state(file, FileState.of(stat))
+            stat is not None and same_state(file, stat)
             for file, stat in zip(files, now, strict=True)
         )
 

@@ -12,9 +12,10 @@ writes before 1970.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
-from typing import cast
+from typing import cast, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ from bridge.clustering.orc_tail import KINDS, OrcTail
 from bridge.errors import FileCorrupt
 from bridge.storage.child import ChildReader
 from bridge.storage.port import Range, Storage
-from bridge.storage.source import is_passing, open_source
+from bridge.storage.source import WHOLE, is_passing, open_source
 
 _CODECS = {
     "none": "uncompressed", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib", "zstd": "zstd",
@@ -94,6 +95,16 @@ class OrcFiles:
     def open(self, content: bytes) -> OrcFile:
         return OrcFile(content)
 
+    def stream(self, storage: Storage, uri: str, size: int, memory: int) -> Iterator[pa.Table]:
+        if size <= min(WHOLE, memory):
+            yield from self.open(storage.read(uri)).batches()
+            return
+        _check(OrcTail(_Ranged(storage, uri, size)))
+        _STRIPES.read(storage, uri, size)
+        file = po.ORCFile(open_source(storage, uri, size))
+        for stripe in range(file.nstripes):
+            yield _checked(pa.Table.from_batches([file.read_stripe(stripe)]))
+
     def encode(self, table: pa.Table, like: OrcFile, writing: Writing, row_bytes: float) -> bytes:
         wanted = writing.compression or like.tail.compression
         if wanted not in _CODECS:
@@ -121,8 +132,22 @@ class OrcFiles:
 
 def _probe(storage: Storage, uri: str, size: int) -> int:
     """Decodes all of a file; returns its rows. Errors: FileCorrupt."""
-    try:
+    with _blaming(uri):
         return int(po.ORCFile(open_source(storage, uri, size)).read().num_rows)
+
+
+def _probe_stripes(storage: Storage, uri: str, size: int) -> int:
+    """As `_probe`, with one stripe in memory."""
+    with _blaming(uri):
+        file = po.ORCFile(open_source(storage, uri, size))
+        return sum(file.read_stripe(stripe).num_rows for stripe in range(file.nstripes))
+
+
+@contextmanager
+def _blaming(uri: str) -> Iterator[None]:
+    """Errors: FileCorrupt: Arrow cannot decode the file."""
+    try:
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:
         if is_passing(error):
             raise
@@ -130,7 +155,29 @@ def _probe(storage: Storage, uri: str, size: int) -> int:
         raise FileCorrupt(f"{uri} cannot be decoded: {first}", "rewrite it") from error
 
 
-_CHILD = ChildReader(_probe)
+_CHILD, _STRIPES = ChildReader(_probe), ChildReader(_probe_stripes)
+
+
+class _Ranged:
+    """The bytes of a file, read where they are asked for."""
+
+    def __init__(self, storage: Storage, uri: str, size: int) -> None:
+        self._storage, self._uri, self._size = storage, uri, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...
+
+    def __getitem__(self, at: int | slice) -> int | bytes:
+        one = slice(at, at + 1) if isinstance(at, int) else at
+        begin, end, _ = one.indices(self._size)
+        part = b"" if end <= begin else self._storage.read_ranges(self._uri, [(begin, end)])[0]
+        return part[0] if isinstance(at, int) else part
 
 
 class _Held:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, overload
 
 import pyarrow as pa
 
@@ -108,13 +109,25 @@ class OrcType:
     precision: int
 
 
+class Content(Protocol):
+    """The bytes of a file, which may be read as they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...
+
+
 class OrcTail:
     """What the footers of a file say.
 
     Errors: FileCorrupt: of the constructor and of every attribute.
     """
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: Content) -> None:
         self._content = content
         try:
             end = len(content) - 1

@@ -21,7 +21,9 @@ from bridge.clustering.checksum import checksum
 from bridge.clustering.data_files import Rejected, Writing
 from bridge.clustering.ranks import flat
 from bridge.storage.parquet_footer import Speller
-from bridge.storage.parquet_tail import footer_of
+from bridge.storage.parquet_tail import footer_of, read_tail
+from bridge.storage.port import Storage
+from bridge.storage.source import WHOLE, RangeSource
 
 _CODECS = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
 _OWN = (b"pandas", b"ARROW:schema")
@@ -33,12 +35,16 @@ _PAYS = 0.8
 _FALSE = 0.01
 """The share of absent values that a bloom filter does not exclude."""
 _WRITES_BLOOMS = "bloom_filter_options" in signature(pq.ParquetWriter.__init__).parameters
+_SHORTEST, _LONGEST = 1 << 16, 1 << 20
+"""Bytes that are read at once of a column of a large file."""
+_FEWEST_ROWS, _MOST_ROWS = 16, 1 << 15
 _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
-def _parquet(content: bytes, **options: Any) -> pq.ParquetFile:
+def _parquet(source: bytes | pa.NativeFile, **options: Any) -> pq.ParquetFile:
     """A file whose pages are checked where they have checksums: new ones would hide the damage."""
-    source = pa.BufferReader(content)
+    if isinstance(source, bytes):
+        source = pa.BufferReader(source)
     return pq.ParquetFile(source, page_checksum_verification=True, **options)
 
 
@@ -99,6 +105,28 @@ class ParquetFiles:
 
     def open(self, content: bytes) -> ParquetFile:
         return ParquetFile(content)
+
+    def stream(self, storage: Storage, uri: str, size: int, memory: int) -> Iterator[pa.Table]:
+        if size <= min(WHOLE, memory):
+            yield from self.open(storage.read(uri)).batches()
+            return
+        Speller().read(footer_of(read_tail(storage, uri, size), uri), uri)
+        source = pa.PythonFile(RangeSource(storage, uri, size), mode="r")
+        file = _parquet(source)
+        about, columns = file.metadata, max(file.metadata.num_columns, 1)
+        coded = _parquet(
+            source,
+            metadata=about,
+            read_dictionary=_repeated(file),
+            buffer_size=max(_SHORTEST, min(_LONGEST, memory // (4 * columns))),
+            pre_buffer=False,
+        )
+        for number in range(about.num_row_groups):
+            group = about.row_group(number)
+            rows = int(memory / 4 * group.num_rows / max(group.total_byte_size, 1))
+            rows = max(_FEWEST_ROWS, min(_MOST_ROWS, rows))
+            for batch in coded.iter_batches(rows, [number], use_threads=False):
+                yield _without_views(pa.Table.from_batches([batch]))
 
     def encode(
         self, table: pa.Table, like: ParquetFile, writing: Writing, row_bytes: float

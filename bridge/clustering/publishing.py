@@ -103,6 +103,7 @@ class Publisher:
     Args:
         recursive: engines read files in subdirectories of partitions.
         settled: seconds for which a late file must not have changed before it is brought over.
+        memory: bytes of rows that are held at once, about, where rows are compared.
     """
 
     def __init__(
@@ -113,12 +114,13 @@ class Publisher:
         *,
         recursive: bool = False,
         settled: float = 0.0,
+        memory: int = 1 << 30,
     ) -> None:
         self._storage, self._places, self._recursive = storage, places, recursive
         self._home = home(table.location)
         self._publications = Publications(storage, table.location, str(table.name))
         self._late = LateFiles(
-            storage, places, self._publications, self._listed, settled, table.format
+            storage, places, self._publications, self._listed, settled, table.format, memory
         )
         self._late.report = self.report = PublishReport()
 

@@ -47,6 +47,7 @@ def publish(
             places,
             recursive=config.flag("planner.recursive"),
             settled=config.seconds("clustering.settled"),
+            memory=config.size("clustering.memory"),
         )
         report = publisher.run(groups)
     made: dict[str, Any] = {"table": str(found.name), **asdict(report), "generation": -1}

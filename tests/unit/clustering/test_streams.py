@@ -1,0 +1,130 @@
+"""Rows of files that are read part by part are those of the whole files, in bounded pieces."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.clustering.checksum import checksum
+from bridge.clustering.compactions import Rows, compacted
+from bridge.clustering.data_files import Rejected, data_files
+from bridge.index.replacements import FileState
+from bridge.storage.local import LocalStorage
+from bridge.storage.port import FileStat, Range
+
+TYPES = st.sampled_from(
+    [pa.int64(), pa.int8(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), pa.decimal128(9, 2),
+     pa.timestamp("ns"), pa.list_(pa.string()), pa.struct([("a", pa.int32()), ("b", pa.string())])]
+)  # fmt: skip
+FEW = ["", "a", "b" * 300, "é"]
+
+
+def values(draw: Any, type: pa.DataType, count: int) -> pa.Array:
+    def one(type: pa.DataType) -> Any:
+        number = draw(st.integers(-100, 100))
+        if number % 7 == 0:
+            return None
+        if pa.types.is_list(type):
+            return [one(type.value_type) for _ in range(number % 4)]
+        if pa.types.is_struct(type):
+            return {field.name: one(field.type) for field in type}
+        if pa.types.is_string(type):
+            return FEW[number % 4]
+        if pa.types.is_boolean(type):
+            return number > 0
+        if pa.types.is_date32(type):
+            return dt.date(2020, 1, 1) + dt.timedelta(number)
+        if pa.types.is_timestamp(type):
+            return dt.datetime(2020, 1, 1) + dt.timedelta(seconds=number)
+        if pa.types.is_floating(type):
+            return draw(st.sampled_from([float("nan"), -0.0, 0.0, float(number)]))
+        return number
+
+    return pa.array([one(type) for _ in range(count)], type)
+
+
+def rows_of(parts: Any) -> Rows:
+    total = Rows()
+    for part in parts:
+        total += Rows(len(part), checksum(part))
+    return total
+
+
+class Counting(LocalStorage):
+    """Remembers the longest range, and changes a file after some reads."""
+
+    def __init__(self, change: int = -1) -> None:
+        self.longest, self.reads, self.change = 0, 0, change
+
+    def read_state(self, uri: str, ranges: Sequence[Range]) -> tuple[list[bytes], FileStat | None]:
+        self.longest = max([self.longest, *(end - begin for begin, end in ranges)])
+        self.reads += 1
+        if self.reads == self.change:
+            path = Path(uri.removeprefix("file://"))
+            path.write_bytes(path.read_bytes())
+        return super().read_state(uri, ranges)
+
+
+@settings(max_examples=25)
+@given(st.data(), st.sampled_from(["parquet", "orc"]), st.lists(TYPES, min_size=1, max_size=4))
+def test_parts_hold_the_rows_of_the_whole(
+    data: st.DataObject, format: str, types: list[pa.DataType]
+) -> None:
+    count = data.draw(st.integers(0, 60))
+    columns = [values(data.draw, type, count) for type in types]
+    names = [data.draw(st.sampled_from(["c", "a.b", "c"])) + str(i) for i in range(len(types))]
+    table = pa.table(columns, names)
+    with tempfile.TemporaryDirectory() as root:
+        path = Path(root) / "f"
+        if format == "orc":
+            po.write_table(table, path, compression="snappy")
+        else:
+            options: dict[str, Any] = {"row_group_size": data.draw(st.integers(1, 40))}
+            if data.draw(st.booleans()):
+                options["use_deprecated_int96_timestamps"] = True
+            pq.write_table(table, path, **options)
+        uri, size = f"file://{path}", path.stat().st_size
+        files = data_files(format)
+        try:
+            whole = rows_of(files.open(path.read_bytes()).batches())
+        except Rejected:
+            with pytest.raises(Rejected):
+                rows_of(files.stream(LocalStorage(), uri, size, 64))
+            return
+        assert whole.count == count
+        for memory in (64, 1 << 12, 1 << 30):
+            assert rows_of(files.stream(LocalStorage(), uri, size, memory)) == whole
+
+
+def large(path: Path, format: str) -> FileState:
+    """20 MB of rows that cannot be compressed."""
+    random = np.random.default_rng(7)
+    table = pa.table({f"c{i}": random.integers(0, 2**63, 310_000) for i in range(8)})
+    if format == "orc":
+        po.write_table(table, path, compression="uncompressed", stripe_size=1 << 20)
+    else:
+        pq.write_table(table, path, compression="none", use_dictionary=False)
+    stat = LocalStorage().stat(f"file://{path}")
+    assert stat is not None and stat.size > 19_000_000
+    return FileState.of(stat)
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_large_file_is_read_in_pieces(tmp_path: Path, format: str) -> None:
+    one, two = large(tmp_path / "one", format), large(tmp_path / "two", format)
+    storage = Counting()
+    assert compacted(storage, format, [one], [], [], [two], 8 << 20) == [two]
+    assert storage.longest <= 4 << 20 and storage.reads > 10
+    # A file that changes while it is read is in doubt.
+    assert compacted(Counting(9), format, [one], [], [], [two], 8 << 20) == []
