@@ -7,7 +7,9 @@ settings were changed meanwhile, or an earlier run has written it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -21,6 +23,7 @@ from bridge.index.replacements import FileState
 from bridge.index.sample import Sampling
 from bridge.index.shard import Collected
 from bridge.storage.port import FileStat, Range, Storage
+from bridge.storage.spill import spill_directory
 
 
 def reading_of(settings: IndexSettings, files: int) -> Reading:
@@ -69,28 +72,61 @@ def gathered(
     return None if found.files["problem"].null_count < len(found.files) else found
 
 
+class Gathered:
+    """What was gathered of groups, in temporary files until it is committed; a context manager."""
+
+    def __init__(self) -> None:
+        self._closing = ExitStack()
+        self._directory: Path | None = None
+
+    def __enter__(self) -> Gathered:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.close()
+
+    def put(self, group: int, content: bytes) -> None:
+        """Keeps the bytes of a `Collected`; drops them where there is no room."""
+        with suppress(OSError):  # the files are read again instead
+            if self._directory is None:
+                self._directory = self._closing.enter_context(spill_directory())
+            draft = self._directory / f"{group}.draft"
+            draft.write_bytes(content)
+            draft.rename(self._directory / str(group))
+
+    def get(self, group: int) -> Collected | None:
+        """What `put` kept of a group."""
+        if self._directory is None:
+            return None
+        try:
+            return Collected.from_bytes((self._directory / str(group)).read_bytes())
+        except FileNotFoundError:
+            return None
+
+
+Ready = Sequence[tuple[Callable[[], Collected | None], Sequence[FileState]]]
+
+
 class ReadyCollector:
     """A `Collector` that has something already, and asks another one for the rest.
 
     Args:
-        ready: what was gathered, each with the files that its numbers mean.
+        ready: gives what was gathered, each with the files that its numbers mean. One is in memory
+            at a time.
         reading: how it was gathered.
     """
 
-    def __init__(
-        self,
-        rest: Collector,
-        reading: Reading,
-        ready: Sequence[tuple[Collected, Sequence[FileState]]],
-    ) -> None:
+    def __init__(self, rest: Collector, reading: Reading, ready: Ready) -> None:
         self._rest, self._reading, self._ready = rest, reading, ready
 
     def collect(self, tasks: Sequence[FileTask], reading: Reading) -> Iterator[Collected]:
         by_uri = {task.uri: task for task in tasks}
-        for found, files in self._ready if _alike(reading, self._reading) else ():
+        for give, files in self._ready if _alike(reading, self._reading) else ():
             mine = [by_uri.get(file.path) for file in files]
             if all(t is not None and _same(t, f) for t, f in zip(mine, files, strict=True)):
-                yield _renumbered(found, [by_uri.pop(file.path).file for file in files])
+                found = give()
+                if found is not None:
+                    yield _renumbered(found, [by_uri.pop(file.path).file for file in files])
         if by_uri:
             yield from self._rest.collect(list(by_uri.values()), reading)
 

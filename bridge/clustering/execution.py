@@ -7,9 +7,10 @@ nobody recorded are never read. Several runs of one plan may race; one commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from bridge.clustering import registry
 from bridge.clustering.bloom_types import stored_types
-from bridge.clustering.entries import ReadyCollector, reading_of
+from bridge.clustering.entries import Gathered, Ready, ReadyCollector, reading_of
 from bridge.clustering.plan import Plan, PlannedGroup
 from bridge.clustering.rewrite import Effort, GroupResult, GroupTask, rewrite_group
 from bridge.clustering.timeline import Timeline, no_plan
@@ -36,7 +37,6 @@ from bridge.index.replacements import (
     home,
     is_clustered,
 )
-from bridge.index.shard import Collected
 from bridge.index.store import IndexStore
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import FileStat, FileTable, Storage, same_state
@@ -76,12 +76,15 @@ class ThreadRewriter:
         at_once = max(1, min(self._effort.threads, len(tasks)))
         effort = replace(self._effort, threads=self._effort.threads // at_once)
         with ThreadPoolExecutor(at_once) as pool:
-            running = [pool.submit(run_task, task, self._storage, effort) for task in tasks]
+            running = {pool.submit(run_task, task, self._storage, effort) for task in tasks}
             yield from finished(running)
 
 
-def finished(running: Sequence[Future[GroupResult]]) -> Iterator[GroupResult]:
+def finished(running: set[Future[GroupResult]]) -> Iterator[GroupResult]:
     """Results as they come. Groups that wait are not begun once the caller stops.
+
+    Args:
+        running: is emptied, so that no result is kept.
 
     Errors:
         StorageFailure: groups failed; raised after the results of all others.
@@ -89,11 +92,13 @@ def finished(running: Sequence[Future[GroupResult]]) -> Iterator[GroupResult]:
     """
     failed: StorageFailure | None = None
     try:
-        for each in as_completed(running):
-            try:
-                yield each.result()
-            except StorageFailure as error:
-                failed = failed or error
+        while running:
+            for each in wait(running, return_when=FIRST_COMPLETED).done:
+                running.discard(each)
+                try:
+                    yield each.result()
+                except StorageFailure as error:
+                    failed = failed or error
         if failed is not None:
             raise failed
     finally:
@@ -156,6 +161,23 @@ def execute(
         IndexConflict, StorageFailure, StorageFull: run it again. A group that fails in a second
             run is rejected, and the others commit.
     """
+    with Gathered() as gathered:
+        return _execute(
+            plan, table, store, timeline, catalog, rewriter, collector, progress, gathered
+        )
+
+
+def _execute(
+    plan: Plan,
+    table: Table,
+    store: IndexStore,
+    timeline: Timeline,
+    catalog: Catalog,
+    rewriter: Rewriter,
+    collector: Collector,
+    progress: Progress | None,
+    gathered: Gathered,
+) -> RunReport:
     if plan.location != table.location:
         raise InvalidRequest(
             f"plan {plan.instant} is of {plan.location}, and {table.name} lies at {table.location}",
@@ -183,7 +205,7 @@ def execute(
     ]
     try:
         for result in rewriter.rewrite(missing) if missing else ():
-            results[result.id] = _record(timeline, plan.instant, result)
+            results[result.id] = _record(timeline, plan.instant, result, gathered)
             if progress is not None:
                 progress(len(results), len(plan.groups))
     except StorageFailure as error:
@@ -220,7 +242,8 @@ def execute(
     ended = timeline.end(plan.instant, "committing")
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
-    shards, failed_files = _entries(table, store, _ready(collector, reading, good), good)
+    ready = ReadyCollector(collector, reading, _ready(good, gathered))
+    shards, failed_files = _entries(table, store, ready, good)
     for group, result in list(good):
         problem = next((failed_files[s.path] for s in result.new if s.path in failed_files), "")
         if problem:  # they would not be indexed: the old files are
@@ -299,12 +322,9 @@ def _reading(plan: Plan, store: IndexStore) -> Reading:
     return reading_of(settings, sum(group.outputs for group in plan.groups))
 
 
-def _ready(
-    collector: Collector, reading: Reading, good: Sequence[tuple[PlannedGroup, GroupResult]]
-) -> Collector:
-    """A collector that reads only the new files of which nothing was gathered in their task."""
-    ready = [(Collected.from_bytes(r.gathered), r.new) for _, r in good if r.gathered]
-    return ReadyCollector(collector, reading, ready)
+def _ready(good: Sequence[tuple[PlannedGroup, GroupResult]], gathered: Gathered) -> Ready:
+    """What was gathered of new files in their tasks; all others are read once more."""
+    return [(partial(gathered.get, result.id), result.new) for _, result in good]
 
 
 def _task(plan: Plan, group: PlannedGroup, table: Table, reading: Reading) -> GroupTask:
@@ -330,9 +350,13 @@ def _task(plan: Plan, group: PlannedGroup, table: Table, reading: Reading) -> Gr
     )
 
 
-def _record(timeline: Timeline, instant: str, result: GroupResult) -> GroupResult:
+def _record(
+    timeline: Timeline, instant: str, result: GroupResult, gathered: Gathered
+) -> GroupResult:
     if timeline.done(instant, result):
-        return result
+        if result.gathered:
+            gathered.put(result.id, result.gathered)
+        return replace(result, gathered=b"")
     other = timeline.result(instant, result.id)
     return result if other is None else other
 

@@ -53,7 +53,7 @@ class SparkRewriter:
         at_once = min(cores, len(tasks)) or 1
         effort = replace(self._effort, threads=max(1, self._cores(cores) // at_once))
         with ThreadPoolExecutor(at_once) as pool:
-            running = [pool.submit(self._run, task, layouts[task.layout], effort) for task in tasks]
+            running = {pool.submit(self._run, task, layouts[task.layout], effort) for task in tasks}
             yield from finished(running)
 
     def _cores(self, cores: int) -> int:
