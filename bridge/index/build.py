@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity, registry
 from bridge.index.clustered_entries import ClusteredEntries
-from bridge.index.collect import CHANGED, Collector, FileTask, Nan, Reading
+from bridge.index.collect import CHANGED, Collector, Nan, Reading, tasks_of
 from bridge.index.compact import compact, write_shard
 from bridge.index.entries import (
     NONE,
@@ -38,7 +38,15 @@ from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
 from bridge.index.shard_tables import shard_tables
 from bridge.index.store import CLEANED_AFTER, IndexStore, new_id, next_generation, now_micros
-from bridge.index.work import Progress, Steps, Work, alike, lasting, lasting_entries
+from bridge.index.work import (
+    Progress,
+    Steps,
+    Work,
+    alike,
+    failed_otherwise,
+    lasting,
+    lasting_entries,
+)
 from bridge.table.model import Table
 
 Change = Callable[[IndexSettings], IndexSettings]
@@ -360,7 +368,7 @@ class _Build:
         return np.flatnonzero(~covered)
 
     def _place(self, entries: Entries) -> npt.NDArray[np.int64]:
-        """The listed file of each entry; -1 if the file was deleted or changed."""
+        """The listed file of each entry; -1 if the file was deleted or changed, or its format."""
         files = self._listed.files
         place = identity.find(files.paths, entries.paths)
         known = place >= 0
@@ -369,6 +377,8 @@ class _Build:
             return place
         known &= entries.numbers("size") == files.sizes[at]
         known &= entries.numbers("modified") == files.modified[at]
+        format = self._table.format
+        known &= ~failed_otherwise(entries, lambda i: self._listed.format_of(int(at[i]), format))
         index = pa.array(at)
         owners = pc.equal(
             entries.files["partition"].combine_chunks(), self._listed.owners.take(index)
@@ -421,28 +431,7 @@ class _Build:
         if files.etags is None or files.etags.null_count:  # an etag tells versions apart
             identity.wait_until_settled(files.modified[missing])
         started = now_micros()
-        etags = files.etags.take(pa.array(missing)).to_pylist() if files.etags else None
-        format = self._table.format
-        tasks = [
-            FileTask(
-                i,
-                uri,
-                size,
-                modified,
-                etags[n] if etags else None,
-                self._listed.format_of(i, format),
-                self._listed.recipe_of(i),
-            )
-            for n, (i, uri, size, modified) in enumerate(
-                zip(
-                    missing.tolist(),
-                    files.paths.take(pa.array(missing)).to_pylist(),
-                    files.sizes[missing].tolist(),
-                    files.modified[missing].tolist(),
-                    strict=True,
-                )
-            )
-        ]
+        tasks = tasks_of(self._listed, missing, self._table.format)
         done, rows, size, parts = 0, 0, 0, []
         sampling = Sampling.of(max(len(files), len(entries)))
         reading = Reading(self._nan, self._kinds, self._settings.modes, sampling)

@@ -14,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from bridge.errors import FileAmbiguous, FileCorrupt, FileUnreadable, StorageFailure, StorageFull
 from bridge.file_formats.file_format import FileFormat, StatisticsReader
 from bridge.file_formats.readers.parquet_statistics import Footer
@@ -26,6 +29,7 @@ from bridge.index.kinds.definition import Definition
 from bridge.index.kinds.kind import FileFacts, Gathering, IndexKind, Row
 from bridge.index.kinds.modes import Modes
 from bridge.index.kinds.payload import rows_schema, table_of
+from bridge.index.listed import Listed
 from bridge.index.sample import SCHEMA, SIGNATURE, Sampling, merge, sample_file
 from bridge.index.scan import column_ranges, leaf_scans, scan
 from bridge.index.shard import Collected, CollectedBuilder
@@ -67,6 +71,24 @@ class FileTask:
     etag: str | None = None
     format: str = "parquet"
     recipe: Recipe | None = None
+
+
+def tasks_of(listed: Listed, numbers: npt.NDArray[np.int64], default_format: str) -> list[FileTask]:
+    """Some of the listed files, by their numbers there."""
+    files = listed.files.take(numbers)
+    etags = [None] * len(numbers) if files.etags is None else files.etags.to_pylist()
+    found = zip(
+        numbers.tolist(),
+        files.paths.to_pylist(),
+        files.sizes.tolist(),
+        files.modified.tolist(),
+        etags,
+        strict=True,
+    )
+    return [
+        FileTask(*each, listed.format_of(each[0], default_format), listed.recipe_of(each[0]))
+        for each in found
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +291,11 @@ class _Chunk:
         file = ReadFile(self.storage, task.uri, task.size)
         try:
             footer, rows, problem = yield from self._read(task, file)
-        except (FileAmbiguous, FileCorrupt, FileUnreadable) as error:
+        except FileUnreadable as error:
             self._failed(task, f"{error.code}: {error.message}")
+            return
+        except (FileAmbiguous, FileCorrupt) as error:
+            self._failed(task, f"{error.code}: {error.message} (read as {task.format})")
             return
         except (StorageFailure, StorageFull, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,7 @@ from bridge.storage.port import FileTable
 Progress = Callable[[int, int], None]
 _TRIED_AGAIN = ("FILE_UNREADABLE", "FILE_CHANGED")
 """Problems that may go away although the file does not change: missing rights, a busy writer."""
+_READ_AS = re.compile(r" \(read as ([^()]+)\)$")
 
 
 def lasting(problem: str | None) -> bool:
@@ -31,13 +33,40 @@ def alike(one: str | None, other: str | None) -> bool:
     return (one or "").partition(":")[0] == (other or "").partition(":")[0]
 
 
+def read_as(problem: str) -> str:
+    """The format as which a file was read that has a lasting problem; empty: it is not told.
+
+    >>> read_as("FILE_CORRUPT: file:///t/f ends too early (read as parquet)")
+    'parquet'
+    """
+    found = _READ_AS.search(problem)
+    return "" if found is None else found[1]
+
+
 def lasting_entries(entries: Entries) -> npt.NDArray[np.bool_]:
     """Entries of files that fail again until they change."""
     found = np.zeros(len(entries), np.bool_)
+    for i, problem in _problems(entries):
+        found[i] = lasting(problem)
+    return found
+
+
+def failed_otherwise(entries: Entries, format_now: Callable[[int], str]) -> npt.NDArray[np.bool_]:
+    """Entries of files that failed as another format than they have now.
+
+    Args:
+        format_now: of the file of an entry.
+    """
+    found = np.zeros(len(entries), np.bool_)
+    for i, problem in _problems(entries):
+        found[i] = read_as(problem) not in ("", format_now(i))
+    return found
+
+
+def _problems(entries: Entries) -> Iterator[tuple[int, str]]:
     problems = one_chunk(entries.files["problem"]) if len(entries) else pa.nulls(0)
     for i in np.flatnonzero(problems.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        found[i] = lasting(problems[i].as_py())
-    return found
+        yield i, problems[i].as_py()
 
 
 @dataclass(slots=True)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.orc as po
 import pytest
 
 from bridge.errors import GenerationNotFound, IndexConflict, IndexCorrupt, StorageFailure
@@ -407,3 +409,33 @@ def test_a_table_whose_files_are_all_gone(lake: Lake) -> None:
     assert lake.snapshot().num_files == 0 and not lake.build().committed
     fill(lake, 1)
     assert lake.build().read == 1 and kept(lake, 5) == ["f000"]
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_file_is_read_again_as_the_format_that_its_partition_has_now(
+    lake: Lake, parts: bool
+) -> None:
+    """Until then it is kept, and a format that fails, too, is told and not tried for ever."""
+    fill(lake, 3)
+    orc = lake.path("f001")
+    po.write_table(pa.table({"x": [10, 19], "s": ["a1", "b1"]}), orc)
+    age(orc)
+    every = 1 if parts else 0
+    first = lake.build(files_per_commit=every)
+    ((uri, reason),) = first.failed
+    assert uri == f"file://{orc}" and reason.endswith(" (read as parquet)")
+    assert kept(lake, 777) == ["f001"]
+    lake.format = "orc"
+    report = lake.build(files_per_commit=every)
+    assert (report.read, report.failed, report.committed) == (1, (), True)
+    assert kept(lake, 777) == [] and kept(lake, 15) == ["f001"]
+    assert lake.build().read == 0
+    lake.write("f003", {"x": [30], "s": ["a"]})
+    ((uri, reason),) = lake.build().failed
+    assert uri.endswith("f003") and reason.endswith(" (read as orc)")
+    again = lake.build()
+    assert (again.read, again.committed) == (0, False)
+    lake.format = "parquet"
+    report = lake.build(files_per_commit=every)
+    assert (report.read, report.failed) == (1, ()) and kept(lake, 30) == ["f003"]
+    assert kept(lake, 777) == [] and lake.snapshot().num_files == 4
