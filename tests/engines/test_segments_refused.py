@@ -193,6 +193,18 @@ def test_hive_refuses(
         hiveserver2.query(statement.format(t=in_hive, facts=facts))
 
 
+def test_a_copy_by_hive_is_no_table_of_segments(
+    hiveserver2: RunningHiveServer2, in_hive: str
+) -> None:
+    """CREATE TABLE LIKE copies the record without what makes it one; the error names the way."""
+    hiveserver2.query(f"CREATE TABLE refused.alike LIKE {in_hive}")
+    try:
+        with pytest.raises(OperationalError, match=r"CREATE TABLE LIKE.*skipbridge table create"):
+            hiveserver2.query("SELECT * FROM refused.alike")
+    finally:
+        hiveserver2.query("DROP TABLE refused.alike")
+
+
 def test_hive_finds_no_partition_to_repair(hiveserver2: RunningHiveServer2, in_hive: str) -> None:
     """Hive accepts the statement of every table; nothing changes, as the fixture checks."""
     hiveserver2.query(f"MSCK REPAIR TABLE {in_hive}")

@@ -145,7 +145,10 @@ class SegmentLog:
         """
         found = self.newest()
         if found is None:
-            raise SegmentLogCorrupt(f"{join(self.root, VERSIONS)} holds no version", REMEDY)
+            raise SegmentLogCorrupt(
+                f"{join(self.root, VERSIONS)} holds no version",
+                f"drop the table if CREATE TABLE LIKE made it, which copies no segments; {REMEDY}",
+            )
         if found.dropped:
             raise TableNotFound(f"the table of segments at {self.root} was dropped", "create it")
         return found

@@ -67,7 +67,9 @@ public class SegmentStorageHandler
     {
         String table = job.get(TABLE, "");
         if (table.indexOf('.') < 1) {
-            throw new IOException(outdated(job.get("name", "DB.TABLE"), "no storage handler"));
+            String name = job.get("name", "DB.TABLE");
+            throw new IOException(outdated(name, "no storage handler") + "; if CREATE TABLE LIKE made it, which copies no segments: DROP TABLE " + name
+                    + ", then skipbridge table create " + name + " --format ...");
         }
         return table;
     }
