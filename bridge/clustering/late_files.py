@@ -125,7 +125,7 @@ class LateFiles:
         held.only(present)
         brought = self._adopted(held)
         held.late += brought
-        held.copies += [copy for copy in brought.values() if copy is not None]
+        held.copies += brought.values()
         left = [
             self._look(each, present, held) for each in held.chain(present) if each.old != present
         ]
@@ -142,15 +142,16 @@ class LateFiles:
             if brought and self._places.of(name) == present:
                 self._places.distrust(name)
                 self._publications.bring(name, present, brought, announced)
+                self._restore(name, present, brought)
                 self.report.late += len(brought)
         for each in held.bringing:
             if each.since < now_micros() - _DEAD and self._places.of(name) == present:
                 self._storage.delete(each.uri)
 
-    def _adopted(self, held: Records) -> dict[FileState, FileState | None]:
+    def _adopted(self, held: Records) -> dict[FileState, FileState]:
         """Files that a run has copied which died before it recorded them, and the copies."""
         recorded, copies = by_path(held.late), by_path(held.copies)
-        found: dict[FileState, FileState | None] = {}
+        found: dict[FileState, FileState] = {}
         for each in held.bringing:
             for state, target in each.files:
                 made = None if knows(recorded, state) else self._state(target)
@@ -264,11 +265,11 @@ class LateFiles:
 
     def _copy(
         self, wanted: Mapping[str, FileState], left: Iterable[_Left], name: str
-    ) -> dict[FileState, FileState | None]:
+    ) -> dict[FileState, FileState]:
         """Copies files; takes those back in whose directories files were deleted meanwhile.
 
         Returns:
-            The copies by files; None: somebody has deleted one since.
+            The copies by files, without those that somebody has deleted since.
         """
         again = {target for each in left for _, target in each.again}
         brought: dict[str, FileState] = {}
@@ -282,7 +283,25 @@ class LateFiles:
                 brought[target] = state
                 mine |= {target} if before is None else set()
         kept = self._kept(brought, mine, left, name) if brought else {}
-        return {state: self._state(target) for target, state in kept.items()}
+        made = {state: self._state(target) for target, state in kept.items()}
+        return {state: copy for state, copy in made.items() if copy is not None}
+
+    def _restore(self, name: str, present: str, brought: Mapping[FileState, FileState]) -> None:
+        """Copies files again whose copies another run has withdrawn before they were recorded.
+
+        That run looks for a record after it has deleted a copy, and this one for the copy after it
+        has made the record: so one of them sees the other.
+        """
+        again = {
+            state: made
+            for state, copy in brought.items()
+            if state.path not in self.report.taken_back
+            and self._state(copy.path) is None
+            and self._copy_whole(state, copy.path)
+            and (made := self._state(copy.path)) is not None
+        }
+        if again:
+            self._publications.bring(name, present, again)
 
     def _copy_whole(self, state: FileState, target: str) -> bool:
         """Copies a file, or leaves the target as it was. Returns False if the file has changed."""

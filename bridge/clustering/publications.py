@@ -284,8 +284,8 @@ class Publications:
         self,
         partition: str,
         to: str,
-        files: Mapping[FileState, FileState | None],
-        announced: str,
+        files: Mapping[FileState, FileState],
+        announced: str | None = None,
     ) -> None:
         """Records files of old directories and their copies, and deletes the announcement."""
         if files:
@@ -293,10 +293,11 @@ class Publications:
                 "partition": partition,
                 "to": to,
                 "files": [asdict(each) for each in files],
-                "copies": [asdict(each) for each in files.values() if each is not None],
+                "copies": [asdict(each) for each in files.values()],
             }
             self._create(f"{_key(partition)}.late-{uuid4().hex}", body)
-        self._storage.delete(announced)
+        if announced is not None:
+            self._storage.delete(announced)
 
     def looked(self, partition: str, state: str) -> None:
         """Records that a state of an old directory was searched for a compaction in vain."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -422,6 +423,62 @@ def test_two_runs_bring_a_file_over_once(lake: Lake) -> None:
     assert stock(lake) == every(0, 1, 2, 3, 4, 8)
     assert published(lake).late == 0
     assert stock(lake) == every(0, 1, 2, 3, 4, 8)
+
+
+class Hooked:
+    """A storage that calls a function before the first mutation of its kind.
+
+    Args:
+        hooks: by the name of the method and a part of the URI.
+    """
+
+    def __init__(self, storage: Any, hooks: dict[tuple[str, str], Callable[[], object]]) -> None:
+        self._storage, self._hooks = storage, hooks
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._storage, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            for kind, part in list(self._hooks):
+                if kind == name and any(part in str(each) for each in arguments):
+                    self._hooks.pop((kind, part))()
+            return method(*arguments, **options)
+
+        return call
+
+
+def test_a_copy_that_one_run_withdraws_while_another_records_it_is_made_again(lake: Lake) -> None:
+    """Else the file would count as brought over, and clean would delete its only copy."""
+    old = place(lake)
+    published(lake)
+    fill_at(old / "late.parquet", 9)
+    recording, withdrawn = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        recording.set()
+        assert withdrawn.wait(60)
+
+    slow = Hooked(lake.storage, {("put_if_absent", ".late-"): wait})
+    other = Publisher(lake.table(), slow, LakePlaces(lake))  # type: ignore[arg-type]
+    thread = threading.Thread(target=lambda: other.run(()))
+
+    def meet() -> None:
+        thread.start()
+        assert recording.wait(60)
+
+    hooks: dict[tuple[str, str], Callable[[], object]] = {
+        ("copy", "/late-"): (old / "f0.parquet").unlink,
+        ("delete", "/late-"): meet,
+    }
+    storage = Hooked(lake.storage, hooks)
+    report = Publisher(lake.table(), storage, LakePlaces(lake)).run(())  # type: ignore[arg-type]
+    withdrawn.set()
+    thread.join()
+    assert hooks == {} and report.waiting == [f"file://{old}/late.parquet"]
+    for _ in range(2):
+        lake.build()
+        assert stock(lake) == every(0, 1, 2, 3, 4, 9) == numbers(lake)
+        cleaned(lake)
 
 
 def test_announcements_of_dead_runs_go(lake: Lake) -> None:
