@@ -311,6 +311,8 @@ class Cleaner:
             return False
         if ours and attempt.missing is None and not self._dry_run:
             self._publications.clean(attempt, held.missing(attempt, listed))
+            if not self._is_at(attempt.partition):  # it was switched back since
+                return False
         gone = [state for state in ours if self._delete(state)]
         self.report.replaced += len(gone)
         return len(gone) == len(listed)

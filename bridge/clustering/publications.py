@@ -268,6 +268,11 @@ class Publications:
         name = f"{_key(attempt.partition)}-{attempt.number:05}.cleaned"
         self._create(name, {"partition": attempt.partition, "missing": list(missing)})
 
+    def is_cleaned(self, attempt: Publication) -> bool:
+        """Whether somebody has announced that."""
+        name = f"{_key(attempt.partition)}-{attempt.number:05}.cleaned.json"
+        return self._storage.stat(join(self._directory, name)) is not None
+
     def bringing(self, partition: str, to: str, files: Mapping[str, FileState]) -> str:
         """Announces files that are to be copied to a directory; returns the record's URI.
 

@@ -316,10 +316,23 @@ class Publisher:
         old = self._listed(attempt.old)
         changed = [s.path for s in covered if s.path not in old or not same_state(s, old[s.path])]
         if changed and self._unchanged(attempt.new, {s.path: s for s in files}):
-            self._places.move(attempt.partition, attempt.new, attempt.old)
-            return f"{changed[0]} was overwritten or deleted while the location was switched"
+            return self._switch_back(attempt, changed[0])
         self.report.overwritten += changed
         return ""
+
+    def _switch_back(self, attempt: Publication, changed: str) -> str:
+        """Why the switch was taken back; empty if it holds, because clean has begun to delete.
+
+        Clean announces that, and then looks at the location. So after the location was switched
+        back, it has either seen that, or its announcement is seen here.
+        """
+        name, old, new = attempt.partition, attempt.old, attempt.new
+        if self._publications.is_cleaned(attempt):
+            return ""
+        self._places.move(name, new, old)
+        if self._publications.is_cleaned(attempt) and self._places.move(name, old, new):
+            return ""
+        return f"{changed} was overwritten or deleted while the location was switched"
 
     def _undo(self, attempt: Publication) -> None:
         """Records that a switch was not made, unless the partition's location rests on it."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +380,58 @@ def test_clean_deletes_nothing_that_a_partition_of_another_table_reads(lake: Lak
     report = Cleaner(lake.table(), lake.store(), far, now_micros() + 5_000_000).run()
     assert report.shared == [] and report.replaced == 5
     assert stock(lake) == every(0, 1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Watched(LakePlaces):
+    """Calls a function before, or after, each switch."""
+
+    before: Callable[[], object] = lambda: None
+    after: Callable[[], object] = lambda: None
+
+    def move(self, partition: str, old: str, new: str) -> bool:
+        self.before()
+        moved = super().move(partition, old, new)
+        self.after()
+        return moved
+
+
+def test_clean_without_a_retention_while_a_location_is_switched_loses_no_row(lake: Lake) -> None:
+    """Files that clean deletes are no reason to switch back to where they were."""
+    home = place(lake)
+    places = Watched(lake, after=lambda: cleaned(lake))
+    report = Publisher(lake.table(), lake.storage, places).run(groups_of(lake))
+    assert report.published == [""] and report.overwritten == []
+    assert not (home / "f4.parquet").exists()
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+    cleaned(lake)
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_clean_while_a_location_is_switched_back_loses_no_row(lake: Lake, when: str) -> None:
+    """A writer has overwritten a file; clean runs just before, or just after, the switch back."""
+    moves = []
+
+    def meet() -> None:
+        moves.append(1)
+        if len(moves) == 1:
+            fill_at(old / "f3.parquet", 7)
+        elif len(moves) == 2:
+            cleaned(lake)
+
+    old = place(lake)
+    places = Watched(lake, before=meet) if when == "before" else Watched(lake, after=meet)
+    report = Publisher(lake.table(), lake.storage, places).run(groups_of(lake))
+    lake.build()
+    cleaned(lake)
+    now = every(0, 1, 2, 4)
+    if report.published:  # the rows of the new directory, as they were
+        now += every(3)
+    else:
+        now += every(7)
+    assert stock(lake) == now == numbers(lake)
+    assert bool(report.published) == (when == "before")
 
 
 def test_clean_leaves_alone_what_a_broken_table_may_read(lake: Lake) -> None:
