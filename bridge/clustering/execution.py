@@ -237,11 +237,12 @@ def _execute(
     if not good:
         timeline.reject(plan.instant)
         return _report(plan, "rejected", -1, resumed, results)
-    if not timeline.requested(plan.instant):  # it was cancelled and cleaned up while this run slept
-        raise no_plan(plan.instant)
     ended = timeline.end(plan.instant, "committing")
     if ended != "committing":
         return _report(plan, ended, -1, resumed, results)
+    # Clean deletes how a plan ended last: if that was gone, the request is.
+    if not timeline.requested(plan.instant):
+        raise no_plan(plan.instant)
     ready = ReadyCollector(collector, reading, _ready(good, gathered))
     shards, failed_files = _entries(table, store, ready, good)
     for group, result in list(good):
