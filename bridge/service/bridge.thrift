@@ -138,7 +138,8 @@ struct SplitBatch {
   6: binary payload,
   7: optional string report,  // JSON of the PruneReport, with the last batch
   8: list<ReaderSpec> readers,  // each once
-  9: i32 log_count
+  9: i32 log_count,
+  10: optional binary etag_hashes  // i32[F], little-endian: see docs/reference/wire.md; 0 where none is known
 }
 
 struct Plan {

@@ -79,13 +79,15 @@ def encode_batch(batch: SourceBatch, engine: Engine, report: str | None) -> ttyp
     partitions: tuple[Partition, ...] = ()
     payload, count, files = _EMPTY, 0, 0
     readers: tuple[ReaderSpec, ...] = ()
-    logs = 0
+    logs, etags = 0, None
     if splits is not None:
         readers, reader = _used_readers(splits)
         payload = _payload(splits, reader)
         partitions = splits.partitions
         count, files = splits.num_splits, splits.num_files
         logs = len(splits.logs.files) if splits.logs is not None else 0
+        if splits.etag_hashes is not None:
+            etags = splits.etag_hashes.astype("<i4").tobytes()
     return ttypes.SplitBatch(
         next_token=batch.next_token,
         finished=batch.finished,
@@ -96,6 +98,7 @@ def encode_batch(batch: SourceBatch, engine: Engine, report: str | None) -> ttyp
         report=report,
         readers=[_reader(spec, engine) for spec in readers],
         log_count=logs,
+        etag_hashes=etags,
     )
 
 
@@ -222,6 +225,7 @@ def _unpack(batch: ttypes.SplitBatch) -> SplitBatch:
         tuple(_spec(r) for r in batch.readers),
         reader.astype(np.int32),
         logs,
+        None if batch.etag_hashes is None else np.frombuffer(batch.etag_hashes, "<i4"),
     )
 
 

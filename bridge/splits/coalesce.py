@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bridge.file_formats.registry import file_format
+from bridge.splits.etags import etag_hashes
 from bridge.splits.split import FULL_WEIGHT, MIN_WEIGHT, SplitBatch
 from bridge.table.slices import Logs, Mask, SliceBatch
 
@@ -69,6 +70,7 @@ def coalesce(
     files, logs = batch.files, batch.logs
     ranges = _cut(files.sizes, _splittable(batch, settings), settings, row_groups)
     n = len(ranges.file)
+    hashes = etag_hashes(batch)
     cost = ranges.length + settings.open_cost
     if logs is not None:
         cost = cost + _log_cost(logs, settings)[ranges.file]
@@ -94,6 +96,7 @@ def coalesce(
         readers=batch.readers,
         reader=batch.reader if whole or batch.reader is None else batch.reader[ranges.file],
         logs=logs if whole or logs is None else logs.take(ranges.file),
+        etag_hashes=hashes if whole or hashes is None else hashes[ranges.file],
     )
 
 

@@ -197,5 +197,5 @@ def _fit(splits: SplitBatch, begin: int, end: int) -> int:
     first = splits.first
     origin = int(offsets[base + first[begin]])
     files = first[begin : end + 1].astype(np.int64)
-    sizes = offsets[base + files] - origin + (files - files[0]) * 40
+    sizes = offsets[base + files] - origin + (files - files[0]) * 44
     return begin + max(1, int(np.searchsorted(sizes, MAX_BATCH_BYTES, side="right")) - 1)

@@ -28,6 +28,7 @@ class SplitBatch:
         partition: int32[F], index into `partitions`.
         readers, reader: how each range is read, as in `SliceBatch`.
         logs: the logs of each range's slice, in merge order; None if there is nothing to merge.
+        etag_hashes: int32[F], see `bridge.splits.etags`; None if no etag is known.
     """
 
     first: npt.NDArray[np.int32]
@@ -42,6 +43,7 @@ class SplitBatch:
     readers: tuple[ReaderSpec, ...] = ()
     reader: npt.NDArray[np.int32] | None = None
     logs: Logs | None = None
+    etag_hashes: npt.NDArray[np.int32] | None = None
 
     @property
     def num_splits(self) -> int:
@@ -54,7 +56,7 @@ class SplitBatch:
     @property
     def nbytes(self) -> int:
         """Size on the wire, without the partition table."""
-        return self.num_splits * 12 + self.num_files * 40 + int(self.paths.nbytes)
+        return self.num_splits * 12 + self.num_files * 44 + int(self.paths.nbytes)
 
     def slice(self, begin: int, end: int) -> SplitBatch:
         """Splits begin to end, with only their own ranges."""
@@ -72,4 +74,5 @@ class SplitBatch:
             readers=self.readers,
             reader=None if self.reader is None else self.reader[low:high],
             logs=None if self.logs is None else self.logs.slice(low, high),
+            etag_hashes=None if self.etag_hashes is None else self.etag_hashes[low:high],
         )

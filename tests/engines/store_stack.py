@@ -37,7 +37,9 @@ from tests.support.versitygw import BUCKET, versitygw_or_skip
 
 GROUPED = "SELECT kind, count(*), sum(id), max(c1), min(c5) FROM lake.{} GROUP BY kind ORDER BY 1"
 SMALL_FILES, SMALL_ROWS = 600, 20
-TABLES = ("small", "large", "mixed", "changing")
+TABLES = ("small", "large", "mixed", "changing", "rewritten")
+FROZEN = ("changing", "rewritten")
+"""Tables whose plans name the files that the index knows."""
 DESCRIBED = {
     "orc_small": "orc",
     "orc_large": "orc",
@@ -66,6 +68,7 @@ class Stores:
         proxy: before the store, for Trino alone.
         planners: before the store, for the planner alone.
         settings: by which commands reach the store and the metastore.
+        objects: the directory in which the store keeps the bucket's objects.
     """
 
     trino_port: int
@@ -73,6 +76,7 @@ class Stores:
     planners: SlowStore
     storage: Storage
     settings: dict[str, str]
+    objects: Path
 
     def query(self, sql: str, catalog: str = "bridge") -> list[list[object]]:
         session = {} if catalog == "hive" else NO_ANSWERS
@@ -92,10 +96,16 @@ def _content(first: int, rows: int) -> pa.Table:
     return pa.table({"id": np.arange(rows) + first, "kind": group, **columns})
 
 
-def _put(storage: Storage, name: str, table: pa.Table, row_group_size: int = 50_000) -> None:
+def _put(storage: Storage, name: str, table: pa.Table, compression: str = "snappy") -> None:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, row_group_size=row_group_size, use_dictionary=False)
+    options = {"row_group_size": 50_000, "use_dictionary": False, "compression": compression}
+    pq.write_table(table, buffer, **options)
     storage.put(f"s3://{BUCKET}/{name}", buffer.getvalue())
+
+
+def put_plain(storage: Storage, number: int, first: int) -> None:
+    """A file of the table ``rewritten`` with ids from ``first`` on; all have one size."""
+    _put(storage, f"rewritten/{number}.parquet", _content(first, SMALL_ROWS), "none")
 
 
 def _fill_described(storage: Storage) -> None:
@@ -134,6 +144,8 @@ def _fill(storage: Storage) -> None:
         _put(storage, f"mixed/{i}.parquet", _content(i * 1_000_000, 90_000 if i % 2 else 50_000))
     for i in range(40):
         _put(storage, f"changing/{i:02d}.parquet", _content(i * 1_000, SMALL_ROWS))
+    for i in range(3):
+        put_plain(storage, i, (i + 1) * 1_000)
 
 
 @contextmanager
@@ -205,7 +217,8 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                 )
                 with start_trino(spec) as trino:
                     proxy.behave(SLOW)
-                    yield Stores(trino.port, proxy, planners, storage, settings)
+                    objects = directory / "s3" / "objects" / BUCKET
+                    yield Stores(trino.port, proxy, planners, storage, settings, objects)
 
 
 def _register(settings: Mapping[str, str]) -> None:
@@ -226,6 +239,7 @@ def _register(settings: Mapping[str, str]) -> None:
             say=lambda text: None,
         )
     with MetastoreClient(settings["metastore.uri"]) as client:
-        frozen = client.get_table("lake", "changing")
-        frozen.parameters["skipbridge.freshness"] = "snapshot"
-        client.alter_table("lake", "changing", frozen)
+        for name in FROZEN:
+            frozen = client.get_table("lake", name)
+            frozen.parameters["skipbridge.freshness"] = "snapshot"
+            client.alter_table("lake", name, frozen)

@@ -13,8 +13,9 @@ import pytest
 import trino
 from trino.exceptions import TrinoQueryError
 
-from tests.engines.store_stack import GROUPED, IMPATIENT, SLOW, Stores
+from tests.engines.store_stack import GROUPED, IMPATIENT, SLOW, SMALL_ROWS, Stores, put_plain
 from tests.support.slow_store import Behaviour
+from tests.support.versitygw import BUCKET
 
 NIGHTLY = os.environ.get("SKIPBRIDGE_LAWS") == "nightly"
 QUERIES = 100 if NIGHTLY else 10
@@ -112,3 +113,26 @@ def test_a_query_of_a_store_that_never_answers_can_be_ended(stores: Stores) -> N
     finally:
         stores.proxy.behave(SLOW)
     assert stores.query(sql, IMPATIENT) == expected
+
+
+def test_a_file_written_again_within_its_second_is_not_the_planned_one(stores: Stores) -> None:
+    """Size and time are equal. What the index knows of the file would be wrong of this one."""
+    uri = f"s3://{BUCKET}/rewritten/1.parquet"
+    path = stores.objects / "rewritten" / "1.parquet"
+    sql = "SELECT count(*), min(id), max(id) FROM lake.rewritten WHERE id BETWEEN 2000 AND 2999"
+    expected = [[SMALL_ROWS, 2_000, 2_000 + SMALL_ROWS - 1]]
+    assert stores.query(sql) == expected
+    before, times = stores.storage.stat(uri), path.stat()
+    for first, same in ((7_000, False), (2_000, True)):
+        put_plain(stores.storage, 1, first)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        now = stores.storage.stat(uri)
+        assert before is not None and now is not None
+        assert (now.size, now.modified) == (before.size, before.modified)
+        assert (now.etag == before.etag) == same
+        if same:
+            assert stores.query(sql) == expected
+            continue
+        with pytest.raises(TrinoQueryError, match=f"{uri} changed.*another ETag") as caught:
+            stores.query(sql)
+        assert caught.value.error_name == "SKIPBRIDGE_FILE_CHANGED"

@@ -1692,6 +1692,7 @@ class SplitBatch(object):
      - report
      - readers
      - log_count
+     - etag_hashes
 
     """
 
@@ -1705,10 +1706,11 @@ class SplitBatch(object):
         'report',
         'readers',
         'log_count',
+        'etag_hashes',
     )
 
 
-    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None, readers=None, log_count=None,):
+    def __init__(self, next_token=None, finished=None, split_count=None, file_count=None, partitions=None, payload=None, report=None, readers=None, log_count=None, etag_hashes=None,):
         self.next_token = next_token
         self.finished = finished
         self.split_count = split_count
@@ -1718,6 +1720,7 @@ class SplitBatch(object):
         self.report = report
         self.readers = readers
         self.log_count = log_count
+        self.etag_hashes = etag_hashes
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1785,6 +1788,11 @@ class SplitBatch(object):
                     self.log_count = iprot.readI32()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.STRING:
+                    self.etag_hashes = iprot.readBinary()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1836,6 +1844,10 @@ class SplitBatch(object):
         if self.log_count is not None:
             oprot.writeFieldBegin('log_count', TType.I32, 9)
             oprot.writeI32(self.log_count)
+            oprot.writeFieldEnd()
+        if self.etag_hashes is not None:
+            oprot.writeFieldBegin('etag_hashes', TType.STRING, 10)
+            oprot.writeBinary(self.etag_hashes)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2498,6 +2510,7 @@ SplitBatch.thrift_spec = (
     (7, TType.STRING, 'report', 'UTF8', None, ),  # 7
     (8, TType.LIST, 'readers', (TType.STRUCT, [ReaderSpec, None], False), None, ),  # 8
     (9, TType.I32, 'log_count', None, None, ),  # 9
+    (10, TType.STRING, 'etag_hashes', 'BINARY', None, ),  # 10
 )
 all_structs.append(Plan)
 Plan.thrift_spec = (

@@ -86,7 +86,7 @@ def _file(splits: SplitBatch, i: int) -> dict[str, Any]:
             }
             for n in range(of.offsets[i], of.offsets[i + 1])
         ]
-    assert splits.reader is not None
+    assert splits.reader is not None and splits.etag_hashes is not None
     return {
         "path": splits.paths[i].as_py(),
         "start": int(splits.start[i]),
@@ -95,6 +95,7 @@ def _file(splits: SplitBatch, i: int) -> dict[str, Any]:
         "modified": int(splits.modified[i]),
         "partition": int(splits.partition[i]),
         "reader": int(splits.reader[i]),
+        "etag_hash": int(splits.etag_hashes[i]),
         "logs": logs,
     }
 

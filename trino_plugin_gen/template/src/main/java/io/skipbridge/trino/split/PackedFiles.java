@@ -18,17 +18,17 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Encodes the files of a split as bytes for the worker. First come the partitions and the readers, then for each file its range, size, time,
- * partition, reader, the part of its path that differs from the previous path, and its logs.
+ * Encodes the files of a split as bytes for the worker. First come the partitions and the readers, and whether files have etags; then for each file its
+ * range, size, time, partition, reader, the part of its path that differs from the previous path, its etag's hash if any has one, and its logs.
  */
 final class PackedFiles
 {
     private PackedFiles() {}
 
-    /** The encoding of no partition, no reader and no file. */
+    /** The encoding of no partition, no reader, no etag and no file. */
     static byte[] none()
     {
-        return new byte[3 * Integer.BYTES];
+        return new byte[3 * Integer.BYTES + 1];
     }
 
     static byte[] pack(SplitColumns columns, int firstFile, int endFile)
@@ -50,6 +50,7 @@ final class PackedFiles
             for (ReaderSpec reader : readers.keySet()) {
                 writeReader(output, reader);
             }
+            output.writeBoolean(columns.hasEtags());
             output.writeInt(endFile - firstFile);
             byte[] previous = {};
             for (int file = firstFile; file < endFile; file++) {
@@ -66,6 +67,9 @@ final class PackedFiles
                 output.writeInt(path.length - common);
                 output.write(path, common, path.length - common);
                 previous = path;
+                if (columns.hasEtags()) {
+                    output.writeInt(columns.etagHash(file));
+                }
                 writeLogs(output, columns.logs(file));
             }
         }
@@ -87,6 +91,7 @@ final class PackedFiles
             for (int i = 0; i < readers.length; i++) {
                 readers[i] = readReader(input);
             }
+            boolean etags = input.readBoolean();
             int count = input.readInt();
             List<PlannedFile> files = new ArrayList<>(count);
             byte[] path = {};
@@ -102,7 +107,8 @@ final class PackedFiles
                 byte[] next = Arrays.copyOf(path, common + rest.length);
                 System.arraycopy(rest, 0, next, common, rest.length);
                 path = next;
-                files.add(new PlannedFile(new String(path, StandardCharsets.UTF_8), start, length, size, modified, partition, reader, readLogs(input)));
+                int etagHash = etags ? input.readInt() : 0;
+                files.add(new PlannedFile(new String(path, StandardCharsets.UTF_8), start, length, size, modified, partition, reader, readLogs(input), etagHash));
             }
             return files;
         }

@@ -41,6 +41,7 @@ public final class SplitColumns
     private final int logsModified;
     private final int logPathOffsets;
     private final int logPaths;
+    private final ByteBuffer etagHashes;
 
     /** @param rowFilter of the plan: rows outside it are removed when the files are read */
     public SplitColumns(SplitBatch batch, TupleDomain<BridgeColumnHandle> rowFilter)
@@ -91,6 +92,8 @@ public final class SplitColumns
             check(payload.getInt(firstLogs) == 0 && payload.getInt(firstLogs + 4 * files) == logs, "has files that do not cover its logs");
         }
         check(position == payload.limit(), "is longer than its columns");
+        this.etagHashes = batch.etagHashes().order(ByteOrder.LITTLE_ENDIAN);
+        check(!hasEtags() || etagHashes.limit() == 4L * files, "has etags of other files");
         for (int file = 0; file < files; file++) {
             check(logs == 0 || firstLog(file) <= firstLog(file + 1), "has a file with less than no log");
             int reader = payload.getInt(readerOf + 4 * file);
@@ -162,6 +165,18 @@ public final class SplitColumns
     long modified(int file)
     {
         return payload.getLong(modified + 8 * file);
+    }
+
+    /** Whether any file has an etag. */
+    boolean hasEtags()
+    {
+        return etagHashes.limit() > 0;
+    }
+
+    /** 0 if none is known. */
+    int etagHash(int file)
+    {
+        return hasEtags() ? etagHashes.getInt(4 * file) : 0;
     }
 
     int partitionOrdinal(int file)

@@ -14,7 +14,8 @@ public record SplitBatch(
         ByteBuffer payload,
         Optional<String> report,
         List<ReaderSpec> readers,
-        int logCount)
+        int logCount,
+        ByteBuffer etagHashes)
 {
     static SplitBatch read(BinaryReader reader)
     {
@@ -27,6 +28,7 @@ public record SplitBatch(
         Optional<String> report = Optional.empty();
         List<ReaderSpec> readers = List.of();
         int logCount = 0;
+        ByteBuffer etagHashes = ByteBuffer.allocate(0);
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
             switch (id) {
                 case 1 -> nextToken = reader.is(WireType.I64) ? reader.i64() : nextToken;
@@ -38,9 +40,10 @@ public record SplitBatch(
                 case 7 -> report = reader.is(WireType.STRING) ? Optional.of(reader.string()) : report;
                 case 8 -> readers = reader.is(WireType.LIST) ? reader.structs(ReaderSpec::read) : readers;
                 case 9 -> logCount = reader.is(WireType.I32) ? reader.i32() : logCount;
+                case 10 -> etagHashes = reader.is(WireType.STRING) ? reader.binary() : etagHashes;
                 default -> reader.skip();
             }
         }
-        return new SplitBatch(nextToken, finished, splitCount, fileCount, partitions, payload, report, readers, logCount);
+        return new SplitBatch(nextToken, finished, splitCount, fileCount, partitions, payload, report, readers, logCount, etagHashes);
     }
 }

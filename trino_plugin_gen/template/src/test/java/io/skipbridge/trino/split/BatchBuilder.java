@@ -63,7 +63,17 @@ final class BatchBuilder
             logs.forEach(log -> payload.putLong(log.modifiedMillis()));
             paths(payload, logs.stream().map(LogFile::path).toList());
         }
-        return new SplitBatch(1, false, splits, files.size(), List.copyOf(partitions), payload.flip(), Optional.empty(), List.copyOf(readers), logs.size());
+        return new SplitBatch(1, false, splits, files.size(), List.copyOf(partitions), payload.flip(), Optional.empty(), List.copyOf(readers), logs.size(), etags());
+    }
+
+    private ByteBuffer etags()
+    {
+        if (files.stream().allMatch(file -> file.etagHash() == 0)) {
+            return ByteBuffer.allocate(0);
+        }
+        ByteBuffer hashes = ByteBuffer.allocate(4 * files.size()).order(ByteOrder.LITTLE_ENDIAN);
+        files.forEach(file -> hashes.putInt(file.etagHash()));
+        return hashes.flip();
     }
 
     private static void paths(ByteBuffer payload, List<String> paths)

@@ -38,7 +38,7 @@ class TestSplits
     private static final ReaderSpec CSV = new ReaderSpec("csv", Map.of("field.delim", ";"), Optional.of(List.of(new ReaderSpec.Column("x", "bigint"))));
     private static final PlannedFile A = new PlannedFile("file:///t/month=1/é.parquet", 0, 10, 100, 1_700_000_000_123L, JANUARY, ReaderSpec.PARQUET, List.of(new LogFile("file:///t/.é.log.1", 7, 8), new LogFile("file:///t/.é.log.2", 9, -1)));
     private static final PlannedFile B = new PlannedFile("file:///t/month=1/é2.parquet", 10, 90, 100, -1, JANUARY, CSV, List.of());
-    private static final PlannedFile C = new PlannedFile("s3://b/x", 4, Long.MAX_VALUE - 4, Long.MAX_VALUE, 0, NULL, ReaderSpec.PARQUET, List.of(new LogFile("s3://b/log", 1, 2)));
+    private static final PlannedFile C = new PlannedFile("s3://b/x", 4, Long.MAX_VALUE - 4, Long.MAX_VALUE, 0, NULL, ReaderSpec.PARQUET, List.of(new LogFile("s3://b/log", 1, 2)), -2_113_250_021);
 
     @Test
     void decodesABatch()
@@ -148,7 +148,8 @@ class TestSplits
                         ByteBuffer.wrap(batch.get("payload").binaryValue()),
                         Optional.empty(),
                         readers,
-                        batch.get("log_count").asInt()),
+                        batch.get("log_count").asInt(),
+                        ByteBuffer.wrap(batch.get("etag_hashes").binaryValue())),
                 TupleDomain.all());
         assertEquals(said.get("weight").size(), columns.splits());
         for (int split = 0; split < columns.splits(); split++) {
@@ -168,7 +169,8 @@ class TestSplits
                         file.get("modified").asLong(),
                         file.get("partition").asInt() == 0 ? JANUARY : NULL,
                         readers.get(file.get("reader").asInt()),
-                        logs);
+                        logs,
+                        file.get("etag_hash").asInt());
                 same(expected, found.get(i));
             }
         }
@@ -209,16 +211,20 @@ class TestSplits
         SplitBatch whole = new BatchBuilder().split(A, B).split(C).build();
         for (int length = 0; length < whole.payload().limit(); length++) {
             ByteBuffer cut = whole.payload().duplicate().limit(length);
-            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty(), whole.readers(), whole.logCount());
+            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), cut, Optional.empty(), whole.readers(), whole.logCount(), whole.etagHashes());
             assertThrows(ProtocolException.class, () -> new SplitColumns(broken, TupleDomain.all()));
         }
-        SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), whole.logCount());
+        SplitBatch more = new SplitBatch(1, false, 2, 4, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), whole.logCount(), whole.etagHashes());
         assertThrows(ProtocolException.class, () -> new SplitColumns(more, TupleDomain.all()));
         for (int logs : new int[] {-1, 0, 2, 4, Integer.MAX_VALUE}) {
-            SplitBatch other = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), logs);
+            SplitBatch other = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), logs, whole.etagHashes());
             assertThrows(ProtocolException.class, () -> new SplitColumns(other, TupleDomain.all()));
         }
-        SplitBatch fewerReaders = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers().subList(0, 1), whole.logCount());
+        for (int length : new int[] {1, 8, 11, 13, 16}) {
+            SplitBatch otherEtags = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers(), whole.logCount(), ByteBuffer.allocate(length));
+            assertThrows(ProtocolException.class, () -> new SplitColumns(otherEtags, TupleDomain.all()));
+        }
+        SplitBatch fewerReaders = new SplitBatch(1, false, 2, 3, whole.partitions(), whole.payload(), Optional.empty(), whole.readers().subList(0, 1), whole.logCount(), whole.etagHashes());
         assertThrows(ProtocolException.class, () -> new SplitColumns(fewerReaders, TupleDomain.all()));
     }
 
@@ -232,7 +238,7 @@ class TestSplits
             for (int n = random.nextInt(3); n >= 0; n--) {
                 payload.put(random.nextInt(payload.limit()), (byte) random.nextInt());
             }
-            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), payload, Optional.empty(), whole.readers(), whole.logCount());
+            SplitBatch broken = new SplitBatch(1, false, 2, 3, whole.partitions(), payload, Optional.empty(), whole.readers(), whole.logCount(), whole.etagHashes());
             SplitColumns columns;
             try {
                 columns = new SplitColumns(broken, TupleDomain.all());
@@ -265,6 +271,7 @@ class TestSplits
                 List.of(found.start(), found.length(), found.size(), found.modifiedMillis()));
         assertEquals(expected.reader(), found.reader());
         assertEquals(expected.logs(), found.logs());
+        assertEquals(expected.etagHash(), found.etagHash());
         assertEquals(expected.partition().name(), found.partition().name());
         assertEquals(expected.partition().values(), found.partition().values());
         assertArrayEquals(expected.partition().nulls(), found.partition().nulls());

@@ -262,7 +262,7 @@ class TestGoldenFrames
     private static SplitBatch emptyBatch(JsonNode said)
     {
         try {
-            return new SplitBatch(said.get("next_token").asLong(), said.get("finished").asBoolean(), 0, 0, List.of(), ByteBuffer.wrap(said.get("payload").binaryValue()), Optional.empty(), List.of(), 0);
+            return new SplitBatch(said.get("next_token").asLong(), said.get("finished").asBoolean(), 0, 0, List.of(), ByteBuffer.wrap(said.get("payload").binaryValue()), Optional.empty(), List.of(), 0, ByteBuffer.allocate(0));
         }
         catch (IOException e) {
             throw new UncheckedIOException(e);

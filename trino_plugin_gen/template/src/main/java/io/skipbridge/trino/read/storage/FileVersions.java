@@ -6,7 +6,7 @@ import io.trino.spi.TrinoException;
 
 import java.io.IOException;
 
-/** Refuses files whose size or time differs from the plan. */
+/** Refuses files whose size, time or ETag differs from the plan. */
 final class FileVersions
 {
     private FileVersions() {}
@@ -29,6 +29,17 @@ final class FileVersions
                     BridgeErrorCode.FILE_CHANGED,
                     "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(
                             planned.path(), planned.size(), planned.modifiedMillis(), size, modifiedMillis));
+        }
+    }
+
+    /** Throws FILE_CHANGED unless the ETag is the planned one, or either is unknown: 0. */
+    static void checkEtag(PlannedFile planned, int etagHash)
+    {
+        if (planned.etagHash() != 0 && etagHash != 0 && planned.etagHash() != etagHash) {
+            throw new TrinoException(
+                    BridgeErrorCode.FILE_CHANGED,
+                    "%s changed since it was planned: its %d bytes of %d ms have another ETag now. Run the query again; after skipbridge index refresh if the table's freshness is snapshot".formatted(
+                            planned.path(), planned.size(), planned.modifiedMillis()));
         }
     }
 

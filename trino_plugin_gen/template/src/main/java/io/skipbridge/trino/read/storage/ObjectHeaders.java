@@ -9,6 +9,7 @@ import software.amazon.awssdk.utils.DateUtils;
 
 import java.time.DateTimeException;
 import java.util.Optional;
+import java.util.regex.Pattern;
 
 /**
  * Remembers the headers of each thread's last reply from an object store. They show whether a file is the planned one without another request.
@@ -18,9 +19,17 @@ public final class ObjectHeaders
         implements ExecutionInterceptor
 {
     private static final ThreadLocal<Version> LAST = new ThreadLocal<>();
+    private static final Pattern AROUND = Pattern.compile("^[W/\"]+|[W/\"]+$");
 
     /** A version of an object; {@code modifiedMillis} is a multiple of a second, as in HTTP headers. */
-    record Version(long size, long modifiedMillis, Optional<String> etag) {}
+    record Version(long size, long modifiedMillis, Optional<String> etag)
+    {
+        /** 0 without an ETag. */
+        int etagHash()
+        {
+            return etag.map(ObjectHeaders::hash).orElse(0);
+        }
+    }
 
     static void forget()
     {
@@ -66,5 +75,12 @@ public final class ObjectHeaders
         catch (NumberFormatException | DateTimeException e) {
             return Optional.empty();
         }
+    }
+
+    /** As docs/reference/wire.md tells it, and bridge/splits/etags.py makes it. */
+    static int hash(String etag)
+    {
+        String text = AROUND.matcher(etag).replaceAll("");
+        return text.chars().allMatch(letter -> letter < 128) ? text.hashCode() : 0;
     }
 }

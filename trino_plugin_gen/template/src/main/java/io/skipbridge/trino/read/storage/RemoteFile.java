@@ -14,7 +14,7 @@ import java.util.function.Supplier;
  * A file of a store, read with Trino's file system. Opening sends no request. After each read the file is checked to be the planned one still, so that
  * the bytes are of the planned file: it was there when the planner looked, and is there after the read. Only then the bytes are given. S3 tells size
  * and time in the headers of the reply; other stores are asked for them with a request of its own. Within a second, S3's files may be written again
- * under the same size and time: then their ETags differ, and not all reads are of one version.
+ * under the same size and time: then their ETags differ, from that in the plan or from those of earlier reads.
  */
 final class RemoteFile
         implements ReadableFile
@@ -108,6 +108,9 @@ final class RemoteFile
         try {
             if (version.isPresent()) {
                 FileVersions.check(planned, mayGrow, version.get().size(), version.get().modifiedMillis(), timeGrain);
+                if (!mayGrow) {
+                    FileVersions.checkEtag(planned, version.get().etagHash());
+                }
                 checkTag(version.get().etag());
             }
             else {

@@ -28,4 +28,16 @@ class TestObjectHeaders
         assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.empty(), TAG));
         assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.of("yesterday"), TAG));
     }
+
+    /** The same values as in tests/unit/splits/test_etags.py. */
+    @Test
+    void hashesEtagsAsThePlannerDoes()
+    {
+        assertEquals(96354, ObjectHeaders.hash("abc"));
+        assertEquals(96354, ObjectHeaders.hash("\"abc\""));
+        assertEquals(96354, ObjectHeaders.hash("W/\"abc\""));
+        assertEquals(-2113250021, ObjectHeaders.hash("\"d41d8cd98f00b204e9800998ecf8427e-3\""));
+        assertEquals(0, ObjectHeaders.hash("\"\""));
+        assertEquals(0, ObjectHeaders.hash("é"));
+    }
 }

@@ -129,6 +129,29 @@ class TestRemoteFile
         assertChanged(open(store, Store.HDFS, TIME, true));
     }
 
+    /** A store that tells times in seconds: written again within one, with equal size. */
+    @Test
+    void refusesAnotherEtagOfEqualSizeAndTime()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        int etag = ObjectHeaders.hash("\"one\"");
+        for (int planned : new int[] {etag, 0}) {
+            PlannedFile file = new PlannedFile("s3://b/f", 0, 4, 4, TIME, null, null, List.of(), planned);
+            for (String now : List.of("\"one\"", "\"two\"", "")) {
+                store.afterRead = () -> ObjectHeaders.remember(new ObjectHeaders.Version(4, TIME / 1_000 * 1_000, Optional.of(now)));
+                RemoteFile opened = new RemoteFile(file, Store.S3, store::file, false);
+                if (planned != 0 && now.equals("\"two\"")) {
+                    assertChanged(opened);
+                }
+                else {
+                    assertArrayEquals(OLD, read(opened, 0, 4));
+                }
+            }
+        }
+        ObjectHeaders.forget();
+    }
+
     @Test
     void comparesTimesAsExactlyAsTheStoreTellsThem()
             throws IOException
