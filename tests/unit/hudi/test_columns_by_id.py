@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bridge.errors import SchemaConflict
 from bridge.file_formats.readers.hudi.by_id import FileColumn
 from bridge.file_formats.readers.hudi.fit import fit
 
@@ -36,3 +37,11 @@ def test_a_part_is_found_by_its_id_where_the_types_are_equal(
             own = FileColumn("s", parts={"value": FileColumn("value", parts=parts)})
             wanted = [[("k", shown)], None]
     assert fit(array, array.type, "s", "file", own).to_pylist() == wanted
+
+
+def test_numbers_become_a_decimal_that_has_room_for_them() -> None:
+    """Not for all numbers of their type."""
+    found = fit(pa.array([7, -12345, None]), pa.decimal128(7, 2), "c", "file")
+    assert [str(v) for v in found.drop_null().to_pylist()] == ["7.00", "-12345.00"]
+    with pytest.raises(SchemaConflict):
+        fit(pa.array([123456]), pa.decimal128(7, 2), "c", "file")

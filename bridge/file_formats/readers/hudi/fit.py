@@ -75,6 +75,9 @@ def _fit(array: Any, wanted: pa.DataType, own: FileColumn) -> pa.Array:
             raise _Differs
         # Java rounds a long to the nearest double without a word, and so do the engines.
         return array.cast(wanted, safe=False)
+    if t.is_integer(have) and t.is_decimal(wanted):
+        # Arrow refuses a decimal without room for every number; only those in the file count.
+        return array.cast(pa.decimal128(38, wanted.scale)).cast(wanted)
     if _goes(have, wanted):
         return array.cast(wanted)
     if own.was and t.is_string(wanted) and (t.is_integer(have) or t.is_date(have)):
@@ -107,7 +110,7 @@ def _part(own: FileColumn, name: str) -> FileColumn:
 def _goes(have: pa.DataType, wanted: pa.DataType) -> bool:
     t = pa.types
     return bool(
-        (t.is_integer(have) and (t.is_integer(wanted) or t.is_decimal(wanted)))
+        (t.is_integer(have) and t.is_integer(wanted))
         or (t.is_decimal(have) and t.is_decimal(wanted))
         or (_is_bytes(have) and _is_bytes(wanted))
         or (t.is_timestamp(have) and t.is_timestamp(wanted))
