@@ -72,7 +72,7 @@ def told(report: dict[str, Any], output: str) -> None:
     for each in report["rejected"]:
         say(f"group {each['group']} stays as it was: {each['reason']}")
     for each in report.get("aside", ()):  # Hudi's clustering sets nothing aside
-        say(f"left where it is, since it is damaged: {each['path']}: {each['reason']}")
+        say(f"left where it is, since it cannot be decoded: {each['path']}: {each['reason']}")
     emit(
         f"{report['table']} {report['instant']} {report['state']}: {report['old_files']} files -> "
         f"{report['new_files']} files, {report['rows']:,} rows"
