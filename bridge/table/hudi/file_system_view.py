@@ -384,11 +384,9 @@ class FileSystemView:
     def _listed(self, files: FileListing, cleans: list[CleanMetadata]) -> DataFiles:
         partitions, counts = list(files.partitions), files.counts
         names, sizes, deleted = files.names, files.sizes, None
-        known = set(partitions)
         for clean in (*cleans, *files.cleans):
             for partition, gone in clean.deleted.items():
-                # A listing that was overtaken is of all partitions; one may be gone by now.
-                if (partition in known or clean in files.cleans) and gone:
+                if gone:  # perhaps with the whole partition, which is then not listed
                     partitions.append(partition)
                     counts = np.append(counts, len(gone))
                     names = pa.concat_arrays([names, pa.array(sorted(gone), pa.large_string())])

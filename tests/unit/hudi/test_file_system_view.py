@@ -280,6 +280,23 @@ def test_versions_whose_files_were_cleaned_are_refused(tmp_path: Path, version: 
 
 
 @VERSIONS
+def test_a_partition_that_was_cleaned_up_whole_is_missed(tmp_path: Path, version: int) -> None:
+    """Nothing lists it any more."""
+    table = HudiTable(tmp_path / "t", version)
+    first, other = table.base("p", "a", "1"), table.base("q", "b", "1")
+    table.commit("1", [first, other])
+    replaced = {"p": ["a"]}
+    table.commit("2", [], action="replacecommit", operation="DELETE_PARTITION", replaced=replaced)
+    table.delete(first)
+    deleted = {"p": {"deletePathPatterns": [first.name], "successDeleteFiles": [first.name]}}
+    table.complete("3", "clean", {"earliestCommitToRetain": "2", "partitionMetadata": deleted})
+    for files in (None, FileListing.of(table.listing())):
+        with pytest.raises(ReadVersionNotFound):
+            view(table).slices(as_of="1", files=files)
+        assert rows(view(table).slices(files=files)) == {"q/b": (other.name, [])}
+
+
+@VERSIONS
 def test_a_pending_clean_may_have_deleted_what_it_plans_to(tmp_path: Path, version: int) -> None:
     from tests.support.hudi_tables import avro_body
 
