@@ -32,7 +32,7 @@ ASKED = (
     "SELECT count(*) FROM (SELECT id FROM lake.{} WHERE kind <> '2' LIMIT 50)",
 )
 TABLES = ("small", "mixed", "large")
-TOLD = {"SKIPBRIDGE_FILE_UNREADABLE", "SKIPBRIDGE_STORAGE_UNAVAILABLE"}
+TOLD = {"SKIPBRIDGE_FILE_UNREADABLE", "SKIPBRIDGE_STORAGE_ERROR"}
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
