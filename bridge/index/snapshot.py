@@ -6,6 +6,7 @@ without a copy. No Python object is created per file.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -34,6 +35,7 @@ from bridge.types import TRINO, Field, Semantics
 
 Int64 = npt.NDArray[np.int64]
 _NO_FILES: Int64 = np.empty(0, np.int64)
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 class IndexSnapshot:
@@ -201,12 +203,13 @@ class IndexSnapshot:
     def renamed(self, names: Mapping[str, str | None]) -> IndexSnapshot:
         """The same generation, asked by other names; see `IndexFiles`.
 
-        Only min and max answer: definitions of other kinds name columns of the table.
+        Of other kinds than min and max only those on a column that is not among the names answer.
         """
         other = copy(self)
         assert isinstance(self._columns, ColumnView)
         other._columns = RenamedColumns(self._columns, names)
-        other.kinds, other.clustered, other._load_sample = (), None, None
+        other.kinds = tuple(kind for kind in self.kinds if _is_plain(kind.definition.on, names))
+        other.clustered, other._load_sample = None, None
         return other
 
     def row_groups(self, ordinal: int) -> Int64 | None:
@@ -311,6 +314,11 @@ class IndexSnapshot:
         same &= self.sizes[at] == files.sizes[positions]
         same &= self.modified[at] == files.modified[positions]
         return int(np.count_nonzero(same))
+
+
+def _is_plain(on: str, names: Mapping[str, str | None]) -> bool:
+    """Whether a definition is on one column, or a part of one, that has the name of the table."""
+    return _COLUMN.fullmatch(on) is not None and on.partition(".")[0].lower() not in names
 
 
 def _by_partition(index: IndexSnapshot) -> dict[str, Int64]:

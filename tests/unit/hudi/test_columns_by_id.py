@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -45,3 +46,5 @@ def test_numbers_become_a_decimal_that_has_room_for_them() -> None:
     assert [str(v) for v in found.drop_null().to_pylist()] == ["7.00", "-12345.00"]
     with pytest.raises(SchemaConflict):
         fit(pa.array([123456]), pa.decimal128(7, 2), "c", "file")
+    found = fit(pa.array([7]), pa.decimal128(38, 30), "c", "file")
+    assert found.to_pylist() == [Decimal(7)]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import bridge
 from bridge.errors import SchemaConflict
+from bridge.file_formats.readers.hudi.parquet_table import parquet_table
 from bridge.file_formats.readers.hudi.times import repaired, times_of
 from tests.support.hudi_times import DAY, TimesTable, logical, record
 
@@ -98,6 +100,28 @@ def test_times_that_may_be_right_are_not_guessed() -> None:
         repaired(pa.array([1], MICROS), "ms", "c", "file")
 
 
+def test_times_that_the_catalogue_has_as_numbers_are_read_as_numbers(tmp_path: Path) -> None:
+    """Hudi's sync with Hive has bigint for a local time, a plain number in files."""
+    told = {"t": "local-ms", "s": {"x": "local-us", "y": "local-us"}, "l": {"element": "local-ms"}}
+    inner = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+    columns = {"t": pa.array([7]), "s": pa.array([{"x": 8, "y": 9}], inner), "l": pa.array([[1]])}
+    pq.write_table(pa.table(columns), tmp_path / "f")
+    wanted = pa.schema(
+        [
+            ("t", pa.int64()),
+            ("s", pa.struct([("x", pa.int64()), ("y", MICROS)])),
+            ("l", pa.list_(pa.int64())),
+        ]
+    )
+    found = parquet_table(pa.OSFile(str(tmp_path / "f")), wanted, "f", {}, told)
+    assert found.schema == wanted
+    assert found.cast(pa.schema([(n, c.type) for n, c in columns.items()])).to_pydict() == {
+        "t": [7],
+        "s": [{"x": 8, "y": 9}],
+        "l": [[1]],
+    }
+
+
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("unit", ["us", "ms"])
 def test_milliseconds_that_files_call_microseconds(kind: str, unit: str, tmp_path: Path) -> None:
@@ -120,3 +144,15 @@ def test_milliseconds_that_files_call_microseconds(kind: str, unit: str, tmp_pat
             story.check(table, "t < TIMESTAMP '2000-01-01 00:00:00'", lambda t, n: t.year < 2000)
             story.check(table, "n = 7", lambda t, n: n == 7)
         assert story.check(table, "n > 90", lambda t, n: False) == 0
+
+
+def test_times_in_doubt_leave_the_bloom_filters_of_other_columns(tmp_path: Path) -> None:
+    story = TimesTable(tmp_path / "t", "COPY_ON_WRITE")
+    for day in range(4):
+        story.base("us" if day % 2 else "ms", day)
+    with bridge.connect() as session:
+        table = session.table(str(story.hudi.root))
+        table.index.build(bloom=["k", "t"])
+        assert table.scan("k = '3-4x'").files().num_rows == 0
+        late = DAY + timedelta(30)
+        assert story.check(table, f"t >= TIMESTAMP '{late:{_TEXT}}'", lambda t, n: t >= late) > 0

@@ -77,7 +77,7 @@ def _fit(array: Any, wanted: pa.DataType, own: FileColumn) -> pa.Array:
         return array.cast(wanted, safe=False)
     if t.is_integer(have) and t.is_decimal(wanted):
         # Arrow refuses a decimal without room for every number; only those in the file count.
-        return array.cast(pa.decimal128(38, wanted.scale)).cast(wanted)
+        return array.cast(pa.decimal256(76, wanted.scale)).cast(wanted)
     if _goes(have, wanted):
         return array.cast(wanted)
     if own.was and t.is_string(wanted) and (t.is_integer(have) or t.is_date(have)):

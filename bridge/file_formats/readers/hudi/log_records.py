@@ -25,7 +25,7 @@ from bridge.file_formats.readers.hudi.fit import fit
 from bridge.file_formats.readers.hudi.hfile import HFile
 from bridge.file_formats.readers.hudi.log_format import BlockType, Header, LogBlock, damage
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
-from bridge.file_formats.readers.hudi.times import Times, repaired
+from bridge.file_formats.readers.hudi.times import Times, repaired, shown
 from bridge.storage.source import is_passing
 
 _INTS = Struct(">ii")
@@ -115,6 +115,9 @@ def rows_of(
         decoded = [decoder.decode(record) for record in records]
         own = [column_of(by_id, field.name) for field in schema]
         found = decoder.columns(decoded, [column.name for column in own if column is not None])
+    if times:
+        pairs = zip(own, schema, strict=True)
+        times = shown(times, {column.name: field.type for column, field in pairs if column})
     found = {n: repaired(a, times.get(n.lower()), n, block.uri) for n, a in found.items()}
     columns = [
         fit(found[column.name], field.type, field.name, block.uri, column)

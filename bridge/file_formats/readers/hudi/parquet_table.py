@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bridge.file_formats.readers.hudi.by_id import FileColumns, column_of
 from bridge.file_formats.readers.hudi.fit import fit
-from bridge.file_formats.readers.hudi.times import Times, repaired
+from bridge.file_formats.readers.hudi.times import Times, repaired, shown
 from bridge.file_formats.readers.parquet_rows import read_rows
 
 
@@ -33,6 +33,9 @@ def parquet_table(
     """
     own = [column_of(by_id, field.name) for field in schema]
     names = [column.name for column in own if column is not None]
+    if times:
+        pairs = zip(own, schema, strict=True)
+        times = shown(times, {column.name: field.type for column, field in pairs if column})
     batches = []
     for found, rows in read_rows(source, uri, names, names):
         held = {n: repaired(a, times.get(n.lower()), n, uri) for n, a in found.items()}

@@ -59,6 +59,20 @@ def of_file(times: Times, columns: FileColumns) -> Times:
     return found
 
 
+def shown(times: Times, wanted: Mapping[str, Any]) -> Times:
+    """What is told of columns that are read as times: catalogues may have numbers in their place.
+
+    Args:
+        wanted: the types of the table's columns, by the names that the file has for them.
+    """
+    types = {name.lower(): type for name, type in wanted.items()}
+    return {
+        name: kept
+        for name, told in times.items()
+        if name in types and (kept := _shown(told, types[name]))
+    }
+
+
 def repaired(array: Any, told: Any, column: str, uri: str) -> Any:
     """A file's column in the units of the table.
 
@@ -78,6 +92,21 @@ def repaired(array: Any, told: Any, column: str, uri: str) -> Any:
             "rewrite the file, or read it with the engine that wrote it",
         ) from error
     return array if wanted == array.type else array.view(wanted)
+
+
+def _shown(told: Any, wanted: Any) -> Any:
+    t = pa.types
+    if isinstance(told, str):
+        return told if _has_times(wanted) else None
+    parts: dict[str, Any] = {}
+    if t.is_struct(wanted):
+        parts = {field.name.lower(): field.type for field in wanted}
+    elif t.is_list(wanted) or t.is_large_list(wanted):
+        parts = {"element": wanted.value_type}
+    elif t.is_map(wanted):
+        parts = {"value": wanted.item_type}
+    found = {n: kept for n, part in told.items() if n in parts and (kept := _shown(part, parts[n]))}
+    return found or None
 
 
 def _node(schema: Any, named: dict[str, Any]) -> Any:
@@ -130,6 +159,12 @@ def _type(have: Any, told: Any) -> Any:
         item = have.item_field.with_type(_type(have.item_type, told.get("value")))
         return pa.map_(have.key_field, item)
     return have
+
+
+def _has_times(type: Any) -> bool:
+    if not pa.types.is_nested(type):
+        return bool(pa.types.is_timestamp(type))
+    return any(_has_times(type.field(i).type) for i in range(type.num_fields))
 
 
 def _has_micros(type: Any) -> bool:
