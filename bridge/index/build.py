@@ -411,7 +411,8 @@ class _Build:
         """Whether the entries of a shard are as this build would write them."""
         covered = {d.signature for _, d in self._kinds} <= {p.signature for p in shard.payloads}
         counted = self._nan != "scan" or shard.nan == "scan"
-        believed = shard.reader >= BELIEVED or self._table.format != "parquet"
+        formats = self._listed.formats or (self._table.format,)
+        believed = shard.reader >= BELIEVED or "parquet" not in formats
         return covered and counted and believed and shard.modes == self._settings.modes
 
     def collect(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from bridge.errors import IndexConflict, IndexCorrupt, IndexNewer, InvalidUri
 from bridge.expression.bind import bind
 from bridge.expression.builders import eq
 from bridge.index.alter_index import change_settings, drop_index
+from bridge.index.build import build_index
 from bridge.index.collect import ThreadCollector
 from bridge.index.entries import live_entries
 from bridge.index.kinds.definition import Definition, IndexSettings
@@ -111,6 +113,20 @@ def test_31_a_reader_that_believes_less_reads_all_again_once(
     again = lake.build()
     assert (again.read, again.removed) == (3, 3)
     assert lake.build().read == 0
+
+
+def test_31_partitions_of_parquet_in_a_table_of_another_format_are_read_again_too(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(lake, 3)
+    assert lake.build().read == 3
+    found = in_directories(lake.all_partitions(), lake.storage)()
+    listed = replace(found, formats=("parquet",), format=np.zeros(3, np.int32))
+    monkeypatch.setattr("bridge.index.build.READER", READER + 1)
+    monkeypatch.setattr("bridge.index.build.BELIEVED", READER + 1)
+    lake.format = "orc"
+    collector = ThreadCollector(lake.storage)
+    assert build_index(lake.table(), lambda: listed, lake.store(), collector=collector).read == 3
 
 
 def test_27_other_settings_try_again_once(lake: Lake) -> None:
