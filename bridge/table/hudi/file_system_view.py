@@ -321,6 +321,10 @@ class FileSystemView:
             wanted = chosen[slices.partition]
         if groups is not None:
             wanted &= _are_of(slices, groups)
+        if (lost & wanted).any() and cleans:
+            # The timeline may have cleans of groups that archived instants replaced.
+            gone = lost & _are_of(slices, self._replaced_before(as_of, completed_by))
+            lost, wanted = lost & ~gone, wanted & ~gone
         if (lost & wanted).any():
             if files is not None and files.cleans and not cleans:
                 raise overtaken(self.config)
@@ -407,6 +411,18 @@ class FileSystemView:
                 for each in ids:
                     replaced.setdefault((partition, each), instant.requested)
         return replaced
+
+    def _replaced_before(self, as_of: str | None, completed_by: str | None) -> dict[str, set[str]]:
+        """The groups that archived instants of a version replaced, by partition."""
+        found: dict[str, set[str]] = {}
+        for instant, commit in self.archived_commits("", completed_by).items():
+            if as_of is not None and instant > as_of:
+                continue
+            if self._history is not None and instant in self._undone(self._history):
+                continue
+            for partition, ids in commit.replaced.items():
+                found.setdefault(partition, set()).update(ids)
+        return found
 
     def _completion(self, instant: str, history: History, completed_by: str | None) -> str | None:
         found = self.timeline.completed.get(instant)

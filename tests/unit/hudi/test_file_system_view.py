@@ -297,6 +297,27 @@ def test_a_partition_that_was_cleaned_up_whole_is_missed(tmp_path: Path, version
 
 
 @VERSIONS
+@pytest.mark.parametrize("whole", [False, True], ids=["group", "partition"])
+def test_what_archived_instants_replaced_is_not_missed(
+    tmp_path: Path, version: int, whole: bool
+) -> None:
+    """A clean stays on the timeline longer than the instants whose files it deleted."""
+    table = HudiTable(tmp_path / "t", version)
+    first, other = table.base("p", "a", "1"), table.base("q", "b", "1")
+    table.commit("1", [first, other] if whole else [first, other, table.base("p", "c", "1")])
+    replaced = {"p": ["a"]}
+    table.commit("2", [], action="replacecommit", operation="DELETE_PARTITION", replaced=replaced)
+    table.delete(first)
+    deleted = {"p": {"deletePathPatterns": [first.name], "successDeleteFiles": [first.name]}}
+    table.complete("3", "clean", {"earliestCommitToRetain": "2", "partitionMetadata": deleted})
+    table.commit("4", [table.base("q", "d", "4")])
+    table.commit("5", [table.base("q", "e", "5")])
+    table.archive("1", "2")
+    kept = set() if whole else {"p/c"}
+    assert set(slices(table, as_of="4")) == {"q/b", "q/d"} | kept
+
+
+@VERSIONS
 def test_a_pending_clean_may_have_deleted_what_it_plans_to(tmp_path: Path, version: int) -> None:
     from tests.support.hudi_tables import avro_body
 
