@@ -11,6 +11,7 @@ import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
 import org.apache.hadoop.mapred.FileInputFormat;
 import org.apache.hadoop.mapred.JobConf;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
@@ -21,6 +22,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
  * Columns that a partition of Parquet files describes otherwise than its table. Hive may read them as the partition says, and converts them then: 1.25
@@ -31,6 +33,8 @@ final class DescribedColumns
     private static final String PLAN = "hive.exec.plan";
     /** By it the hook of plans tells a fetch: the job of a fetch knows no descriptor. */
     private static final String OF_FETCH = "skipbridge.described_otherwise";
+    /** Another text than a comma stands between names where a name has one. */
+    private static final String DELIMITER = "column.name.delimiter";
     private static final String COLUMNS = "columns";
     private static final String TYPES = "columns.types";
 
@@ -39,44 +43,53 @@ final class DescribedColumns
     /** Whether the filter of a job names such a column of a partition that the job reads. */
     static boolean concern(JobConf job)
     {
-        Set<String> otherwise = new HashSet<>();
+        String otherwise = "";
         if (job.get(PLAN) == null) {
-            String told = job.get(OF_FETCH, "");
-            if (!told.isEmpty()) {
-                otherwise.addAll(Arrays.asList(told.split(",")));
-            }
+            otherwise = job.get(OF_FETCH, "");
         }
         else {
             MapWork work = Utilities.getMapWork(job);
             Map<Path, PartitionDesc> known = work == null ? Collections.emptyMap() : work.getPathToPartitionInfo();
+            List<PartitionDesc> read = new ArrayList<>();
             for (Path path : FileInputFormat.getInputPaths(job)) {
                 PartitionDesc partition = known.get(path);
                 if (partition != null) {
-                    otherwise.addAll(otherwise(partition));
+                    read.add(partition);
                 }
             }
+            otherwise = told(read);
         }
         if (otherwise.isEmpty()) {
             return false;
         }
         for (String column : ScanFilter.columns(job)) {
-            if (otherwise.contains(column.toLowerCase(Locale.ROOT))) {
+            if (("," + otherwise + ",").contains("," + column.toLowerCase(Locale.ROOT) + ",")) {
                 return true;
             }
         }
         return false;
     }
 
-    /** Tells it to the fetch of a table. */
-    static void tell(TableDesc table, Collection<PartitionDesc> partitions)
+    /** Such columns of any of the partitions, separated by commas; empty if there is none. */
+    static String told(Collection<PartitionDesc> partitions)
     {
         Set<String> otherwise = new HashSet<>();
         for (PartitionDesc partition : partitions) {
             otherwise.addAll(otherwise(partition));
         }
+        return String.join(",", otherwise);
+    }
+
+    /**
+     * Tells it to what fetches a table.
+     *
+     * @param otherwise what {@link #told} says of all partitions that are fetched
+     */
+    static void tell(TableDesc table, String otherwise)
+    {
         if (!otherwise.isEmpty()) {
             Map<String, String> told = table.getJobProperties() == null ? new HashMap<>() : new HashMap<>(table.getJobProperties());
-            told.put(OF_FETCH, String.join(",", otherwise));
+            told.put(OF_FETCH, otherwise);
             table.setJobProperties(told);
         }
     }
@@ -89,8 +102,9 @@ final class DescribedColumns
         if (own == null || (same(table, own, COLUMNS) && same(table, own, TYPES))) {
             return Collections.emptySet();
         }
-        List<String> names = names(table.getProperty(COLUMNS, ""));
-        List<String> ownNames = names(own.getProperty(COLUMNS, table.getProperty(COLUMNS, "")));
+        String delimiter = table.getProperty(DELIMITER, ",");
+        List<String> names = names(table.getProperty(COLUMNS, ""), delimiter);
+        List<String> ownNames = names(own.getProperty(COLUMNS, table.getProperty(COLUMNS, "")), own.getProperty(DELIMITER, delimiter));
         List<TypeInfo> types = TypeInfoUtils.getTypeInfosFromTypeString(table.getProperty(TYPES, ""));
         List<TypeInfo> ownTypes = TypeInfoUtils.getTypeInfosFromTypeString(own.getProperty(TYPES, table.getProperty(TYPES, "")));
         Set<String> otherwise = new HashSet<>();
@@ -109,8 +123,8 @@ final class DescribedColumns
         return own.getProperty(name) == null || own.getProperty(name).equals(table.getProperty(name, ""));
     }
 
-    private static List<String> names(String columns)
+    private static List<String> names(String columns, String delimiter)
     {
-        return Arrays.asList(columns.toLowerCase(Locale.ROOT).split(","));
+        return Arrays.asList(columns.toLowerCase(Locale.ROOT).split(Pattern.quote(delimiter)));
     }
 }

@@ -11,6 +11,7 @@ import org.apache.hadoop.mapred.InputFormat;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
@@ -80,6 +81,7 @@ public final class SkipFilesHook
         Map<PartitionDesc, Class<? extends InputFormat>> ofFetch = chosen(scans.ofFetch(), known);
         ofTasks.forEach(PartitionDesc::setInputFileFormatClass);
         SkippablePaths.tell(ofTasks.keySet(), configuration);
+        tellTasks(ofTasks.keySet());
         fetchesOfTasks.forEach(FetchWork::setTblDesc);
         ofFetch.forEach(PartitionDesc::setInputFileFormatClass);
         if (!ofFetch.isEmpty()) {
@@ -92,15 +94,37 @@ public final class SkipFilesHook
     }
 
     /** Partitions of a fetch share one job, so that they have to be read in one way. Hive shares their descriptors of the table between queries. */
-    private static void tellFetch(Collection<PartitionDesc> partitions)
+    static void tellFetch(Collection<PartitionDesc> partitions)
     {
         String declaration = Declaration.of(partitions);
+        String otherwise = DescribedColumns.told(partitions);
         Map<TableDesc, TableDesc> copies = new IdentityHashMap<>();
         for (PartitionDesc partition : partitions) {
             TableDesc copy = copies.computeIfAbsent(partition.getTableDesc(), table -> (TableDesc) table.clone());
             Declaration.tell(copy, declaration);
-            DescribedColumns.tell(copy, partitions);
+            DescribedColumns.tell(copy, otherwise);
             partition.setTableDesc(copy);
+        }
+    }
+
+    /** A local task of a map join fetches its partitions without a plan in its job, as the query's own fetch does. */
+    static void tellTasks(Collection<PartitionDesc> partitions)
+    {
+        Map<String, List<PartitionDesc>> tables = new HashMap<>();
+        for (PartitionDesc partition : partitions) {
+            tables.computeIfAbsent(PlannedScans.name(partition.getTableDesc()), name -> new ArrayList<>()).add(partition);
+        }
+        for (List<PartitionDesc> read : tables.values()) {
+            String otherwise = DescribedColumns.told(read);
+            if (otherwise.isEmpty()) {
+                continue;
+            }
+            Map<TableDesc, TableDesc> copies = new IdentityHashMap<>();
+            for (PartitionDesc partition : read) {
+                TableDesc copy = copies.computeIfAbsent(partition.getTableDesc(), table -> (TableDesc) table.clone());
+                DescribedColumns.tell(copy, otherwise);
+                partition.setTableDesc(copy);
+            }
         }
     }
 

@@ -49,9 +49,9 @@ class TestDescribedColumns
     void aFetchIsToldOfThem()
     {
         TableDesc table = table();
-        DescribedColumns.tell(table, Collections.singletonList(partition("a,b,s", "int:int:string")));
+        DescribedColumns.tell(table, DescribedColumns.told(Collections.singletonList(partition("a,b,s", "int:int:string"))));
         assertNull(table.getJobProperties());
-        DescribedColumns.tell(table, Arrays.asList(partition("a,b,s", "int:int:string"), partition("a,b,s", "int:bigint:string")));
+        DescribedColumns.tell(table, DescribedColumns.told(Arrays.asList(partition("a,b,s", "int:int:string"), partition("a,b,s", "int:bigint:string"))));
         JobConf job = new JobConf(new HiveConf());
         table.getJobProperties().forEach(job::set);
         assertFalse(DescribedColumns.concern(job));
@@ -59,6 +59,39 @@ class TestDescribedColumns
         assertFalse(DescribedColumns.concern(job));
         filter(job, "B");
         assertTrue(DescribedColumns.concern(job));
+    }
+
+    /** The job of such a task has no plan: it knows what the descriptor of the table says. */
+    @Test
+    void aLocalTaskOfAMapJoinIsToldOfThem()
+    {
+        List<PartitionDesc> partitions = Arrays.asList(partition("a,b,s", "int:int:string"), partition("a,b,s", "int:bigint:string"));
+        SkipFilesHook.tellTasks(partitions);
+        for (PartitionDesc partition : partitions) {
+            JobConf job = new JobConf(new HiveConf());
+            partition.getTableDesc().getJobProperties().forEach(job::set);
+            filter(job, "b");
+            assertTrue(DescribedColumns.concern(job));
+        }
+    }
+
+    @Test
+    void namesWithCommas()
+    {
+        TableDesc table = new TableDesc();
+        table.setProperties(properties("a\0x,y\0b", "int:int:int"));
+        table.getProperties().setProperty("column.name.delimiter", "\0");
+        PartitionDesc partition = partition("a\0x,y\0b", "int:bigint:tinyint");
+        partition.getProperties().setProperty("column.name.delimiter", "\0");
+        partition.setTableDesc(table);
+        assertEquals(set("x,y", "b"), DescribedColumns.otherwise(partition));
+        SkipFilesHook.tellFetch(Collections.singletonList(partition));
+        for (String column : new String[] {"x,y", "b"}) {
+            JobConf job = new JobConf(new HiveConf());
+            partition.getTableDesc().getJobProperties().forEach(job::set);
+            filter(job, column);
+            assertTrue(DescribedColumns.concern(job));
+        }
     }
 
     private static void filter(JobConf job, String column)
