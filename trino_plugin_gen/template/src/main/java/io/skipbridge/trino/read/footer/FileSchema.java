@@ -27,7 +27,7 @@ import java.util.function.Consumer;
  * <p>Top-level names are in lower case, as in Trino's reader. Of columns that differ only in case, the one in lower case keeps its name and the
  * others are renamed, so that no query reaches them. Without one in lower case the name is ambiguous.
  */
-record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnDescriptor> leaves, Set<String> ambiguous)
+record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnDescriptor> leaves, Set<String> ambiguous, Set<String> unsure)
 {
     /** @param times what {@link FileTimes} is told of the file */
     static FileSchema read(FooterBytes footer, String times, ParquetDataSourceId id)
@@ -44,10 +44,10 @@ record FileSchema(byte[] prefix, String times, MessageType message, List<ColumnD
         byte[] prefix = Arrays.copyOfRange(footer.bytes(), footer.start(), reader.position());
         try {
             FileMetaData metadata = Util.readFileMetaData(new ByteArrayInputStream(footer.bytes(), footer.start(), footer.end() - footer.start()));
-            FileTimes.repair(metadata.getSchema(), times, id.toString());
+            Set<String> unsure = FileTimes.repair(metadata.getSchema(), times);
             Set<String> ambiguous = separateCases(metadata.getSchema());
             MessageType message = NativeSchema.read(metadata, id);
-            return new FileSchema(prefix, times, message, message.getColumns(), ambiguous);
+            return new FileSchema(prefix, times, message, message.getColumns(), ambiguous, unsure);
         }
         catch (TrinoException e) {
             throw e;

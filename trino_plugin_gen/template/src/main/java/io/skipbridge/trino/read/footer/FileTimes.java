@@ -15,8 +15,10 @@ import org.apache.parquet.format.TimeUnit;
 import org.apache.parquet.format.TimestampType;
 import org.apache.parquet.format.Type;
 
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 
 /**
  * Units of times in a table of Hudi whose files may say other ones. Some releases wrote milliseconds as microseconds, and local times as numbers of no
@@ -32,13 +34,13 @@ final class FileTimes
     private static final String DOUBT = "?";
 
     private final List<SchemaElement> schema;
-    private final String path;
+    private final Set<String> unsure = new HashSet<>();
+    private String column = "";
     private int next = 1;
 
-    private FileTimes(List<SchemaElement> schema, String path)
+    private FileTimes(List<SchemaElement> schema)
     {
         this.schema = schema;
-        this.path = path;
     }
 
     /** What a reader tells of the times of its files; empty if nothing. */
@@ -47,15 +49,11 @@ final class FileTimes
         return reader.properties().getOrDefault(PROPERTY, "");
     }
 
-    /**
-     * Changes the schema of a file.
-     *
-     * @throws TrinoException if it is not sure what the file's times mean
-     */
-    static void repair(List<SchemaElement> schema, String told, String path)
+    /** Changes the schema of a file. Returns the columns, in lower case, of which it is not sure what their times mean: they are not to be read. */
+    static Set<String> repair(List<SchemaElement> schema, String told)
     {
         if (told.isEmpty()) {
-            return;
+            return Set.of();
         }
         JsonNode units;
         try {
@@ -64,10 +62,12 @@ final class FileTimes
         catch (JsonProcessingException e) {
             throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is not understood. Use a planner and a plugin of one version".formatted(PROPERTY), e);
         }
-        FileTimes times = new FileTimes(schema, path);
+        FileTimes times = new FileTimes(schema);
         while (times.next < schema.size()) {
+            times.column = schema.get(times.next).getName().toLowerCase(Locale.ENGLISH);
             times.column(units);
         }
+        return times.unsure;
     }
 
     /** Passes over a column and all that is in it. {@code units} are those of its siblings, by name. */
@@ -100,9 +100,7 @@ final class FileTimes
     {
         SchemaElement element = schema.get(next++);
         if (isMicros(element)) {
-            throw new TrinoException(
-                    BridgeErrorCode.TYPE_MISMATCH,
-                    "%s has microseconds in a list, in a map or in a renamed column, where the table has milliseconds. Rewrite the file, or read it with Spark".formatted(path));
+            unsure.add(column);
         }
         for (int i = 0; i < element.getNum_children(); i++) {
             requireSure();

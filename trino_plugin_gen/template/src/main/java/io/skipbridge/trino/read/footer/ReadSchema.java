@@ -103,7 +103,7 @@ public final class ReadSchema
             if (!handle.isData()) {
                 continue;
             }
-            requireUnambiguous(handle.name(), path);
+            requireSure(handle.name(), path);
             if (!requested.containsField(handle.name())) {
                 continue;
             }
@@ -138,7 +138,7 @@ public final class ReadSchema
             if (!handle.isData() || !file.message().containsField(handle.name()) || !file.message().getType(handle.name()).isPrimitive()) {
                 return;
             }
-            requireUnambiguous(handle.name(), path);
+            requireSure(handle.name(), path);
             ColumnDescriptor descriptor = file.message().getColumnDescription(new String[] {handle.name()});
             if (StatisticsTrust.usable(domain, descriptor, timeZone)) {
                 domains.put(descriptor, domain);
@@ -147,12 +147,17 @@ public final class ReadSchema
         return domains;
     }
 
-    private void requireUnambiguous(String name, String path)
+    private void requireSure(String name, String path)
     {
         if (file.ambiguous().contains(name)) {
             throw new TrinoException(
                     BridgeErrorCode.AMBIGUOUS_COLUMN,
                     "%s has several columns that spell '%s' differing in case, none exactly so. Rewrite the file with distinct names".formatted(path, name));
+        }
+        if (file.unsure().contains(name)) {
+            throw new TrinoException(
+                    BridgeErrorCode.TYPE_MISMATCH,
+                    "column %s of %s has microseconds in a list or a map, or is renamed, where the table has milliseconds. Rewrite the file, or read it with Spark".formatted(name, path));
         }
     }
 
