@@ -291,16 +291,24 @@ class ObjectStorage:
         while True:
             after = last
             try:
-                for page, sorted_by_store in self._answered(prefix, after):
-                    first = page.paths[0].as_py()
-                    if after is not None and first <= after:
-                        raise StorageFailure(
-                            f"asked for what comes after {after}, the store lists {first}",
-                            "keep the table on a store that heeds start-after",
-                        )
-                    ordered &= sorted_by_store and (last is None or first > last)
-                    last = page.paths[-1].as_py()
-                    yield page, ordered
+                for given, sorted_by_store in self._answered(prefix, after):
+                    page = given
+                    # The client tells a directory's marker `d/` as `d`, which comes before `d-1/f`.
+                    held = page.filter(page.sizes > 0)
+                    if len(held):
+                        first = held.paths[0].as_py()
+                        if after is not None and first <= after:
+                            raise StorageFailure(
+                                f"asked for what comes after {after}, the store lists {first}",
+                                "keep the table on a store that heeds start-after",
+                            )
+                        ordered &= sorted_by_store and (last is None or first > last)
+                    if after is not None:
+                        page = page.filter(_mask(pc.greater(page.paths, after)))
+                    if len(page):
+                        end = (held if len(held) else page).paths[-1].as_py()
+                        last = end if last is None else max(last, end)
+                        yield page, ordered
                     patience.progressed()
                 return
             except BaseError as error:
@@ -324,7 +332,10 @@ class ObjectStorage:
             raise failure(error, prefix) from error
 
     def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, bool]]:
-        """The pages of one listing, each sorted, and whether it came so. Errors: BaseError."""
+        """The pages of one listing, each sorted, and whether its files with content came so.
+
+        Errors: BaseError.
+        """
         whole = 0
         for batch in obstore.list(
             self._store,
@@ -337,8 +348,8 @@ class ObjectStorage:
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
                 whole = len(page)
-                in_order = sort(page)
-                yield in_order, in_order.paths.equals(page.paths)
+                in_order, held = sort(page), page.filter(page.sizes > 0).paths
+                yield in_order, in_order.filter(in_order.sizes > 0).paths.equals(held)
 
     def _flat(self, prefix: str) -> FileTable:
         try:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from bridge.errors import StorageFailure
-from bridge.storage.port import Storage
+from bridge.storage.port import FileTable, Storage, data_files
 from bridge.storage.routed import open_storage
 
 ROOT = "abfss://lake@account.dfs.core.windows.net/t"
@@ -45,13 +45,18 @@ def _of_s3(asked: dict[str, list[str]]) -> tuple[bool, str]:
     second = "continuation-token" in asked
     after = asked.get("start-after", [""])[0] if _Answers.heeds_start else ""
     keys = [*PAGES[0], *PAGES[1]] if after else [*reversed(PAGES[second])]
-    objects = "".join(_OBJECT.format(key) for key in keys if key > after)
+    objects = "".join(_object(key) for key in keys if key > after)
     more = "" if second or after else "<NextContinuationToken>more</NextContinuationToken>"
     truncated = str(bool(more)).lower()
     return second, (
         '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
         f"<IsTruncated>{truncated}</IsTruncated>{more}{objects}</ListBucketResult>"
     )
+
+
+def _object(key: str) -> str:
+    listed = _OBJECT.format(key)
+    return listed.replace("<Size>1<", "<Size>0<") if key.endswith("/") else listed
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -144,6 +149,43 @@ def test_ranges_of_a_listing_need_the_order_of_names(
         s3(port).list_all("s3://lake/t", hints=hints)
     with pytest.raises(StorageFailure, match="asked for what comes after"):
         list(s3(port).pages("s3://lake/t", start_after="s3://lake/t/a/0500"))
+
+
+MARKED = [*(f"t/r=east-1/{i:04}" for i in range(1200)), "t/r=east/", "t/r=east/1", "t/r=west/1"]
+"""In S3's order. The client tells the marker as `t/r=east`, which comes before all of them."""
+
+
+def _in_order(asked: dict[str, list[str]]) -> tuple[bool, str]:
+    """As S3 answers: by name, a thousand keys at once."""
+    after = asked.get("continuation-token", asked.get("start-after", [""]))[0]
+    keys = sorted(key for key in MARKED if key > after)
+    more = f"<NextContinuationToken>{keys[999]}</NextContinuationToken>" if keys[1000:] else ""
+    return False, (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+        f"<IsTruncated>{str(bool(more)).lower()}</IsTruncated>{more}"
+        f"{''.join(map(_object, keys[:1000]))}</ListBucketResult>"
+    )
+
+
+@pytest.mark.parametrize("at", [100, 999, 1000, 1199, 1200])
+def test_markers_of_directories_are_no_other_order(
+    at: int, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop and consoles make them. A table with some was refused once it had an index."""
+    _Answers.cuts[:] = []
+    monkeypatch.setattr(f"{__name__}._of_s3", _in_order)
+    monkeypatch.setattr("bridge.storage.objectstore._RANGE_FROM", 2)
+    wanted = [f"s3://lake/{key}" for key in MARKED if not key.endswith("/")]
+    storage = s3(port)
+
+    def files(listing: FileTable) -> list[str]:
+        return [str(path) for path in data_files(listing, "s3://lake/t").paths.to_pylist()]
+
+    assert files(storage.list_all("s3://lake/t")) == wanted
+    hints = pa.array([*wanted[at : at + 2], *wanted[-2:]], pa.large_string())
+    assert files(storage.list_all("s3://lake/t", hints=hints)) == wanted
+    (after,) = [*storage.pages("s3://lake/t", start_after=wanted[at])][:1]
+    assert after.paths[0].as_py() == wanted[at + 1]
 
 
 @pytest.mark.parametrize("root", _DIRECTORY_BUCKETS)
