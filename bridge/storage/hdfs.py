@@ -58,6 +58,9 @@ _CHECK = "check the name node, and HADOOP_CONF_DIR if its name is a name service
 _PAGE = 1_000
 _PIECE = 4 * 1024**2
 """Bytes that are read in one call of the library; larger ranges come as a stream of packets."""
+_CONNECTING = 30.0
+"""Seconds beyond `again.DEADLINE`. Linux gives up connecting to a machine that is off after 127 s,
+and only then the library asks the other name node of a name service."""
 T = TypeVar("T")
 
 
@@ -93,7 +96,7 @@ class HdfsStorage:
         client = self._client
         with _translated(uri, reading):
             try:
-                return within(again.DEADLINE, ask)
+                return within(again.DEADLINE + _CONNECTING, ask)
             except Late:
                 with self._renewing:
                     if self._client is client:

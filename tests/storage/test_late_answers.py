@@ -65,6 +65,7 @@ def calm(proxy: SlowStore) -> Iterator[SlowStore]:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(again, "DEADLINE", 0.2)
+    monkeypatch.setattr(hdfs, "_CONNECTING", 0.0)
 
 
 def impatient(gateway: Versitygw, proxy: SlowStore, retries: int, timeout: float = 1.0) -> Storage:
@@ -183,6 +184,22 @@ def test_a_name_node_that_never_answers_is_an_error(asked: str, short: None) -> 
     assert root in caught.value.message and "name node" in caught.value.hint
 
 
+def test_a_name_node_that_is_off_leaves_time_for_the_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Linux tries to connect for 127 s. A shorter deadline ends each call before its failover."""
+    waits: list[float] = []
+
+    def never(seconds: float, call: Callable[[bounded.Progress], Any]) -> Any:
+        waits.append(seconds)
+        raise bounded.Late("no answer")
+
+    monkeypatch.setattr(hdfs, "within", never)
+    with pytest.raises(StorageFailure, match="HDFS gave no answer"):
+        open_storage().stat("hdfs://127.0.0.1:1/f")
+    assert min(waits) > 127 + 10
+
+
 @pytest.fixture
 def relayed(hdfs_uri: str) -> Iterator[tuple[Relay, str]]:
     host, port = hdfs_uri.removeprefix("hdfs://").split(":")
@@ -205,6 +222,7 @@ def late(asked: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> threading
 
     with monkeypatch.context() as patch, pytest.raises(StorageFailure, match="HDFS gave no answer"):
         patch.setattr(again, "DEADLINE", 0.5)
+        patch.setattr(hdfs, "_CONNECTING", 0.0)
         patch.setattr(hdfs, "within", told)
         asked()
     return ended
