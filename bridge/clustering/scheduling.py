@@ -114,7 +114,8 @@ def alike_plans(timeline: Timeline, manifest: Manifest, strategy: Strategy) -> s
     found = set()
     for each in timeline.states(manifest):
         if each.state == "completed":
-            with suppress(FileCorrupt):  # its files count as laid out otherwise
+            # Damaged, or cleaned away meanwhile: its files count as laid out otherwise.
+            with suppress(FileCorrupt, InvalidRequest):
                 plan = timeline.plan(each.instant)
                 if (plan.layout, plan.columns) == (strategy.layout, strategy.columns):
                     found.add(each.instant)

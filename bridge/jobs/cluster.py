@@ -25,7 +25,7 @@ from bridge.clustering.scheduling import (
 from bridge.clustering.simulation import Forecast
 from bridge.clustering.timeline import PlanState, Timeline, new_instant, no_plan
 from bridge.config import Config
-from bridge.errors import BridgeError, FileCorrupt, InvalidRequest
+from bridge.errors import BridgeError, FileCorrupt, FileUnreadable, InvalidRequest
 from bridge.index.collect import Collector
 from bridge.index.store import IndexStore
 from bridge.jobs import cluster_hudi
@@ -311,7 +311,7 @@ def _shown(timeline: Timeline, found: PlanState, *, whole: bool = False) -> dict
             group["written"] = None if done is None else asdict(done)
             if done is not None:
                 del group["written"]["gathered"]
-    except FileCorrupt as error:
+    except (FileCorrupt, FileUnreadable, InvalidRequest) as error:  # or it was cleaned up meanwhile
         told = {"instant": found.instant, "problem": error.message}
     return {**told, "state": found.state, "groups_done": found.groups_done}
 

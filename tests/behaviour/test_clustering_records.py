@@ -12,10 +12,12 @@ from bridge.clustering.cleaning import Cleaner
 from bridge.clustering.eligibility import Limits
 from bridge.clustering.old_plans import OldPlans
 from bridge.clustering.plan import Plan
+from bridge.clustering.scheduling import alike_plans
 from bridge.clustering.triggers import completed_plans
 from bridge.errors import InvalidRequest
 from bridge.index.replacements import FileState
 from bridge.index.store import now_micros
+from bridge.jobs.cluster import _shown
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import executed, read, scheduled, timeline_of
@@ -128,6 +130,21 @@ def test_a_run_that_slept_does_not_commit_a_plan_whose_records_are_gone(lake: La
     with pytest.raises(InvalidRequest, match="there is no clustering plan"):
         executed(lake, plan)
     assert read(lake) == before
+
+
+def test_plans_that_are_cleaned_up_while_they_are_listed_end_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three_plans(lake)
+    timeline, manifest = timeline_of(lake), _newest(lake)
+    before = timeline.states(manifest)
+    cleaned(lake)
+    assert cleaned(lake).plans == 2
+    monkeypatch.setattr(timeline, "states", lambda _: before)
+    strategy: Any = type("Strategy", (), BY_X)
+    assert alike_plans(timeline, manifest, strategy) == {before[-1].instant}
+    shown = [_shown(timeline, each) for each in before]
+    assert ["problem" in each for each in shown] == [True, True, False]
 
 
 def test_a_plan_that_was_requested_while_files_were_deleted_stays(lake: Lake) -> None:
