@@ -1,11 +1,8 @@
 package io.skipbridge.trino.read.footer;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.wire.PlannerJson;
 import io.skipbridge.trino.wire.ReaderSpec;
-import io.trino.spi.TrinoException;
 import org.apache.parquet.format.ConvertedType;
 import org.apache.parquet.format.LogicalType;
 import org.apache.parquet.format.MicroSeconds;
@@ -28,7 +25,6 @@ final class FileTimes
 {
     static final String PROPERTY = "skipbridge.hudi.times";
 
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final String LOCAL = "local-";
     private static final String MILLIS = "ms";
     private static final String DOUBT = "?";
@@ -55,13 +51,7 @@ final class FileTimes
         if (told.isEmpty()) {
             return Set.of();
         }
-        JsonNode units;
-        try {
-            units = JSON.readTree(told);
-        }
-        catch (JsonProcessingException e) {
-            throw new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is not understood. Use a planner and a plugin of one version".formatted(PROPERTY), e);
-        }
+        JsonNode units = PlannerJson.parse(PROPERTY, told);
         FileTimes times = new FileTimes(schema);
         while (times.next < schema.size()) {
             times.column = schema.get(times.next).getName().toLowerCase(Locale.ENGLISH);

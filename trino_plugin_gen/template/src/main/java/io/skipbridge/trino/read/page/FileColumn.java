@@ -1,9 +1,8 @@
 package io.skipbridge.trino.read.page;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import io.skipbridge.trino.BridgeErrorCode;
+import io.skipbridge.trino.wire.PlannerJson;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.TrinoException;
 import io.trino.spi.type.ArrayType;
@@ -38,7 +37,6 @@ import static io.trino.spi.type.RealType.REAL;
 record FileColumn(String name, Optional<String> was, Map<String, Optional<FileColumn>> parts)
 {
     private static final String PROPERTY = "skipbridge.hudi.columns";
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final TypeOperators OPERATORS = new TypeOperators();
     private static final Pattern DECIMAL = Pattern.compile("decimal\\((\\d+),(\\d+)\\)");
 
@@ -56,21 +54,7 @@ record FileColumn(String name, Optional<String> was, Map<String, Optional<FileCo
     /** A property that holds JSON; empty if it is not set. */
     static Optional<JsonNode> told(ReaderSpec reader, String property)
     {
-        String text = reader.properties().get(property);
-        if (text == null) {
-            return Optional.empty();
-        }
-        try {
-            return Optional.of(JSON.readTree(text));
-        }
-        catch (JsonProcessingException e) {
-            throw notUnderstood(property, e);
-        }
-    }
-
-    static TrinoException notUnderstood(String property, Throwable cause)
-    {
-        return new TrinoException(BridgeErrorCode.PLANNER_PROTOCOL, "the planner's property %s is not understood. Use a planner and a plugin of one version".formatted(property), cause);
+        return Optional.ofNullable(reader.properties().get(property)).map(text -> PlannerJson.parse(property, text));
     }
 
     static Map<String, Optional<FileColumn>> columns(JsonNode told)

@@ -5,6 +5,7 @@ import io.skipbridge.trino.read.merge.LogColumns;
 import io.skipbridge.trino.read.merge.SliceRequest;
 import io.skipbridge.trino.read.merge.StoredColumns;
 import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import io.skipbridge.trino.wire.PlannerJson;
 import io.skipbridge.trino.wire.ReaderSpec;
 import io.trino.spi.Page;
 import io.trino.spi.block.Block;
@@ -41,7 +42,7 @@ final class LogVersions
         Map<String, Optional<FileColumn>> columns = new HashMap<>();
         Set<String> names = new HashSet<>();
         if (!told.has("changes") || !told.has("exceptions")) {
-            throw FileColumn.notUnderstood(PROPERTY, null);
+            throw PlannerJson.notUnderstood(PROPERTY, null);
         }
         told.get("changes").forEach(version -> {
             version.path("same").forEach(name -> columns.remove(name.asText()));
