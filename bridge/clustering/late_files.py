@@ -273,15 +273,17 @@ class LateFiles:
         """
         again = {target for each in left for _, target in each.again}
         brought: dict[str, FileState] = {}
-        mine: set[str] = set()
+        mine: dict[str, bool] = {}
         for target, state in wanted.items():
             before = self._state(target)
             # A whole copy is there if another run was quicker.
             if before is not None and before.size == state.size and target not in again:
                 brought[target] = state
+                mine[target] = False
             elif self._copy_whole(state, target):
                 brought[target] = state
-                mine |= {target} if before is None else set()
+                if before is None:
+                    mine[target] = True
         kept = self._kept(brought, mine, left, name) if brought else {}
         made = {state: self._state(target) for target, state in kept.items()}
         return {state: copy for state, copy in made.items() if copy is not None}
@@ -320,11 +322,20 @@ class LateFiles:
             self._storage.delete(draft)
 
     def _kept(
-        self, brought: Mapping[str, FileState], mine: set[str], left: Iterable[_Left], name: str
+        self,
+        brought: Mapping[str, FileState],
+        mine: Mapping[str, bool],
+        left: Iterable[_Left],
+        name: str,
     ) -> dict[str, FileState]:
         """Files whose directories are as they were before the copies were made.
 
-        A copy is deleted only if its source is still there, and nobody has recorded it.
+        A copy is deleted only if its source is still there, and nobody has recorded it. That of
+        another run is left to that run, which sees the same or has recorded it before; if it has
+        died, its announcement is there.
+
+        Args:
+            mine: of new copies, whether this run has made them.
         """
         copied = {state.path for state in brought.values()}
         spoiled: set[str] = set()
@@ -340,6 +351,9 @@ class LateFiles:
         for target, state in brought.items():
             if state.path not in spoiled or target not in mine or self._is_recorded(name, state):
                 kept[target] = state
+                continue
+            if not mine[target]:
+                self.report.waiting.append(state.path)
                 continue
             self._storage.delete(target)
             if self._is_recorded(name, state):  # by another run, in between

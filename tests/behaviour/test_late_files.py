@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 import time
@@ -27,9 +28,11 @@ from tests.support.index_builds import Killed
 from tests.support.lake import Lake, age
 from tests.support.published import (
     COLUMNS,
+    PATIENCE,
     SORTED,
     LakePlaces,
     Life,
+    bring_and_stop,
     cleaned,
     every,
     fill_at,
@@ -479,6 +482,38 @@ def test_a_copy_that_one_run_withdraws_while_another_records_it_is_made_again(la
         lake.build()
         assert stock(lake) == every(0, 1, 2, 3, 4, 9) == numbers(lake)
         cleaned(lake)
+
+
+def test_a_copy_of_another_run_is_left_to_it_when_a_compaction_ends(lake: Lake) -> None:
+    """Else both would keep it, one because the other has recorded it."""
+    old = place(lake)
+    published(lake)
+    names = ("f0.parquet", "f1.parquet", "f2.parquet")
+    compaction(old, *names)
+    processes = multiprocessing.get_context("spawn")
+    looked, copied, deleted, left = (processes.Event() for _ in range(4))
+    where = lake.root, place(lake)
+    second = processes.Process(target=bring_and_stop, args=(*where, ".bringing-", looked, deleted))
+    first = processes.Process(target=bring_and_stop, args=(*where, "/late-", copied, left))
+    try:
+        second.start()
+        assert looked.wait(PATIENCE)  # it knows nothing of the other run
+        first.start()
+        assert copied.wait(PATIENCE)
+        for name in names:
+            (old / name).unlink()
+        deleted.set()
+        second.join(PATIENCE)
+        left.set()
+        first.join(PATIENCE)
+        assert (first.exitcode, second.exitcode) == (0, 0)
+    finally:
+        for process in (first, second):
+            if process.is_alive():
+                process.kill()
+    assert stock(lake) == every(0, 1, 2, 3, 4)
+    assert published(lake).withheld == [f"file://{old}/compacted.parquet"]
+    assert stock(lake) == every(0, 1, 2, 3, 4) == numbers(lake)
 
 
 def test_announcements_of_dead_runs_go(lake: Lake) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,7 @@ from bridge.index.replacements import (
     replacements_of,
 )
 from bridge.index.store import now_micros
-from bridge.storage.port import FileStat
+from bridge.storage.port import FileStat, Storage
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING
 from tests.support.clustered import clustered, read
@@ -29,6 +29,8 @@ from tests.support.lake import Lake, age
 
 COLUMNS = (Column("x", BIGINT), Column("s", STRING))
 SORTED: dict[str, Any] = {"layout": "linear", "columns": ("x",), "grouping": "time"}
+PATIENCE = 120.0
+"""Seconds that one process waits for another."""
 _MUTATIONS = frozenset({"put", "put_if_absent", "delete", "copy", "move", "distrust"})
 
 
@@ -211,3 +213,46 @@ def groups_of(lake: Lake) -> list[Replacement]:
     manifest = lake.store().latest()
     assert manifest is not None
     return replacements_of(read_replacements(lake.store(), manifest))
+
+
+@dataclass(frozen=True)
+class _Stopping:
+    """A storage that waits once: before a record is created, or after a file was copied.
+
+    Attributes:
+        at: a part of the name.
+        reached, go: events of `multiprocessing`.
+    """
+
+    thing: Any
+    at: str
+    reached: Any
+    go: Any
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.thing, name)
+        if name not in ("put_if_absent", "copy"):
+            return method
+
+        def call(*arguments: Any) -> Any:
+            made = arguments[1 if name == "copy" else 0]
+            here = self.at in made and not self.reached.is_set()
+            if here and name == "put_if_absent":
+                self._wait()
+            result = method(*arguments)
+            if here and name == "copy":
+                self._wait()
+            return result
+
+        return call
+
+    def _wait(self) -> None:
+        self.reached.set()
+        assert self.go.wait(PATIENCE)
+
+
+def bring_and_stop(root: Path, location: Path, at: str, reached: Any, go: Any) -> None:
+    """Brings late files of a lake over, in a process of its own; see `_Stopping`."""
+    lake = Lake(root, columns=COLUMNS, locations={"": location})
+    storage = _Stopping(lake.storage, at, reached, go)
+    Publisher(lake.table(), cast(Storage, storage), LakePlaces(lake)).run(())
