@@ -1,5 +1,7 @@
 package io.skipbridge.hive;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.ql.exec.SerializationUtilities;
 import org.apache.hadoop.hive.ql.plan.ExprNodeColumnDesc;
@@ -13,6 +15,7 @@ import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoFactory;
 import org.apache.hadoop.mapred.JobConf;
 import org.junit.jupiter.api.Test;
 
+import java.io.File;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -43,6 +46,28 @@ class TestDescribedColumns
         PartitionDesc trimmed = new PartitionDesc(table(), new LinkedHashMap<>());
         trimmed.setProperties(new Properties());
         assertEquals(set(), DescribedColumns.otherwise(trimmed));
+    }
+
+    /** A law in Python asks the planner under the rule that these have. */
+    @Test
+    void theRuleIsThatOfTheVectors()
+            throws Exception
+    {
+        JsonNode vectors = new ObjectMapper().readTree(new File("../../tests/vectors/hive_described.json"));
+        assertTrue(vectors.size() > 10);
+        for (JsonNode vector : vectors) {
+            List<String> names = new ArrayList<>();
+            List<String> types = new ArrayList<>();
+            for (int i = 0; i < vector.get("own").size(); i += 2) {
+                names.add(vector.get("own").get(i).asText());
+                types.add(vector.get("own").get(i + 1).asText());
+            }
+            Set<String> expected = new HashSet<>();
+            vector.get("otherwise").forEach(name -> expected.add(name.asText()));
+            PartitionDesc partition = partition(String.join(",", names), String.join(":", types));
+            partition.getTableDesc().setProperties(properties("a,b,s", "int:decimal(10,2):string"));
+            assertEquals(expected, DescribedColumns.otherwise(partition), vector.get("name").asText());
+        }
     }
 
     @Test
