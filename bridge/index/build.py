@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from bridge.errors import IndexConflict, IndexCorrupt
 from bridge.index import identity, registry
+from bridge.index.belief import believes
 from bridge.index.clustered_entries import ClusteredEntries
 from bridge.index.collect import CHANGED, Collector, Nan, Reading, tasks_of
 from bridge.index.compact import compact, write_shard
@@ -32,7 +33,7 @@ from bridge.index.entries import (
 from bridge.index.kinds.definition import Definition, IndexSettings
 from bridge.index.kinds.kind import IndexKind
 from bridge.index.listed import Listed, ListFiles
-from bridge.index.manifest import BELIEVED, READER, VERSION, Clustering, Manifest, Shard
+from bridge.index.manifest import READER, VERSION, Clustering, Manifest, Shard
 from bridge.index.replacements import carried
 from bridge.index.sample import SIGNATURE, Sampling
 from bridge.index.shard import OUTCOME, Collected, tombstones_to_bytes
@@ -411,8 +412,7 @@ class _Build:
         """Whether the entries of a shard are as this build would write them."""
         covered = {d.signature for _, d in self._kinds} <= {p.signature for p in shard.payloads}
         counted = self._nan != "scan" or shard.nan == "scan"
-        formats = self._listed.formats or (self._table.format,)
-        believed = shard.reader >= BELIEVED or "parquet" not in formats
+        believed = believes(shard, self._listed.formats or (self._table.format,))
         return covered and counted and believed and shard.modes == self._settings.modes
 
     def collect(

@@ -5,7 +5,8 @@ file's columns match, if engines disagree about the case of a letter, or if it i
 and a group in another (correctness 14). In a
 file without the column all its values are NULL, as external tables read missing columns (15). Where
 engines may find columns by position, name and position must agree: see
-`bridge.index.column_resolution`.
+`bridge.index.column_resolution`. Bounds and counts that older readers believed are unknown: see
+`bridge.index.belief`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bridge.expression.intervals import Intervals
 from bridge.expression.nodes import BoundCall, BoundReference
 from bridge.expression.statistics import ColumnStatistics, Counts, Mask, PruningStatistics
 from bridge.file_formats.physical_column import INT_MAX, INT_MIN
+from bridge.index.belief import is_of_footer
 from bridge.index.column_resolution import (
     WIDTH,
     agreeing,
@@ -57,6 +59,7 @@ class ColumnView:
         self._without_rows: Mask = self.rows == 0
         self._some_without_rows = bool(self._without_rows.any())
         self.trusted: Mask = compiled.files.column("trusted").to_numpy().view(np.bool_)
+        self._doubted = compiled.doubted
         self._by_path: dict[tuple[str, ...], list[CachedColumn]] = {}
         self._placed: list[CachedColumn] = []
         self._widths: list[CachedColumn] = []
@@ -191,7 +194,7 @@ class ColumnView:
             sure, doubtful = agreeing([c.column for c in self._placed], path, place, target)
             variants = [*variants, *(self._placed[i] for i in sure)]
             conflicts += (self._placed[i] for i in doubtful)
-        if len(variants) == 1 and not conflicts:
+        if len(variants) == 1 and not conflicts and self._doubted is None:
             loaded = self.compiled.load(variants[0])
             if loaded.every & PRESENT:
                 return self._single(variants[0], loaded, target, semantics)
@@ -368,7 +371,10 @@ class ColumnView:
             seen += present
             converted = self._bounds(variant, loaded, target, semantics)
             counts = self._counts(variant, loaded, target, converted)
-            joined.put(present, flags, converted, counts)
+            known = present
+            if self._doubted is not None and is_of_footer(variant.column):
+                known = present & ~self._doubted
+            joined.put(known, flags, converted, counts)
         doubtful = seen > 1
         for column in conflicts:
             flags = self.compiled.load(column).flags

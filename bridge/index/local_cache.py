@@ -46,6 +46,7 @@ from bridge.file_formats.physical_column import (
     decode,
     parse_key,
 )
+from bridge.index.belief import doubted
 from bridge.index.column_file import ColumnFile, no_rows
 from bridge.index.entries import live_entries, one_chunk
 from bridge.index.manifest import Manifest
@@ -133,6 +134,7 @@ class CachedIndex:
         columns: all columns of the generation, loaded or not.
         owners: distinct sets of owning partitions, as entries store them.
         recipes: distinct digests of how files are read; empty: a file says it itself.
+        doubted: files of which older readers believed more, see `bridge.index.belief`.
     """
 
     def __init__(
@@ -151,6 +153,9 @@ class CachedIndex:
         self.recipes: tuple[str, ...] = tuple(meta["recipes"])
         self.all_trusted: bool = meta["all_trusted"]
         self.columns = tuple(CachedColumn(parse_key(key), key) for key in meta["columns"])
+        self.doubted = doubted(
+            source.manifest.shards, files, self.recipes, (each.column for each in self.columns)
+        )
         self.limits = limits
         self._source = source
         self._lock = threading.Lock()

@@ -17,12 +17,11 @@ CLUSTERED = 4
 """Written instead if files are replaced by clustered ones: programs that would read both refuse it.
 """
 _READ = (1, 2, 3, CLUSTERED)
-READER = 4
+READER = 5
 """Raise it when readers learn to read files that failed: failed files of older shards are retried.
 """
-BELIEVED = 4
-"""Raise it to `READER` when readers believe footers less: builds read files of older shards again.
-"""
+BELIEVED = 5
+"""Raise it to `READER` when readers believe footers less: see `bridge.index.belief`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class IndexSnapshot:
             whole table are not copied.
         shared: whether a file belongs to several partitions. It is then read for each of them.
         num_failed: files that could not be read when they were indexed.
+        num_doubted: files of which an older reader believed more, see `bridge.index.belief`.
         local: the local copy of the arrays.
         kinds: the definitions other than min/max, cheapest first. Each is read on first use.
         clustered: the files that replace others; None if there are none. All else here is of the
@@ -78,6 +79,8 @@ class IndexSnapshot:
         # A trusted file with a problem has incomplete statistics, which are used.
         self._failed = files.column("failed").to_numpy().view(np.bool_) & ~self.trusted
         self.num_failed = int(np.count_nonzero(self._failed)) if not compiled.all_trusted else 0
+        doubted = compiled.doubted
+        self.num_doubted = 0 if doubted is None else int(np.count_nonzero(doubted))
         self._row_groups: pa.Array = files.column("row_groups")
         self.all_trusted = compiled.all_trusted
         self.local = compiled

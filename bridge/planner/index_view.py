@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from bridge import telemetry
 from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
@@ -32,11 +33,16 @@ class IndexView:
 
     Attributes:
         index: None if no index can be used.
-        not_used: the reasons why not.
+        not_used: the reasons why not, or why not for all files.
     """
 
     index: IndexSnapshot | None
     not_used: tuple[IndexNotUsed, ...] = ()
+
+    @staticmethod
+    def of(index: IndexSnapshot, table: Table) -> IndexView:
+        """The view of an opened generation."""
+        return IndexView(index, _doubts(index, table))
 
     @property
     def generation(self) -> int:
@@ -80,7 +86,8 @@ class IndexViews:
         if generation is not None:
             store = self._open_store(table)
             manifest = store.manifest(generation)
-            return IndexView(IndexSnapshot.open(manifest, store, self._cache_dir, self._limits))
+            opened = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
+            return IndexView.of(opened, table)
         with self._lock:
             key = f"{table.name}@{table.location}"
             entry = self._entries.setdefault(key, _Entry())
@@ -115,7 +122,7 @@ class IndexViews:
                 # Other plans keep using the old generation while the columns are loaded.
                 with contextlib.suppress(BridgeError):  # the plan that needs the column reports it
                     opened.prefetch(held.index.used_columns())
-            return IndexView(opened)
+            return IndexView.of(opened, table)
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", build)
         except (BridgeError, OSError) as e:
@@ -130,6 +137,21 @@ def argument(table: Table) -> str:
     if table.name.schema != DIRECTORY:
         return str(table.name)
     return table.location.removeprefix("file://")
+
+
+def _doubts(index: IndexSnapshot, table: Table) -> tuple[IndexNotUsed, ...]:
+    """Why min and max of some files are not used."""
+    count = index.num_doubted
+    if index.clustered is not None:
+        count += cast(IndexSnapshot, index.clustered.index).num_doubted
+    if not count:
+        return ()
+    files = "1 file was" if count == 1 else f"{count} files were"
+    detail = (
+        f"{files} indexed by an earlier version, which used statistics that some writers are known "
+        "to state wrongly: their min and max are not used until they are read again"
+    )
+    return (IndexNotUsed("minmax", "OLD_READER", detail, Remedy("refresh", argument(table))),)
 
 
 def _absent(reason: str, detail: str, remedy: Remedy) -> IndexView:

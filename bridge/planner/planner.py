@@ -193,7 +193,7 @@ class Planner:
         wanted = id or self.snapshots.expired_id(key)
         snapshot = table_format(table).snapshot(table, key.read, context, wanted)
         if isinstance(snapshot.index, IndexSnapshot) and snapshot.index is not view.index:
-            view = IndexView(snapshot.index)
+            view = IndexView.of(snapshot.index, table)
         return require_same(self.snapshots.put(key, OpenSnapshot(snapshot, view)), id)
 
     def _context(

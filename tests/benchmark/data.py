@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bridge.config import cache_dir
+from bridge.index.manifest import BELIEVED
+from bridge.index.store import IndexStore
 
 SMALL_FILES = 39_000
 
@@ -23,6 +25,12 @@ def root() -> Path:
     path = cache_dir() / "benchmark"
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def is_kept(store: IndexStore) -> bool:
+    """Whether there is an index of an earlier run that this version believes."""
+    held = store.latest()
+    return held is not None and all(shard.reader >= BELIEVED for shard in held.shards)
 
 
 def lineitem(scale: float) -> pa.Table:

@@ -20,7 +20,7 @@ from bridge.storage.routed import open_storage
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Partition, Table, TableName
 from bridge.types import BIGINT
-from tests.benchmark.data import root
+from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.planning import OneTable
 from tests.benchmark.synthetic import Listed
@@ -57,7 +57,7 @@ def run() -> list[Figure]:
     table = Table(TableName("bench", "million"), (Column("id", BIGINT),), (), location)
     storage = Listed(location, COUNT)
     store = IndexStore(open_storage(), f"file://{root()}/index-million")
-    if store.latest() is None:
+    if not is_kept(store):
         build_index(
             table,
             in_directories([Partition("", (), location)], storage),  # type: ignore[arg-type]

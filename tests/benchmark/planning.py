@@ -23,7 +23,7 @@ from bridge.storage.routed import open_storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Catalog, Partition, PartitionBatch, PartitionFetch, Table, TableName
-from tests.benchmark.data import root, small_files
+from tests.benchmark.data import is_kept, root, small_files
 from tests.benchmark.figures import Figure, median, timed
 from tests.support.directories import in_directories
 
@@ -72,7 +72,7 @@ def indexed(directory: Path, index: Path) -> tuple[Catalog, Callable[[], IndexVi
     found = DirectoryCatalog(storage, f"file://{directory}")
     table = found.table(found.name)
     store = IndexStore(storage, f"file://{index}")
-    if store.latest() is None:
+    if not is_kept(store):
         build_index(
             table,
             in_directories([Partition("", (), table.location)], storage),

@@ -34,7 +34,7 @@ from bridge.index.store import IndexStore
 from bridge.storage.routed import open_storage
 from bridge.table.model import Partition, Table, TableName
 from tests.benchmark.cold import drop, median_cold
-from tests.benchmark.data import root
+from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median
 from tests.benchmark.synthetic import Listed
 from tests.support.directories import in_directories
@@ -136,7 +136,7 @@ class Ours:
         self._directory = directory
         storage = open_storage()
         self._store = IndexStore(storage, f"file://{directory}/index")
-        if self._store.latest() is None:
+        if not is_kept(self._store):
             location = "file:///synthetic/rfc27"
             build_index(
                 Table(TableName("bench", "rfc27"), (), (), location),

@@ -41,7 +41,7 @@ from bridge.table.directory_lister import DirectoryLister
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT, STRING
 from tests.benchmark.cold import disk_rate, drop, median_cold
-from tests.benchmark.data import root
+from tests.benchmark.data import is_kept, root
 from tests.benchmark.figures import Figure, median, timed
 from tests.benchmark.planning import OneTable
 
@@ -113,7 +113,7 @@ def made(millions: int) -> IndexStore:
     """The index, written once through the real store."""
     directory = root() / f"scale-{millions}"
     store = IndexStore(open_storage(), f"file://{directory}/index")
-    if store.latest() is None:
+    if not is_kept(store):
         shutil.rmtree(directory, ignore_errors=True)
         shards = [_shard(store, n * MILLION, millions * MILLION) for n in range(millions)]
         store.commit(

@@ -2,6 +2,7 @@
 
 Each writer's mistake is made again in the footers of real files. Some orders are not those of the
 values, some statistics are of a part of the values, and some counts are counted more than once.
+Indexes that an older reader made, which believed all this, are asked, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.expression.nodes import Literal, Op, Predicate, Reference
+from bridge.index.manifest import BELIEVED
 from bridge.table.model import Column
 from bridge.types import BIGINT, STRING, Type, decimal
 from tests.support import footers
@@ -120,6 +122,7 @@ WRITERS: dict[str, Callable[[str, Raw], Stated | None]] = {
     "parquet-cpp version 1.5.1-SNAPSHOT": arrow_3,
     "parquet-cpp-arrow version 3.0.0": arrow_3,
     "parquet-cpp-arrow version 5.0.0": arrow_5,
+    "parquet-cpp-arrow version 11.0.0": arrow_5,
     "parquet-rs version 5.0.0": rust_5,
     "parquet-rs version 58.3.0": rust_58,
     "another writer": rust_58,
@@ -127,6 +130,8 @@ WRITERS: dict[str, Callable[[str, Raw], Stated | None]] = {
     "Arrow2 - Native Rust implementation of Arrow": arrow2,
     "hyparquet": hyparquet,
 }
+BARE = "parquet-cpp-arrow version 11.0.0"
+"""A program in C++ that leaves no Arrow schema, so that no file tells which columns were coded."""
 TEXTS = ("a", "ab", "abc", "abd", "b", "ba", "lexington", "reading", "zz", "")
 SHORT = (5, 200, 300, 1536, 70_000)
 DIGITS = (0, 5, 100, 200, 300, 1536, 65_535, 70_000, -1, -5, -200, -300, -70_000, 10**19, -(10**19))
@@ -155,7 +160,7 @@ def spelled(column: str, value: Any) -> bytes | None:
     return int(value).to_bytes(width, "big", signed=True)
 
 
-def written(path: Path, held: list[dict[str, Any]], size: int) -> None:
+def written(path: Path, writer: str, held: list[dict[str, Any]], size: int) -> None:
     data = {name: [row[name] for row in held] for name in COLUMNS}
     wide = [None if v is None else Decimal(v).scaleb(-2) for v in data["d"]]
     table = pa.table(
@@ -167,7 +172,7 @@ def written(path: Path, held: list[dict[str, Any]], size: int) -> None:
             "i": pa.array(data["i"], pa.int64()),
         }
     )
-    pq.write_table(table, path, row_group_size=size)
+    pq.write_table(table, path, row_group_size=size, store_schema=writer != BARE)
 
 
 def misstated(
@@ -223,16 +228,23 @@ def truth(value: Any, op: Op, given: Any) -> bool:
     return True
 
 
-def lost(root: Path, writer: str, seed: int) -> tuple[set[str], int]:
-    """Files that hold a matching row and are not read, and how often others are not."""
+Held = dict[str, list[dict[str, Any]]]
+
+
+def table_of(root: Path, writer: str, seed: int) -> tuple[Lake, Held]:
+    """A table of files of one writer, and their rows by the name of the file."""
     rng = random.Random(f"{writer}{seed}")
     lake = Lake(root, tuple(Column(name, type) for name, type in COLUMNS.items()))
     held = {f"f{i:02}": rows(rng) for i in range(FILES)}
     for name, content in held.items():
         size = rng.choice((2, 3, 100))
-        written(lake.path(name), content, size)
+        written(lake.path(name), writer, content, size)
         misstated(lake.path(name), writer, WRITERS[writer], content, size)
-    lake.build()
+    return lake, held
+
+
+def lost(lake: Lake, held: Held) -> tuple[set[str], int]:
+    """Files that hold a matching row and are not read, and how often others are not."""
     planner = lake.planner()
     missing: set[str] = set()
     skipped = 0
@@ -264,7 +276,9 @@ def asked(column: str, type: Type, op: Op, given: Any) -> Predicate:
 @pytest.mark.parametrize("seed", range(TABLES))
 @pytest.mark.parametrize("writer", WRITERS)
 def test_nothing_is_lost_for_a_writers_mistake(writer: str, seed: int, tmp_path: Path) -> None:
-    missing, skipped = lost(tmp_path, writer, seed)
+    lake, held = table_of(tmp_path, writer, seed)
+    lake.build()
+    missing, skipped = lost(lake, held)
     assert not missing
     if not writer.startswith("Arrow2"):  # nothing that it states is believed
         assert skipped > FILES
@@ -275,8 +289,28 @@ def test_the_mistakes_are_real(
     writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without doubts, every one of these writers would cost rows."""
-    monkeypatch.setattr(
-        "bridge.file_formats.readers.parquet_statistics.doubts_about", lambda *_: None
-    )
-    missing, _ = lost(tmp_path, writer, 0)
+    without_doubts(monkeypatch)
+    lake, held = table_of(tmp_path, writer, 0)
+    lake.build()
+    missing, _ = lost(lake, held)
     assert missing
+
+
+def without_doubts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("bridge.file_formats.readers.parquet_statistics.doubts_about", lambda *_: None)
+
+
+@pytest.mark.rule("31")
+@pytest.mark.parametrize("writer", [BARE, "Polars"])
+def test_what_an_older_reader_believed_is_unknown_until_a_refresh(
+    writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, held = table_of(tmp_path, writer, 0)
+    with monkeypatch.context() as older:
+        without_doubts(older)
+        older.setattr("bridge.index.build.READER", BELIEVED - 1)
+        lake.build()
+    assert lost(lake, held) == (set(), 0)
+    assert lake.build().read == FILES
+    missing, skipped = lost(lake, held)
+    assert not missing and skipped > FILES

@@ -114,11 +114,9 @@ def _writer(created_by: bytes) -> tuple[str, tuple[int, int]]:
 def _coded(spelled: bytes) -> frozenset[str] | None:
     """The top-level columns with dictionaries, by the Arrow schema that the writer left.
 
-    Without a schema there are none: Arrow for Python leaves one since it writes dictionaries.
+    Without a schema it may be any: Arrow for Python leaves one, but Arrow for C++ only if asked.
     """
-    if not spelled:
-        return frozenset()
-    if len(spelled) > _MOST_CODED:
+    if not spelled or len(spelled) > _MOST_CODED:
         return None
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(spelled)))

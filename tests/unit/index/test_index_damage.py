@@ -109,7 +109,7 @@ def test_31_a_reader_that_believes_less_reads_all_again_once(
     fill(lake, 3)
     assert lake.build().read == 3
     monkeypatch.setattr("bridge.index.build.READER", READER + 1)
-    monkeypatch.setattr("bridge.index.build.BELIEVED", READER + 1)
+    monkeypatch.setattr("bridge.index.belief.BELIEVED", READER + 1)
     again = lake.build()
     assert (again.read, again.removed) == (3, 3)
     assert lake.build().read == 0
@@ -123,7 +123,7 @@ def test_31_partitions_of_parquet_in_a_table_of_another_format_are_read_again_to
     found = in_directories(lake.all_partitions(), lake.storage)()
     listed = replace(found, formats=("parquet",), format=np.zeros(3, np.int32))
     monkeypatch.setattr("bridge.index.build.READER", READER + 1)
-    monkeypatch.setattr("bridge.index.build.BELIEVED", READER + 1)
+    monkeypatch.setattr("bridge.index.belief.BELIEVED", READER + 1)
     lake.format = "orc"
     collector = ThreadCollector(lake.storage)
     assert build_index(lake.table(), lambda: listed, lake.store(), collector=collector).read == 3
