@@ -124,13 +124,14 @@ class HudiFormat:
             version = _reopened(table, view, version, id)
             state = id
         filter: Expression = AlwaysTrue()
+        until: str | None = None
         if isinstance(read.point, ChangesBetween):
             if read.read_optimized:
                 raise ReadVersionUnsupported(
                     f"changes of {table.name} are those of merged rows",
                     "switch read_optimized off for this query",
                 )
-            slices, filter = self._changes(opened, view, read.point, version)
+            slices, filter, until = self._changes(opened, view, read.point, version)
         else:
             base_only = read.read_optimized or is_read_optimized(table, view)
             slices = opened.slices(view, version, base_only)
@@ -140,7 +141,7 @@ class HudiFormat:
         last = view.timeline.last
         instant = version.as_of or (last.requested if last is not None else "")
         evolution = self._evolution(planned.table, opened, view, slices, instant)
-        snapshot = HudiSnapshot(planned, view, slices, context, state, instant, evolution)
+        snapshot = HudiSnapshot(planned, view, slices, context, state, instant, evolution, until)
         snapshot.row_filter = filter
         return snapshot
 
@@ -179,8 +180,8 @@ class HudiFormat:
 
     def _changes(
         self, opened: OpenTable, view: FileSystemView, asked: ChangesBetween, version: Version
-    ) -> tuple[FileSlices, Expression]:
-        """The slices that changed in a range, and which of their rows count.
+    ) -> tuple[FileSlices, Expression, str | None]:
+        """The slices that changed in a range, which of their rows count, and the range's end.
 
         Such slices hold older rows too: those that an update copied, and those beside it.
         """
@@ -191,9 +192,9 @@ class HudiFormat:
         found = changes_between(view, after, end, files=opened.files(view))
         instants = sorted(found.instants)
         if not instants:
-            return found.slices, AlwaysFalse()
+            return found.slices, AlwaysFalse(), end
         literals = tuple(Literal(i.encode(), STRING) for i in instants)
-        return found.slices, Predicate(Op.IN, Reference((_COMMIT_TIME,)), literals)
+        return found.slices, Predicate(Op.IN, Reference((_COMMIT_TIME,)), literals), end
 
     def _version(self, table: Table, read: ReadVersion, view: FileSystemView) -> Version:
         match read.point:

@@ -95,7 +95,7 @@ def read_slice(
     whole = _with_meta_columns(schema, rules)
     wanted = list(columns) if columns is not None else whole.names
     needed = _needed(whole, wanted, rules)
-    ordering = Ordering(needed, _ordering_fields(rules))
+    ordering = Ordering(needed, _ordering_fields(rules), rules.millis)
     found = needed.empty_table()
     if base is not None:
         found = read_base(storage, base, needed, by_id, times)

@@ -7,7 +7,7 @@ its properties show. What runs a class of the user's, or updates some columns on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -46,6 +46,7 @@ class MergeRules:
         ordering_fields: empty: the later version counts. A dot leads into a struct.
         key_fields: ``(RECORD_KEY,)``, or the table's own columns if it has no meta columns.
         delete_marker: column and text; a row with the text there is a deletion.
+        millis: ordering fields that are milliseconds; deletions may tell them as plain numbers.
     """
 
     mode: MergeMode
@@ -53,6 +54,7 @@ class MergeRules:
     ordering_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = (RECORD_KEY,)
     delete_marker: tuple[str, str] | None = None
+    millis: frozenset[str] = frozenset()
 
 
 def merge_rules(properties: Mapping[str, str]) -> MergeRules:
@@ -156,6 +158,7 @@ class Ordering:
 
     Args:
         schema: of the rows that `values` gets.
+        millis: as in `MergeRules`.
 
     Attributes:
         is_int: the default is a value like others.
@@ -164,11 +167,14 @@ class Ordering:
         UnsupportedTable: there is no such column, or one of a type that has no order.
     """
 
-    def __init__(self, schema: pa.Schema, fields: Sequence[str]) -> None:
+    def __init__(
+        self, schema: pa.Schema, fields: Sequence[str], millis: Collection[str] = ()
+    ) -> None:
         self._paths = [self._path(schema, field) for field in fields]
         self._kinds = [
             _kind(type, field) for (_, type), field in zip(self._paths, fields, strict=True)
         ]
+        self._factors = [1000 if field in millis else 1 for field in fields]
         self.is_int = self._kinds in (["int"], ["date"])
 
     @staticmethod
@@ -202,19 +208,22 @@ class Ordering:
         if value is None or value == Wrapped("Int", 0) or not self._kinds:
             return None
         if isinstance(value, Wrapped):
-            return self._one(value, self._kinds[0]) if len(self._kinds) == 1 else _FOREIGN
+            return self._one(value, 0) if len(self._kinds) == 1 else _FOREIGN
         if len(value) != len(self._kinds):
             return _FOREIGN
         parts = tuple(
-            None if v is None or v == Wrapped("Int", 0) else self._one(v, kind)
-            for v, kind in zip(value, self._kinds, strict=True)
+            None if v is None or v == Wrapped("Int", 0) else self._one(v, at)
+            for at, v in enumerate(value)
         )
         return _FOREIGN if _FOREIGN in parts else parts
 
-    def _one(self, value: Wrapped, kind: str) -> Any:
+    def _one(self, value: Wrapped, at: int) -> Any:
+        kind = self._kinds[at]
         if value.kind not in _SINGLE[kind]:
             return _FOREIGN
         found = value.value
+        if kind == "timestamp" and value.kind == "Long":
+            return found * self._factors[at]
         if kind == "string":
             return found.encode()
         if kind in ("float", "double"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -57,13 +58,18 @@ def repairs_times(schema: str) -> bool:
     return "timestamp-millis" in schema
 
 
-def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str], ...]:
+def log_properties(
+    view: FileSystemView, instant: str, until: str | None = None
+) -> tuple[tuple[str, str], ...]:
     """The properties by which a connector's reader merges the slices of one version.
 
     These are the table's own properties, without large ones that no merge needs; the table's
     schema; the newest instant that counts; and before version 8, where one log holds blocks of
     several instants, which of them are completed.
 
+    Args:
+        instant: whose schema the rows have.
+        until: the end of a range of changes; blocks of later instants do not count.
     """
     config = view.config
     found = {
@@ -75,6 +81,7 @@ def log_properties(view: FileSystemView, instant: str) -> tuple[tuple[str, str],
     found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}instant"] = instant
     if not config.completes:
+        found[f"{_OWN}instant"] = min(instant, until or instant)
         # Not the commits that a savepoint left behind: a merge takes what is older than all of
         # these as archived, and so it does with them.
         first = view.timeline.first_active
@@ -100,9 +107,12 @@ def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.T
     if not slice.logs and slice.base is not None:
         return read_base(storage, slice.base, schema, by_id, units)
     older = properties.get(OLDER_LOGS)
+    told = properties.get(f"{_OWN}schema", "")
     rules = merge_rules(properties)
+    millis = times.millis_of(times.times_of(told), rules.ordering_fields)
+    rules = replace(rules, millis=millis)
     marker, _ = rules.delete_marker or ("", "")
-    whole = _with_marks(schema, properties.get(f"{_OWN}schema", ""), marker)
+    whole = _with_marks(schema, told, marker)
     return read_slice(
         storage,
         slice.base,

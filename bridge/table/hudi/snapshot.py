@@ -44,6 +44,8 @@ class HudiSnapshot:
     Args:
         instant: the newest that counts, by its requested time.
         evolution: how the slices have the table's columns; None: by name.
+        until: the end of a range of changes; None: it is open. Before version 8 a log may hold
+            blocks of later instants, which do not count.
 
     Slices with logs are read by the merging reader. Of such a slice only a whole answer counts: it
     is skipped if neither its base file nor any of its logs holds a matching row, and only where a
@@ -62,6 +64,7 @@ class HudiSnapshot:
         id: str,
         instant: str,
         evolution: Evolution | None = None,
+        until: str | None = None,
     ) -> None:
         self.table = planned.table
         self.index: IndexFiles | None = context.index
@@ -87,7 +90,7 @@ class HudiSnapshot:
         self._number = {path: i for i, path in enumerate(slices.partitions)}
         self._whole_records = True
         if len(slices.log_paths):
-            properties = (*log_properties(view, instant), *told)
+            properties = (*log_properties(view, instant, until), *told)
             self._whole_records = (
                 merges_whole_records(view.config)
                 and not has_defaults(schema)

@@ -13,8 +13,9 @@ import pytest
 
 import bridge
 from bridge.errors import SchemaConflict
+from bridge.file_formats.readers.hudi.by_id import FileColumn
 from bridge.file_formats.readers.hudi.parquet_table import parquet_table
-from bridge.file_formats.readers.hudi.times import repaired, times_of
+from bridge.file_formats.readers.hudi.times import millis_of, of_file, repaired, times_of
 from tests.support.hudi_times import DAY, TimesTable, logical, record
 
 
@@ -120,6 +121,57 @@ def test_times_that_the_catalogue_has_as_numbers_are_read_as_numbers(tmp_path: P
         "s": [{"x": 8, "y": 9}],
         "l": [[1]],
     }
+
+
+RENAMED = {"y": FileColumn("x")}
+SWAPPED = {"y": FileColumn("x"), "x": FileColumn("y")}
+
+
+@pytest.mark.parametrize("outer", ["struct", "element", "value"])
+@pytest.mark.parametrize("parts", [RENAMED, SWAPPED])
+def test_parts_that_were_renamed_are_not_guessed(outer: str, parts: Any, tmp_path: Path) -> None:
+    """The file's microseconds may be the table's milliseconds, or another field's microseconds."""
+
+    def nested(unit: str) -> tuple[pa.DataType, Any]:
+        type: pa.DataType = pa.struct([("x", pa.timestamp(unit, "UTC")), ("z", pa.string())])
+        value: Any = {"x": 7000, "z": "z"}
+        match outer:
+            case "element":
+                return pa.list_(type), [[value]]
+            case "value":
+                return pa.map_(pa.string(), type), [[("k", value)]]
+        return type, [value]
+
+    told: Any = {"y": "ms"}
+    own = FileColumn("s", parts=parts)
+    if outer != "struct":
+        told, own = {outer: told}, FileColumn("s", parts={outer: FileColumn(outer, parts=parts)})
+    times = of_file({"s": told}, {"s": own})
+    wanted, _ = nested("us")
+    as_table = pa.schema([("s", _named(wanted, "y"))])
+
+    def read(unit: str) -> pa.Table:
+        type, values = nested(unit)
+        pq.write_table(pa.table({"s": pa.array(values, type)}), tmp_path / unit)
+        return parquet_table(pa.OSFile(str(tmp_path / unit)), as_table, "f", {"s": own}, times)
+
+    with pytest.raises(SchemaConflict, match="milliseconds"):
+        read("us")
+    assert "1970, 1, 1, 0, 0, 7" in repr(read("ms").to_pylist())
+
+
+def _named(type: Any, name: str) -> Any:
+    """The same type, with the first field of its struct under another name."""
+    if pa.types.is_list(type):
+        return pa.list_(_named(type.value_type, name))
+    if pa.types.is_map(type):
+        return pa.map_(pa.string(), _named(type.item_type, name))
+    return pa.struct([(name, MICROS), type.field(1)])
+
+
+def test_fields_that_are_milliseconds() -> None:
+    told = {"a": "ms", "b": "local-us", "s": {"x": "local-ms"}}
+    assert millis_of(told, ["A", "b", "c", "s.X", "s", "a.x"]) == {"A", "s.X"}
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -29,6 +29,8 @@ from bridge.file_formats.readers.hudi.times import Times, repaired, shown
 from bridge.storage.source import is_passing
 
 _INTS = Struct(">ii")
+_HFILE_KEY = "key"
+"""A column of this name is not written twice: where it is empty, the HFile's key is the value."""
 _WIDE = Context(prec=100)
 _DECIMAL_SCALE = 15
 _DELETES_VERSION = 3
@@ -96,6 +98,7 @@ def rows_of(
             f"{block.uri}: the log block at byte {block.offset} holds partial updates",
             "compact the table, or read it with the engine",
         )
+    keys: list[bytes] = []
     with _damage_is_told(block):
         match block.type:
             case BlockType.PARQUET_DATA:
@@ -104,7 +107,9 @@ def rows_of(
             case BlockType.AVRO_DATA:
                 records: Sequence[bytes | memoryview] = record_slices(block.content)
             case BlockType.HFILE_DATA:
-                records = [value for _, value in HFile.parse(block.content, block.uri).scan()]
+                entries = list(HFile.parse(block.content, block.uri).scan())
+                records = [value for _, value in entries]
+                keys = [key for key, _ in entries]
             case _:
                 raise UnsupportedTable(
                     f"{block.uri}: the log block at byte {block.offset} is of the type "
@@ -113,6 +118,9 @@ def rows_of(
                 )
         decoder = row_decoder(block.text(Header.SCHEMA), block.uri)
         decoded = [decoder.decode(record) for record in records]
+        for key, row in zip(keys, decoded, strict=False):
+            if row.get(_HFILE_KEY) == "":
+                row[_HFILE_KEY] = key.decode()
         own = [column_of(by_id, field.name) for field in schema]
         found = decoder.columns(decoded, [column.name for column in own if column is not None])
     if times:

@@ -9,7 +9,7 @@ table's local times. Files that truly hold what they say are read as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -43,6 +43,18 @@ def times_of(schema: str) -> Times:
     return found if isinstance(found, dict) else {}
 
 
+def millis_of(times: Times, fields: Iterable[str]) -> frozenset[str]:
+    """Those of some fields that are milliseconds in the table. A dot leads into a struct."""
+    found = set()
+    for field in fields:
+        told: Any = times
+        for part in field.lower().split("."):
+            told = told.get(part) if isinstance(told, Mapping) else None
+        if told in ("ms", "local-ms"):
+            found.add(field)
+    return frozenset(found)
+
+
 @lru_cache(64)
 def decode(text: str) -> Times:
     """The inverse of ``json.dumps``."""
@@ -51,11 +63,18 @@ def decode(text: str) -> Times:
 
 
 def of_file(times: Times, columns: FileColumns) -> Times:
-    """The same for a file that has some columns under other names, whose micros are in doubt."""
+    """The same for a file that has some columns, or parts of them, under other names: their micros
+    are in doubt."""
     found = dict(times)
     for name, column in columns.items():
-        if column is not None and column.name != name and (name in times or column.name in times):
-            found[column.name] = _DOUBT
+        if column is None:
+            continue
+        told = times.get(name)
+        if column.name != name:
+            if told or column.name in times:
+                found[column.name] = _DOUBT
+        elif column.parts and isinstance(told, Mapping):
+            found[name] = of_file(told, column.parts)
     return found
 
 
@@ -96,6 +115,8 @@ def repaired(array: Any, told: Any, column: str, uri: str) -> Any:
 
 def _shown(told: Any, wanted: Any) -> Any:
     t = pa.types
+    if told == _DOUBT:
+        return told  # below a column the table has another name for it
     if isinstance(told, str):
         return told if _has_times(wanted) else None
     parts: dict[str, Any] = {}
@@ -105,7 +126,11 @@ def _shown(told: Any, wanted: Any) -> Any:
         parts = {"element": wanted.value_type}
     elif t.is_map(wanted):
         parts = {"value": wanted.item_type}
-    found = {n: kept for n, part in told.items() if n in parts and (kept := _shown(part, parts[n]))}
+    found = {
+        name: kept
+        for name, part in told.items()
+        if (part == _DOUBT or name in parts) and (kept := _shown(part, parts.get(name)))
+    }
     return found or None
 
 

@@ -25,6 +25,16 @@ class TestFileTimes
         assertEquals(ConvertedType.TIMESTAMP_MILLIS, plain.getConverted_type());
     }
 
+    /** Fields of structs have their own names in files, too. */
+    @Test
+    void fieldsThatWereRenamedAreNotSure()
+    {
+        SchemaElement plain = micros("Z");
+        List<SchemaElement> schema = List.of(group("schema", 2), group("S", 2), micros("x"), plain, micros("x"));
+        assertEquals(Set.of("s"), FileTimes.repair(schema, "{\"s\": {\"x\": \"?\", \"z\": \"ms\"}}"));
+        assertEquals(ConvertedType.TIMESTAMP_MILLIS, plain.getConverted_type());
+    }
+
     private static SchemaElement group(String name, int children)
     {
         SchemaElement element = new SchemaElement(name);
