@@ -30,7 +30,7 @@ __all__ = ["Column", "EvolvingTable", "condition"]
 
 COMMIT_TIME, EVENT_TIME = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
 _MODEL = "org.apache.hudi.common.model."
-_PAYLOADS = {
+PAYLOADS = {
     COMMIT_TIME: f"{_MODEL}OverwriteWithLatestAvroPayload",
     EVENT_TIME: f"{_MODEL}DefaultHoodieRecordPayload",
 }
@@ -87,7 +87,7 @@ class EvolvingTable:
             hoodie__table__recordkey__fields="k",
             hoodie__record__merge__mode=mode,
             hoodie__table__ordering__fields="ts" if mode == EVENT_TIME else "",
-            hoodie__compaction__payload__class=_PAYLOADS[mode] if version < 8 else "",
+            hoodie__compaction__payload__class=PAYLOADS[mode] if version < 8 else "",
         )
         self.merges, self._mode, self._hfiles = logs, mode, hfiles
         self.groups: list[Group] = []
@@ -101,6 +101,7 @@ class EvolvingTable:
         self._dropped: list[str] = []
         self._evolved = False
         self._is_late = False
+        self._telling: set[str] = set()
         self.states: list[tuple[str, Columns, list[Row]]] = []
         """Columns and rows as of each instant."""
         (root / ".hoodie" / ".schema").mkdir()
@@ -110,7 +111,7 @@ class EvolvingTable:
 
     def run(self, steps: int) -> None:
         """Random steps between two inserts."""
-        changes = [self.rename, self.add, self.drop, self.retype, self.move]
+        changes = [self.rename, self.add, self.drop, self.retype, self.move, self.fail_to_change]
         writes: list[Callable[[], None]] = [self.write, self.compact, self.write_late]
         if self.merges:
             writes += [self.update, self.update, self.update, self.update, self.fail]
@@ -126,7 +127,9 @@ class EvolvingTable:
         done = {at for at, _, _ in self.states}
         oldest = next((n for n, at in enumerate(instants) if at not in done), len(instants))
         count = self.random.randint(0, max(min(oldest, len(instants) - 2), 0))
-        if count and not self._is_late:
+        # If no commit is left that tells its version, a change that failed may be taken for one.
+        is_told = not self._evolved or self._telling.intersection(instants[count:])
+        if count and not self._is_late and is_told:
             self.hudi.archive(*instants[:count])
             gone = set(instants[:count])
             self.states = [state for state in self.states if state[0] not in gone]
@@ -251,6 +254,14 @@ class EvolvingTable:
             new = self._new(self._free_name(self._newest), 0)
             self._newest.insert(self.random.randint(0, len(self._newest)), new)
             self._alter()
+
+    def fail_to_change(self) -> None:
+        """A change that renames a column dies, and writers go on as before."""
+        others = [c for c in self._newest if c.id not in _FIXED]
+        if self._evolved and others:
+            instant, chosen = self._instant(), self.random.choice(others)
+            failed = _replaced(self._newest, chosen.id, replace(chosen, name="gone"))
+            self._tell(instant, [(int(instant), failed), *reversed(self._versions)])
 
     # What has to be shown
 
@@ -418,6 +429,7 @@ class EvolvingTable:
             # A service may leave it out; then the instant tells the version.
             if own != self._versions[-1][1] or self.random.random() < 0.8:
                 latest = json.dumps(_version(number, own))
+                self._telling.add(instant)
         self.hudi.commit(
             instant,
             files,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,11 +188,8 @@ def load_schema_history(view: FileSystemView, paths: list[str]) -> SchemaHistory
             raise _incomplete("is missing")
         return None
     timeline = view.timeline
-    every = {
-        version.number: version
-        for content in view.read_all(paths)
-        for version in _versions(content.decode("utf-8", "replace"))
-    }
+    files = [list(_versions(each.decode("utf-8", "replace"))) for each in view.read_all(paths)]
+    every = {version.number: version for versions in files for version in versions}
     by_instant: dict[str, SchemaVersion] = {}
     commits = view.commits(timeline.completed.values())
     for instant, commit in zip(timeline.completed, commits, strict=True):
@@ -201,13 +198,30 @@ def load_schema_history(view: FileSystemView, paths: list[str]) -> SchemaHistory
                 raise _incomplete(f"lacks the version that {instant} wrote with")
             by_instant[instant] = version
     # A change of the schema that was not committed has a version too.
-    used = {0, *(version.number for version in by_instant.values())}
+    known = {0, *(version.number for version in by_instant.values())}
+    known |= {number for number in every if str(number) in timeline.completed}
+    newest = max(known & every.keys(), default=0)
+    # A file holds all that was committed before its newest version.
+    numbers = [{version.number for version in versions} for versions in files]
+    whole = set[int]().union(*(each for each in numbers if max(each, default=-1) == newest))
     found = [
         version
         for number, version in every.items()
-        if number in used or str(number) in timeline.completed or timeline.is_archived(str(number))
+        if number in known
+        or number in whole
+        or (timeline.is_archived(str(number)) and _may_count(number, newest, whole, by_instant))
     ]
     return SchemaHistory(found, by_instant)
+
+
+def _may_count(
+    number: int, newest: int, whole: Collection[int], by_instant: Mapping[str, SchemaVersion]
+) -> bool:
+    """Whether an archived change may have been committed, of which no commit tells.
+
+    It was not if a later change does not know it, or if later commits tell an earlier version.
+    """
+    return not whole if number < newest else not by_instant
 
 
 def _versions(text: str) -> Iterator[SchemaVersion]:

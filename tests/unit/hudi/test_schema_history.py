@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import fastavro
@@ -16,6 +17,7 @@ import bridge
 from bridge.errors import UnsupportedTable
 from bridge.file_formats.readers.hudi.by_id import FileColumn, FileColumns
 from bridge.table.hudi.schema_history import Node, Part, SchemaHistory, SchemaVersion
+from tests.support.hudi_evolving import EvolvingTable
 from tests.support.hudi_fixtures import hudi_fixtures
 
 Version = dict[str, Any]
@@ -79,6 +81,23 @@ def test_what_is_not_sure_is_refused(told: str | None, tmp_path: Path) -> None:
     written(root, json.dumps(version(7, *ADDED)), told)
     with pytest.raises(UnsupportedTable, match="renamed"):
         rows(root)
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_change_that_failed_long_ago_was_none(tmp_path: Path, version: int) -> None:
+    """It left its history behind. Files that were written since have the older names."""
+    made = EvolvingTable(tmp_path / "t", Random(2), version)
+    made.write()
+    made.rename()
+    made.fail_to_change()
+    for _ in range(4):
+        made.write()
+    instants = [instant for instant, _, _ in made.states]
+    made.hudi.archive(*instants[:3])
+    names = [column.name for column in made.columns]
+    found = rows(made.hudi.root).select(names).to_pylist()
+    assert sorted(found, key=repr) == sorted(made.expected(), key=repr)
+    assert any(row[name] is not None for row in found for name in names)
 
 
 def node(*fields: tuple[int, str, Any]) -> SchemaVersion:
