@@ -152,7 +152,7 @@ def _unchanged(keys: Sequence[Column], config: HudiTableConfig, held: dict[str, 
 def _values(
     keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
 ) -> dict[str, tuple[str | None, ...]] | None:
-    """The keys' values by path; None if some path has not their shape.
+    """The keys' values by path; None if some path has not their shape, or two have the same values.
 
     Where the files hold the keys, a path that may be spelled in another way than the table's
     properties say now has not either.
@@ -169,6 +169,8 @@ def _values(
                 name, equals, text = level.partition("=")
                 if not equals or name.lower() != key.name.lower():
                     return None
+            elif not in_files and level.lower().startswith(f"{key.name.lower()}="):
+                text = level.partition("=")[2]  # the writer's setting was another one
             if in_files and _is_doubtful(text, key, config):
                 return None
             value = unescape(text) if config.url_encoded else text
@@ -180,7 +182,7 @@ def _values(
                 return None
             values.append(known)
         found[path] = tuple(values)
-    return found
+    return found if len(set(found.values())) == len(found) else None
 
 
 def _is_doubtful(text: str, key: Column, config: HudiTableConfig) -> bool:

@@ -22,7 +22,8 @@ class Timeline:
         completed: completed commits, deltacommits and replacecommits by requested time.
         pending: instants that are requested or inflight, of any action.
         first_active: where the active timeline starts: older instants were archived. Commits with
-            a savepoint do not count, for archival may leave them behind. Empty: nothing is written.
+            a savepoint do not count, for archival may leave them behind, unless a restore left
+            nothing else: then the newest of them. Empty: nothing is written.
     """
 
     uri: str
@@ -37,8 +38,9 @@ class Timeline:
         pending = tuple(i for i in self.instants if not i.completed)
         object.__setattr__(self, "pending", pending)
         kept = {i.requested for i in self.instants if i.action == "savepoint"}
-        writes = (i.requested for i in self.instants if i.is_write and i.requested not in kept)
-        object.__setattr__(self, "first_active", min(writes, default=""))
+        writes = {i.requested for i in self.instants if i.is_write}
+        first = min(writes - kept, default=max(writes, default=""))
+        object.__setattr__(self, "first_active", first)
 
     def of(self, *actions: str, state: State | None = State.COMPLETED) -> list[Instant]:
         """The instants of these actions in one state, or in any (None), by requested time."""

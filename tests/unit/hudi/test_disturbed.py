@@ -14,7 +14,7 @@ from bridge.errors import FileCorrupt, SnapshotExpired, UnsupportedTable
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.freshness import Live
-from bridge.table.hudi.columns import KeySource, layout
+from bridge.table.hudi.columns import KeySource, Layout, layout
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.format import HudiFormat
 from bridge.table.hudi.merging import _valid, log_properties
@@ -259,6 +259,46 @@ def test_paths_that_may_not_be_the_value(
         assert found.source is KeySource.FILES
     else:
         assert found.values == {path: values}
+
+
+@pytest.mark.parametrize("dropped", [False, True], ids=["in files", "in paths alone"])
+@pytest.mark.parametrize(
+    ("flag", "paths"),
+    [
+        ("hive_style_partitioning", ("day=x", "Day=x")),
+        ("partitionpath.urlencode", ("a:b", "a%3Ab")),
+    ],
+)
+def test_paths_with_the_same_value_are_two_partitions(
+    tmp_path: Path, flag: str, paths: tuple[str, ...], dropped: bool
+) -> None:
+    """By its value only one of them would be found."""
+    found = _layout(tmp_path, {f"hoodie.datasource.write.{flag}": "true"}, paths, dropped)
+    assert found.source is (KeySource.METASTORE if dropped else KeySource.FILES)
+
+
+def test_paths_in_hive_style_by_a_writer_of_its_own(tmp_path: Path) -> None:
+    """Spark shows what stands after the column's name, if files lack the column."""
+    found = _layout(tmp_path, {}, ("day=x", "y", "other=z"), True)
+    assert found.values == {"day=x": ("x",), "y": ("y",), "other=z": ("other=z",)}
+    assert _layout(tmp_path, {}, ("day=x", "y"), False).source is KeySource.FILES
+
+
+def _layout(
+    tmp_path: Path, properties: dict[str, str], paths: tuple[str, ...], dropped: bool
+) -> Layout:
+    told = {
+        "hoodie.table.partition.fields": "day",
+        "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        "hoodie.datasource.write.drop.partition.columns": str(dropped).lower(),
+        **properties,
+    }
+    root = tmp_path / f"t{len(list(tmp_path.iterdir()))}"
+    written = HudiTable(root, 6, **{name.replace(".", "__"): text for name, text in told.items()})
+    config = load_table_config(LocalStorage(), written.uri)
+    day = Column("day", STRING)
+    table = Table(TableName("d", "t"), (), (day,), written.uri, "parquet", {})
+    return layout(table, config, () if dropped else (day,), paths, True)
 
 
 @VERSIONS

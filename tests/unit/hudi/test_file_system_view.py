@@ -368,6 +368,26 @@ def test_a_table_that_lost_its_timeline_is_not_empty(tmp_path: Path, version: in
 
 
 @VERSIONS
+def test_a_restore_may_leave_nothing_but_savepoints(tmp_path: Path, version: int) -> None:
+    """What was archived before counts on, and what was undone does not."""
+    table = HudiTable(tmp_path / "t", version)
+    a, b = table.base("p", "a", "1"), table.base("p", "b", "2")
+    table.commit("1", [a])
+    table.commit("2", [b])
+    c = table.base("p", "a", "3", previous="1")
+    table.commit("3", [c])
+    table.complete("3", "savepoint", {"comments": ""})
+    table.commit("4", [table.base("p", "b", "4", previous="2")])
+    table.archive("1", "2")
+    table.forget("4")
+    table.complete("5", "restore", {"instantsToRollback": ["4"]})
+    assert slices(table) == {"p/a": (c.name, []), "p/b": (b.name, [])}
+    assert slices(table, as_of="3") == slices(table)
+    table.commit("6", [table.base("p", "d", "6")])
+    assert set(slices(table)) == {"p/a", "p/b", "p/d"}
+
+
+@VERSIONS
 def test_two_base_files_of_one_commit_are_refused(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version)
     a = table.base("p", "a", "1")
