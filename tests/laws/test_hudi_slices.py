@@ -18,6 +18,7 @@ from bridge.errors import ReadVersionNotFound
 from bridge.storage.local import LocalStorage
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
+from bridge.table.hudi.incremental import changes_between
 from tests.support.hudi_history import History, Item
 
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
@@ -110,3 +111,46 @@ def test_older_versions_hold_what_was_written_by_then(
                 else:
                     expected = history.items(completed_by=completed)
                     assert held(history, slices) == expected
+
+
+def changed(
+    view: FileSystemView, start: str, end: str | None, files: FileListing
+) -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, list[str]]]] | None:
+    """The instants and slices of a range; None if its files were deleted."""
+    try:
+        found = changes_between(view, start, end, files=files)
+    except ReadVersionNotFound:
+        return None
+    return found.instants, by_group(found.slices)
+
+
+@VERSIONS
+@settings(max_examples=settings.default.max_examples // 10)
+@given(random=st.randoms(use_true_random=False), merge_on_read=st.booleans())
+def test_archival_changes_nothing(version: int, random: Random, merge_on_read: bool) -> None:
+    """Neither the newest snapshot, nor what changed in a range, nor where ranges meet."""
+    with tempfile.TemporaryDirectory() as directory:
+        # Before version 8 Hudi takes a file that a rollback left for committed once it is archived.
+        history = History(Path(directory) / "t", version, random, merge_on_read, tidy=version < 8)
+        history.run(random.randint(2, 40))
+        files = FileListing.of(history.table.listing())
+        before = FileSystemView.open(LocalStorage(), history.table.uri)
+        newest = by_group(before.slices(files=files))
+        times = sorted(end if version >= 8 else at for at, end in history.versions)
+        points = ["", *random.sample(times, min(3, len(times)))]
+        ranges = [(a, b) for a in points for b in (*points[1:], None)]
+        told = [changed(before, *each, files) for each in ranges]
+        history.archive()
+        view = FileSystemView.open(LocalStorage(), history.table.uri)
+        slices = view.slices(files=files)
+        assert by_group(slices) == newest
+        assert held(history, slices) == history.items()
+        for each, known in zip(ranges, told, strict=True):
+            found = changed(view, *each, files)
+            if found is not None and known is not None:
+                assert found == known, each
+            if found is not None and each[1] is not None:
+                rest = changed(view, each[1], None, files)
+                whole = changed(view, min(each[0], each[1]), None, files)
+                assert rest is not None and whole is not None
+                assert found[0] | rest[0] == whole[0], each

@@ -7,6 +7,7 @@ made. Writers may overlap, crash, and be rolled back with files left behind.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -28,8 +29,18 @@ class Group:
     logs: list[Written] = field(default_factory=list)
     old: list[Written] = field(default_factory=list)
     compaction: str = ""
+    replaced: str = ""
     busy: int = 0
     """Pending writes of logs; -1: a pending write of a base file, which excludes all others."""
+
+
+_State = tuple[
+    dict[Item, tuple[str, str]],
+    dict[Item, tuple[str, str]],
+    list[tuple[str, str]],
+    list[Group],
+    list[Group],
+]
 
 
 @dataclass(eq=False)
@@ -53,13 +64,19 @@ class History:
         wrote: requested and completion time of the write of each item.
         removed: requested and completion time of the write that removed an item.
         versions: requested and completion time of each completed write.
+
+    Args:
+        tidy: a rollback leaves no files behind.
     """
 
-    def __init__(self, root: Path, version: int, random: Random, merge_on_read: bool) -> None:
+    def __init__(
+        self, root: Path, version: int, random: Random, merge_on_read: bool, *, tidy: bool = False
+    ) -> None:
         kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
         self.table = HudiTable(root, version, kind)
-        self.merge_on_read = merge_on_read
+        self.merge_on_read, self._tidy = merge_on_read, tidy
         self.held: dict[str, list[Item]] = {}
+        self._writers: dict[str, str] = {}
         self.wrote: dict[Item, tuple[str, str]] = {}
         self.removed: dict[Item, tuple[str, str]] = {}
         self.versions: list[tuple[str, str]] = []
@@ -69,12 +86,15 @@ class History:
         self._groups: list[Group] = []
         self._gone: list[Group] = []
         self._pending: list[Pending] = []
+        self._saved: tuple[str, _State] | None = None
+        self._kept: set[str] = set()
         self._partitions = random.choice([["p", "q"], ["a/b", "a/c", "d"], [""]])
 
     def run(self, steps: int) -> None:
         """Takes some steps; some of them find nothing to do."""
         choices = [self._insert, self._update, self._update, self._finish, self._finish]
         choices += [self._roll_back, self._cluster, self._overwrite, self._clean]
+        choices += [self._save, self._restore]
         if self.merge_on_read:
             choices += [self._update, self._insert_log, self._compact]
         for _ in range(steps):
@@ -84,6 +104,25 @@ class History:
         """Finishes every pending write."""
         while self._pending:
             self._complete(self._pending[0])
+
+    def archive(self) -> None:
+        """Moves some of the oldest instants to the archived timeline.
+
+        Not past a pending one, nor past one whose replaced groups still have files.
+        """
+        left = [
+            g.replaced
+            for g in self._gone
+            if any(f.path in self.table.sizes for f in _files(g, *g.old))
+        ]
+        newest = [max(requested for requested, _ in self.versions)] if self.versions else []
+        left += [self._saved[0]] if self._saved else []
+        stop = min([p.instant for p in self._pending] + left + newest, default="")
+        names = (path.name for path in self.table.timeline.iterdir() if path.is_file())
+        known = sorted({name.partition(".")[0].partition("_")[0] for name in names})
+        able = [instant for instant in known if instant.isdigit() and instant < stop]
+        if able:
+            self.table.archive(*able[: self._random.randint(1, len(able))])
 
     def items(self, *, as_of: str | None = None, completed_by: str | None = None) -> list[Item]:
         """What a snapshot must hold, sorted."""
@@ -256,6 +295,7 @@ class History:
             replaced.setdefault(g.partition, []).append(g.id)
             self._groups.remove(g)
             self._gone.append(g)
+            g.replaced = pending.instant
             if pending.operation != "CLUSTER":
                 for f in [*([g.base] if g.base else []), *g.logs]:
                     self.removed.update((item, times) for item in self.held[f.path])
@@ -280,7 +320,7 @@ class History:
         self.table.begin(instant, "rollback")
         for _, file in pending.files:
             # A task that its driver lost may write, or keep, its file after the rollback.
-            if self._random.random() < 0.7:
+            if self._tidy or self._random.random() < 0.7:
                 self.table.delete(file)
         for g in pending.groups:
             g.busy = g.busy - 1 if g.busy > 0 else 0
@@ -288,10 +328,46 @@ class History:
         body = {"commitsRollback": [pending.instant]}
         self.table.complete(instant, "rollback", body, self._tick())
 
+    def _save(self) -> None:
+        """A savepoint of the newest version, while nothing is pending."""
+        if self._pending or self._saved or not self.versions:
+            return
+        instant = max(requested for requested, _ in self.versions)
+        self._saved = instant, deepcopy(self._state)
+        self._kept = {f.path for g in self._groups for f in _files(g)}
+        self.table.begin(instant, "savepoint")
+        self.table.complete(instant, "savepoint", {"comments": ""}, self._tick())
+
+    def _restore(self) -> None:
+        """Undoes all that was written since the savepoint, also what is pending."""
+        if not self._saved or self._random.random() < 0.5:
+            return
+        saved, state = self._saved
+        undone = [p.instant for p in self._pending]
+        undone += [requested for requested, _ in self.versions if requested > saved]
+        instant = self._tick()
+        self.table.begin(instant, "restore")
+        for path in [path for path in self.table.sizes if self._writers[path] in undone]:
+            if self._tidy or self._random.random() < 0.7:
+                del self.table.sizes[path]
+        for each in undone:
+            self.table.forget(each)
+        self._pending = []
+        self._state = deepcopy(state)
+        self.table.complete(instant, "restore", {"instantsToRollback": undone}, self._tick())
+
+    @property
+    def _state(self) -> _State:
+        return self.wrote, self.removed, self.versions, self._groups, self._gone
+
+    @_state.setter
+    def _state(self, state: _State) -> None:
+        self.wrote, self.removed, self.versions, self._groups, self._gone = state
+
     def _clean(self) -> None:
         old = [f for g in [*self._groups, *self._gone] for f in g.old]
         old += [f for g in self._gone for f in [*([g.base] if g.base else []), *g.logs]]
-        old = [f for f in old if f.path in self.table.sizes]
+        old = [f for f in old if f.path in self.table.sizes and f.path not in self._kept]
         if not old:
             return
         chosen = self._random.sample(old, self._random.randint(1, len(old)))
@@ -315,6 +391,7 @@ class History:
             group.partition, group.id, instant, previous=previous, size=self._random.randint(1, 99)
         )
         self.held[file.path] = items
+        self._writers[file.path] = instant
         return file
 
     def _log(
@@ -330,7 +407,12 @@ class History:
             size=self._random.randint(1, 99),
         )
         self.held[file.path] = [(instant, group.id)]
+        self._writers[file.path] = instant
         return file
+
+
+def _files(group: Group, *more: Written) -> list[Written]:
+    return [*([group.base] if group.base else []), *group.logs, *more]
 
 
 def _merge_order(log: Written) -> tuple[str, int]:
