@@ -16,12 +16,12 @@ bytes.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
 import threading
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,12 +62,14 @@ from bridge.index.pack import (
     pack_of,
     read_cells,
     read_pack,
+    sealed,
     sync,
+    unsealed,
 )
 from bridge.index.store import IndexStore
 from bridge.storage.mapped_file import MappedFile
 
-LAYOUT = 8
+LAYOUT = 9
 PRESENT, LOWER, UPPER, EXACT = 1, 2, 4, 8
 """Bits of a column's ``flags``: the file has the leaf; a bound is known; both occur in the file."""
 _OPEN_FILES = 64
@@ -286,8 +288,7 @@ class CachedIndex:
 
     def _searched(self, key: str, place: PackedRange) -> bool:
         """Whether only a few pages will be read: the column ascends or has numeric cells."""
-        numbers = pa.binary() not in place.schema.types
-        return place.ascending or (numbers and key + CELLS in self._places)
+        return not place.is_checked and (place.ascending or key + CELLS in self._places)
 
     def _held(self, key: str) -> tuple[PackedRange, MappedFile] | None:
         place = self._places.get(key)
@@ -397,7 +398,7 @@ def _as_storage(place: Path) -> Iterator[None]:
 
 def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex | None:
     try:
-        meta = json.loads((directory / "meta.json").read_bytes())
+        meta = unsealed((directory / "meta.json").read_bytes())
         if meta["layout"] != LAYOUT:
             return None
         for name, size in meta["sizes"].items():
@@ -408,6 +409,8 @@ def _open(directory: Path, source: Source, limits: CacheLimits) -> CachedIndex |
         files.validate()
         dense = [files.column(name) for name in files.schema.names if name not in _SPARSE]
         if any(c.null_count for c in dense) or not all(map(is_sound, files.columns)):
+            return None
+        if _check(files) != meta["check"]:
             return None
         with contextlib.suppress(OSError):
             os.utime(directory / "meta.json")  # for eviction: least recently used first
@@ -486,9 +489,19 @@ def _write_files(source: Source, directory: Path) -> None:
         "columns": sorted(keys),
         "sizes": sizes,
         "all_trusted": bool(trusted.all()),
+        "check": _check(batch),
     }
-    (directory / "meta.json").write_text(json.dumps(meta))
+    (directory / "meta.json").write_bytes(sealed(meta))
     sync(directory / "meta.json")
+
+
+def _check(files: pa.RecordBatch) -> int:
+    """CRC-32 of all numbers. A damaged path is that of no file, so that nothing is known of it."""
+    check = zlib.crc32(str(files.schema).encode())
+    for column in files.columns:
+        if pa.types.is_primitive(column.type):
+            check = zlib.crc32(column.to_numpy(), check)
+    return check
 
 
 def _coded(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:

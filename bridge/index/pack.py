@@ -7,6 +7,9 @@
 
 A form is a set of array names and types. A value that is the same in all files is a number in the
 JSON, not an array. A column is found by its offset, so only its own bytes are read.
+
+The JSON ends with its own CRC-32 and holds one of each column, which is checked when the column is
+first read, unless it is long and without text: of such columns few pages are read.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ _INT32_MAX = 2**31 - 1
 CELLS, EDGES = "\0cells", "\0edges"
 """Suffixes of a column's key: its quantised bounds, and the edges of the cells."""
 _DTYPES = {"flags": np.uint8, "nulls": np.int64, "nans": np.int64}
+CHECKED = 2 << 20
+"""Bytes of numbers that are checked: those of about 100,000 files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class PackedRange:
     Attributes:
         constants: ``flags``, ``nulls`` and ``nans`` where they are the same in all files.
         ascending: lower and upper are numbers, each in ascending order over the files.
-        check: CRC-32 of the bytes of a column with text; 0 for others.
+        check: CRC-32 of the bytes.
     """
 
     file: str
@@ -58,6 +63,16 @@ class PackedRange:
     constants: Mapping[str, int]
     ascending: bool
     check: int
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the check is made, for which all bytes are read."""
+        # Arrow would follow damaged offsets of text out of the map, and end the process.
+        return (
+            self.length <= CHECKED
+            or pa.binary() in self.schema.types
+            or (pa.large_binary() in self.schema.types)
+        )
 
 
 class Loaded:
@@ -79,8 +94,7 @@ class Loaded:
             ValueError, pa.ArrowException: the bytes are damaged.
         """
         message = buffer.slice(place.offset, place.length)
-        # Arrow would follow damaged offsets of text out of the map, and end the process.
-        if place.check and zlib.crc32(message) != place.check:
+        if place.is_checked and zlib.crc32(message) != place.check:
             raise ValueError(f"{place.file} does not match its checksum")
         self.batch = pa.ipc.read_record_batch(message, place.schema)
         self.count, self.every, self._place = place.count, place.every, place
@@ -203,9 +217,7 @@ class PackWriter:
         raw = batch.serialize()
         file.write(raw)
         file.write(bytes(-raw.size % _ALIGNED))
-        text = {pa.binary(), pa.large_binary()}.intersection(batch.schema.types)
-        check = zlib.crc32(raw) if text else 0
-        numbers = [offset, raw.size, count, every, constants, ascend(arrays), check]
+        numbers = [offset, raw.size, count, every, constants, ascend(arrays), zlib.crc32(raw)]
         self._columns.append([key, form, *numbers])
 
     def add_cells(self, key: str, cells: QuantisedBounds) -> None:
@@ -226,9 +238,24 @@ class PackWriter:
         sizes = {form: (self._directory / form).stat().st_size for form in self._schemas}
         aside = self._directory / f".{self._name}.tmp"
         body = {"sizes": sizes, "schemas": self._schemas, "columns": self._columns}
-        aside.write_text(json.dumps(body))
+        aside.write_bytes(sealed(body))
         sync(aside)
         return aside.rename(self._directory / f"{self._name}.json")
+
+
+def sealed(body: Mapping[str, Any]) -> bytes:
+    """JSON with its CRC-32."""
+    raw = json.dumps(body).encode()
+    return b"%s\n%08x" % (raw, zlib.crc32(raw))
+
+
+def unsealed(raw: bytes) -> dict[str, Any]:
+    """What `sealed` wrote. Errors: ValueError: it is damaged."""
+    text, _, check = raw.rpartition(b"\n")
+    if int(check, 16) != zlib.crc32(text):
+        raise ValueError("it does not match its checksum")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def is_sound(array: pa.Array) -> bool:
@@ -265,7 +292,7 @@ def ascend(arrays: Mapping[str, pa.Array]) -> bool:
 def read_pack(path: Path) -> dict[str, PackedRange]:
     """The columns of a pack, by key; empty if one of its files is missing or has another size."""
     try:
-        body = json.loads(path.read_bytes())
+        body = unsealed(path.read_bytes())
         schemas = {}
         for form, size in body["sizes"].items():
             if (path.parent / form).stat().st_size != size:
