@@ -48,7 +48,8 @@ struct Table {
   8: optional string view,    // the JSON with which Trino describes a view of its own
   9: optional string owner,
   10: string snapshot_id,     // of the snapshot whose schema this is
-  11: string read_version     // as in PlanRequest
+  11: string read_version,    // as in PlanRequest
+  12: string table_format     // "directory", "hudi", "segments" ...; "" of an older planner and of a view
 }
 
 /* One key of an ORDER BY. */

@@ -46,6 +46,7 @@ def describe_table(
         comment=table.properties.get("comment"),
         snapshot_id=snapshot_id,
         read_version=str(read),
+        table_format=table.table_format,
     )
 
 

@@ -474,6 +474,7 @@ class Table(object):
      - owner
      - snapshot_id
      - read_version
+     - table_format
 
     """
 
@@ -489,10 +490,11 @@ class Table(object):
         'owner',
         'snapshot_id',
         'read_version',
+        'table_format',
     )
 
 
-    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None, comment=None, view=None, owner=None, snapshot_id=None, read_version=None,):
+    def __init__(self, schema_name=None, table_name=None, columns=None, row_count=None, location=None, format=None, comment=None, view=None, owner=None, snapshot_id=None, read_version=None, table_format=None,):
         self.schema_name = schema_name
         self.table_name = table_name
         self.columns = columns
@@ -504,6 +506,7 @@ class Table(object):
         self.owner = owner
         self.snapshot_id = snapshot_id
         self.read_version = read_version
+        self.table_format = table_format
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -575,6 +578,11 @@ class Table(object):
                     self.read_version = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.STRING:
+                    self.table_format = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -631,6 +639,10 @@ class Table(object):
         if self.read_version is not None:
             oprot.writeFieldBegin('read_version', TType.STRING, 11)
             oprot.writeString(self.read_version.encode('utf-8') if sys.version_info[0] == 2 else self.read_version)
+            oprot.writeFieldEnd()
+        if self.table_format is not None:
+            oprot.writeFieldBegin('table_format', TType.STRING, 12)
+            oprot.writeString(self.table_format.encode('utf-8') if sys.version_info[0] == 2 else self.table_format)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2425,6 +2437,7 @@ Table.thrift_spec = (
     (9, TType.STRING, 'owner', 'UTF8', None, ),  # 9
     (10, TType.STRING, 'snapshot_id', 'UTF8', None, ),  # 10
     (11, TType.STRING, 'read_version', 'UTF8', None, ),  # 11
+    (12, TType.STRING, 'table_format', 'UTF8', None, ),  # 12
 )
 all_structs.append(SortKey)
 SortKey.thrift_spec = (

@@ -11,7 +11,6 @@ import io.trino.spi.connector.AggregationApplicationResult;
 import io.trino.spi.connector.ColumnHandle;
 import io.trino.spi.connector.ColumnMetadata;
 import io.trino.spi.connector.ConnectorAnalyzeMetadata;
-import io.trino.spi.connector.ConnectorMetadata;
 import io.trino.spi.connector.ConnectorSession;
 import io.trino.spi.connector.ConnectorTableHandle;
 import io.trino.spi.connector.ConnectorTableMetadata;
@@ -50,7 +49,7 @@ import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
 /** The planner's catalog as one transaction sees it. Each table is requested once, however often the engine asks. */
 public class BridgeMetadata
-        implements ConnectorMetadata
+        extends SegmentRefusals
 {
     private final Planners planners;
     private final TypeManager types;
@@ -283,6 +282,12 @@ public class BridgeMetadata
             List<List<ColumnHandle>> groupingSets)
     {
         return pushdown.aggregation(session, (BridgeTableHandle) handle, aggregates, assignments, groupingSets);
+    }
+
+    @Override
+    TableDescription description(ConnectorSession session, ConnectorTableHandle table)
+    {
+        return table(session, table).description();
     }
 
     private TableColumns table(ConnectorSession session, ConnectorTableHandle handle)

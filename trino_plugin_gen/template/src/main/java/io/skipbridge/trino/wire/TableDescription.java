@@ -9,6 +9,7 @@ import java.util.OptionalDouble;
  *
  * @param view the JSON of a view created by Trino. A view has no other fields but comment and owner
  * @param readVersion as in {@link PlanRequest}
+ * @param tableFormat what keeps the table's files: directory, hudi, segments; empty: not told
  */
 public record TableDescription(
         String schemaName,
@@ -21,11 +22,12 @@ public record TableDescription(
         Optional<String> view,
         Optional<String> owner,
         String snapshotId,
-        String readVersion)
+        String readVersion,
+        String tableFormat)
 {
     static TableDescription read(BinaryReader reader)
     {
-        String[] texts = {"", "", "", "", "", "", "", null, null, null, "", ""};
+        String[] texts = {"", "", "", "", "", "", "", null, null, null, "", "", ""};
         List<ColumnDescription> columns = List.of();
         OptionalDouble rowCount = OptionalDouble.empty();
         for (int id = reader.nextField(); id >= 0; id = reader.nextField()) {
@@ -57,6 +59,7 @@ public record TableDescription(
                 Optional.ofNullable(texts[8]),
                 Optional.ofNullable(texts[9]),
                 texts[10],
-                texts[11]);
+                texts[11],
+                texts[12]);
     }
 }

@@ -48,7 +48,7 @@ class TestTableStatisticsReader
 
     private static TableDescription table(double rows, ColumnDescription... columns)
     {
-        return new TableDescription("s", "t", List.of(columns), OptionalDouble.of(rows), "", "", Optional.empty(), Optional.empty(), Optional.empty(), "", "");
+        return new TableDescription("s", "t", List.of(columns), OptionalDouble.of(rows), "", "", Optional.empty(), Optional.empty(), Optional.empty(), "", "", "directory");
     }
 
     private static ColumnDescription column(double value)

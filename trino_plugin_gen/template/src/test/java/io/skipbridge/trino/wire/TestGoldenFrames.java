@@ -283,7 +283,8 @@ class TestGoldenFrames
                 text(said, "view"),
                 text(said, "owner"),
                 said.get("snapshot_id").asText(),
-                said.get("read_version").asText());
+                said.get("read_version").asText(),
+                said.path("table_format").asText());
     }
 
     private static ColumnDescription column(JsonNode said)
