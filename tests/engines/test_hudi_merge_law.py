@@ -6,28 +6,25 @@ of both, or of the base file alone.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import bridge
 from bridge.config import Config, Setting
-from bridge.file_formats.readers.hudi.log_format import BlockType, Header
 from bridge.jobs.index_table import index_table
 from bridge.metastore.client import MetastoreClient
 from bridge.table.model import TableName
 from tests.engines.stack import Stack
 from tests.support.hudi_registration import register
 from tests.support.hudi_tables import HudiTable
-from tests.support.hudi_writer import avro_block, hfile, log_block
+from tests.support.hudi_writer import avro_block, hfile_block, parquet_block
 
 SCHEMA = "hudi_merge_law"
 EVENT, COMMIT = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
@@ -84,27 +81,10 @@ def _row(row: Row, deleted: bool = False) -> dict[str, Any]:
     return dict(zip(_FIELDS, (key, key, age, ts, deleted), strict=True))
 
 
-def _hfile_block(rows: list[dict[str, Any]]) -> bytes:
-    entries = []
-    for row in sorted(rows, key=lambda row: row["k"]):
-        value = io.BytesIO()
-        fastavro.schemaless_writer(value, _AVRO, row)
-        entries.append((row["k"].encode(), value.getvalue()))
-    header = {Header.INSTANT_TIME: LOG_AT, Header.SCHEMA: json.dumps(_AVRO)}
-    return log_block(BlockType.HFILE_DATA, header, hfile(entries))
-
-
-def _parquet_block(rows: list[dict[str, Any]]) -> bytes:
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, _ARROW), content)
-    header = {Header.INSTANT_TIME: LOG_AT, Header.SCHEMA: json.dumps(_AVRO)}
-    return log_block(BlockType.PARQUET_DATA, header, content.getvalue())
-
-
 BLOCKS = {
     "avro": lambda rows: avro_block(LOG_AT, _AVRO, rows),
-    "hfile": _hfile_block,
-    "parquet": _parquet_block,
+    "hfile": lambda rows: hfile_block(LOG_AT, _AVRO, rows, "k"),
+    "parquet": lambda rows: parquet_block(LOG_AT, _AVRO, pa.Table.from_pylist(rows, _ARROW)),
 }
 
 

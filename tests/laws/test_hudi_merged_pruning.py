@@ -1,14 +1,15 @@
 """Skipping and merging gives the rows of merging and filtering, for random histories of slices.
 
 A model writer inserts, updates, deletes, compacts and leaves failed writes behind, in groups whose
-rows move into and out of a predicate from one log to the next. What the table holds is known from
-the writes alone.
+rows move into and out of a predicate from one log to the next. It spells columns in any case. What
+the table holds is known from the writes alone.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -33,11 +34,14 @@ _FIELDS: list[tuple[str, Any]] = [
     ("ts", ["null", "long"]),
     ("_hoodie_is_deleted", ["null", "boolean"]),
 ]
-SCHEMA = {
-    "type": "record",
-    "name": "t",
-    "fields": [{"name": name, "type": kind, "default": None} for name, kind in _FIELDS],
-}
+
+
+def schema_of(spelled: Mapping[str, str]) -> dict[str, Any]:
+    """The table's columns, some of them under other names."""
+    fields = [{"name": spelled.get(n, n), "type": kind, "default": None} for n, kind in _FIELDS]
+    return {"type": "record", "name": "t", "fields": fields}
+
+
 _ARROW = pa.schema(
     [
         *((f"_hoodie_{name}", pa.string()) for name in _META),
@@ -48,6 +52,8 @@ _ARROW = pa.schema(
     ]
 )
 Row = dict[str, Any]
+SPELLED = ("k", "v", "ts")
+"""Columns that files may have in another case."""
 
 
 @dataclass(slots=True)
@@ -77,6 +83,8 @@ class Table:
             hoodie__record__merge__mode=mode,
         )
         self._root, self._mode, self._random = root, mode, random
+        self._capitals = random.random() < 0.5
+        self._names: dict[str, str] = {}
         self._clock, self._keys = 1000, 0
         self.groups: list[Group] = []
 
@@ -112,8 +120,15 @@ class Table:
     def _value(self) -> int:
         return self._random.randint(-5, 60)
 
+    def _spelling(self) -> dict[str, str]:
+        """The names of the next file's columns; the table's are those of its newest commit."""
+        capitals = self._capitals and self._random.random() < 0.5
+        upper = [name for name in SPELLED if capitals and self._random.random() < 0.7]
+        self._names = {name: name.upper() for name in upper}
+        return self._names
+
     def _commit(self, instant: str, files: list[Written], action: str, operation: str) -> None:
-        text = json.dumps(SCHEMA)
+        text = json.dumps(schema_of(self._names))
         self.hudi.commit(instant, files, action=action, operation=operation, schema=text)
 
     def _insert(self) -> None:
@@ -164,13 +179,17 @@ class Table:
     def _base(self, group: Group, instant: str) -> Written:
         name = self.hudi.base("", group.id, instant).name
         path = self._root / name
-        pq.write_table(pa.Table.from_pylist(group.rows, _ARROW), path)
+        held = pa.Table.from_pylist(group.rows, _ARROW)
+        spelled = self._spelling()
+        pq.write_table(held.rename_columns([spelled.get(n, n) for n in held.column_names]), path)
         return Written("", name, path.stat().st_size)
 
     def _log(self, group: Group, instant: str, rows: list[Row]) -> Written:
         name = self.hudi.log("", group.id, instant).name
         path = self._root / name
-        path.write_bytes(avro_block(instant, SCHEMA, rows))
+        spelled = self._spelling()
+        told = [{spelled.get(n, n): value for n, value in row.items()} for row in rows]
+        path.write_bytes(avro_block(instant, schema_of(spelled), told))
         group.logs += 1
         previous = group.base.name.rpartition("_")[2].partition(".")[0] if group.base else "null"
         return Written("", name, path.stat().st_size, previous)

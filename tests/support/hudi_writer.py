@@ -10,6 +10,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from bridge.file_formats.readers.hudi.log_format import MAGIC, BlockType, Header
 
 
@@ -48,6 +51,27 @@ def avro_block(instant: str, schema: Any, rows: Iterable[Mapping[str, Any]], **m
     header = {Header.INSTANT_TIME: instant, Header.SCHEMA: json.dumps(schema)}
     header.update({Header[name.upper()]: text for name, text in more.items()})
     return log_block(BlockType.AVRO_DATA, header, avro_content(schema, rows))
+
+
+def hfile_block(instant: str, schema: Any, rows: Iterable[Mapping[str, Any]], key: str) -> bytes:
+    """A block that is an HFile of Avro records. ``key``: the column with their keys."""
+    import fastavro
+
+    entries = []
+    for row in sorted(rows, key=lambda row: row[key]):
+        value = io.BytesIO()
+        fastavro.schemaless_writer(value, fastavro.parse_schema(schema), dict(row))
+        entries.append((row[key].encode(), value.getvalue()))
+    header = {Header.INSTANT_TIME: instant, Header.SCHEMA: json.dumps(schema)}
+    return log_block(BlockType.HFILE_DATA, header, hfile(entries))
+
+
+def parquet_block(instant: str, schema: Any, rows: pa.Table) -> bytes:
+    """A block that is a Parquet file."""
+    content = io.BytesIO()
+    pq.write_table(rows, content)
+    header = {Header.INSTANT_TIME: instant, Header.SCHEMA: json.dumps(schema)}
+    return log_block(BlockType.PARQUET_DATA, header, content.getvalue())
 
 
 def rollback_block(instant: str, target: str) -> bytes:

@@ -14,7 +14,7 @@ from bridge.file_formats.readers.hudi.by_id import OLDER_LOGS, PROPERTY, LogColu
 from bridge.storage.port import Storage
 from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.merge import read_base, read_slice
-from bridge.table.hudi.merge_mode import MergeMode
+from bridge.table.hudi.merge_mode import MergeMode, fields_of
 from bridge.table.hudi.merge_rules import find_column, merge_rules
 from bridge.table.hudi.table_config import HudiTableConfig
 from bridge.table.snapshot import MergedSlice
@@ -29,6 +29,7 @@ _OWN = "skipbridge.hudi."
 _MARKS = (pa.field("_hoodie_is_deleted", pa.bool_()), pa.field("_hoodie_operation", pa.string()))
 _MARKERS = {"int": pa.int32(), "long": pa.int64()}
 """Types of a column with a marker; of others it is taken for text."""
+_ORDERING = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
 
 
@@ -64,8 +65,8 @@ def log_properties(
     """The properties by which a connector's reader merges the slices of one version.
 
     These are the table's own properties, without large ones that no merge needs; the table's
-    schema; the newest instant that counts; and before version 8, where one log holds blocks of
-    several instants, which of them are completed.
+    schema, whose case ordering fields get; the newest instant that counts; and before version 8,
+    where one log holds blocks of several instants, which of them are completed.
 
     Args:
         instant: whose schema the rows have.
@@ -78,7 +79,9 @@ def log_properties(
         if key not in _LARGE and ".metadata." not in key and "index" not in key
     }
     found[f"{_OWN}base_path"] = config.base
-    found[f"{_OWN}schema"] = view.schema(instant or None) or config.create_schema or ""
+    schema = view.schema(instant or None) or config.create_schema or ""
+    found[f"{_OWN}schema"] = schema
+    found |= {key: _spelled(found[key], schema) for key in _ORDERING if key in found}
     found[f"{_OWN}instant"] = instant
     if not config.completes:
         found[f"{_OWN}instant"] = min(instant, until or instant)
@@ -91,6 +94,13 @@ def log_properties(
         if pending:
             found[f"{_OWN}inflight"] = pending
     return tuple(sorted(found.items()))
+
+
+def _spelled(fields: str, schema: str) -> str:
+    """Names of fields, as the schema spells their columns."""
+    held = list(_avro_types(schema))
+    parts = (field.partition(".") for field in fields_of(fields))
+    return ",".join(f"{find_column(held, name) or name}{dot}{rest}" for name, dot, rest in parts)
 
 
 def read_merged(storage: Storage, slice: MergedSlice, schema: pa.Schema) -> pa.Table:

@@ -38,6 +38,7 @@ import java.io.UncheckedIOException;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 
@@ -109,6 +110,7 @@ final class LogRecords
         private final boolean keepsBytes;
         private final Set<String> mergedNames;
         private final boolean[] merged;
+        private final Schema tableSchema;
 
         Buffer(
                 HoodieReaderContext<IndexedRecord> context,
@@ -123,6 +125,7 @@ final class LogRecords
             this.keepsBytes = keepsBytes && wholeRecords && !context.getSchemaHandler().getInternalSchemaOpt().isPresent();
             this.mergedNames = mergedNames(table.getTableConfig(), orderingFields);
             this.merged = merged();
+            this.tableSchema = context.getSchemaHandler().getTableSchema().toAvroSchema();
         }
 
         /** The fields that merging asks for. */
@@ -152,6 +155,7 @@ final class LogRecords
         protected Pair<ClosableIterator<IndexedRecord>, HoodieSchema> getRecordsIterator(HoodieDataBlock block, Option<KeySpec> keys)
         {
             requireSchema(block);
+            takeTableNames(block);
             Optional<ClosableIterator<IndexedRecord>> rows = ofOlderSchema(block);
             if (rows.isPresent()) {
                 return Pair.of(rows.get(), readerSchema);
@@ -180,6 +184,19 @@ final class LogRecords
             if (isAvro && block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA) == null) {
                 String where = block.getBlockContentLocation().map(each -> "%s at byte %d".formatted(each.getLogFile().getPath(), each.getContentPositionInLogFile())).orElse("a log");
                 throw new UnsupportedSlice("the block in %s has no schema of its own, so its records cannot be read. Restore the log, or write it again".formatted(where));
+            }
+        }
+
+        /** From here on the block's schema has the table's names. */
+        private void takeTableNames(HoodieDataBlock block)
+        {
+            String written = block.getLogBlockHeader().get(HoodieLogBlock.HeaderMetadataType.SCHEMA);
+            String spelled = written == null ? null : TableNames.in(written, tableSchema);
+            if (!Objects.equals(written, spelled)) {
+                if (block.containsPartialUpdates()) {
+                    throw new UnsupportedSlice("a block of its logs holds updates of some columns, whose names differ from the table's in case. Read the table once it is compacted, or with Spark");
+                }
+                block.getLogBlockHeader().put(HoodieLogBlock.HeaderMetadataType.SCHEMA, spelled);
             }
         }
 

@@ -225,6 +225,23 @@ class TestHudiSliceMerger
         }
     }
 
+    /** As in Parquet files: also the fields that rows are merged by, however the block is read. */
+    @Test
+    void namesOfBlocksMayDifferInCase()
+            throws IOException
+    {
+        Schema other = new Schema.Parser().parse(SCHEMA.toString().replace("\"ts\"", "\"TS\"").replace("\"name\":\"name\"", "\"name\":\"Name\""));
+        assertTrue(other.getField("TS") != null && other.getField("Name") != null);
+        for (long memory : new long[] {0, 1 << 30}) {
+            SliceOfArrays slice = byEventTime()
+                    .base(row("a", 5, "base"), row("b", 5, "base"))
+                    .log(new LogWriter(other).rows("001", row("a", 6, "newer"), row("b", 4, "older"), row("c", 1, "insert")).bytes())
+                    .log(log().rows("002", row("c", 2, "last")).bytes());
+            List<List<Object>> found = slice.rows(new HudiSliceMerger(memory), List.of(ID, NAME));
+            assertEquals(Set.of(List.of("a", "newer"), List.of("b", "base"), List.of("c", "last")), Set.copyOf(found));
+        }
+    }
+
     private static void assertOlder(String said, Executable read)
     {
         assertRefused("older than the table's schema", read);
