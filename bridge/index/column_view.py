@@ -142,6 +142,10 @@ class ColumnView:
         """The logical types that files have for a column."""
         return frozenset(c.column.type.logical for c in self._by_path.get(in_lower_case(path), []))
 
+    def stored_names(self, path: tuple[str, ...]) -> frozenset[str]:
+        """The names that files have for a column, or for the one that it is a part of."""
+        return frozenset(c.column.path[0] for c in self._by_path.get(in_lower_case(path), []))
+
     def stored_units(self, column: str) -> frozenset[str]:
         """The units of the times that files hold in a column or below it; case is ignored."""
         return frozenset(
@@ -472,6 +476,10 @@ class RenamedColumns:
     def stored_types(self, path: tuple[str, ...]) -> frozenset[str]:
         stored = self._stored(path)
         return frozenset() if stored is None else self._view.stored_types(stored)
+
+    def stored_names(self, path: tuple[str, ...]) -> frozenset[str]:
+        stored = self._stored(path)
+        return frozenset() if stored is None else self._view.stored_names(stored)
 
     def stored_units(self, column: str) -> frozenset[str]:
         stored = self._stored((column,))

@@ -230,6 +230,10 @@ class IndexSnapshot:
         """The logical types that files have for a column, such as ``float``; case is ignored."""
         return self._columns.stored_types(path)
 
+    def stored_names(self, path: tuple[str, ...]) -> frozenset[str]:
+        """The names that files have for a column, such as ``Id`` and ``id``."""
+        return self._columns.stored_names(path)
+
     def stored_units(self, column: str) -> frozenset[str]:
         """The units of the times that files hold in a column or below it, such as ``us``."""
         return self._columns.stored_units(column)

@@ -117,7 +117,7 @@ def list_skippable_files(
         listed &= ~other[index.recipe]
     known = int(np.count_nonzero(listed))
     minmax = FilePruner(table, index, request.semantics).minmax
-    read_as_stored = _any if written is None else partial(_as_stored, index)
+    read_as_stored = _any if written is None else partial(_as_stored, index, written.names)
     never = None if minmax is None else minmax.over_all(_of_data(predicate, read_as_stored))
     if never is None:
         return SkippableFiles(view.generation, known=known, not_used=view.not_used)
@@ -155,12 +155,15 @@ def _any(reference: BoundReference) -> bool:
     return True
 
 
-def _as_stored(index: IndexSnapshot, reference: BoundReference) -> bool:
+def _as_stored(index: IndexSnapshot, names: frozenset[str], reference: BoundReference) -> bool:
     """Whether a format's own readers surely show Hive the values that its files hold.
 
-    Their times depend on settings and zones, and a float that became a double may be read by way of
-    its text.
+    Their times depend on settings and zones, a float that became a double may be read by way of its
+    text, and a column whose name has another case in a file may be NULL.
     """
+    stored = index.stored_names(reference.path)
+    if len(stored) > 1 or not stored <= names:
+        return False
     if reference.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_TZ):
         return False
     if reference.type.kind is not Kind.DOUBLE:

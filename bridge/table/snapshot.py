@@ -347,9 +347,11 @@ class WrittenFiles:
 
     Attributes:
         logs: of logs too: a row after merging is a row of the base file or of one log.
+        names: of the columns, as the table spells them. Its readers may miss other spellings.
     """
 
     logs: bool
+    names: frozenset[str]
 
 
 @runtime_checkable

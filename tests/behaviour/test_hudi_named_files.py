@@ -112,6 +112,23 @@ def test_a_table_with_other_defaults_than_null_names_nothing(
         named(root, "id > 1000")
 
 
+def test_a_column_that_files_spell_in_another_case_names_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi's readers compare the names of logs as they are, and show NULL."""
+    (fixture,) = hudi_fixtures(bundle="1.2.0", names=["mor_upserts"])
+    root = indexed(fixture, tmp_path)
+    assert named(root, "name = 'nobody'")
+    told = FileSystemView.schema
+
+    def schema(self: FileSystemView, as_of: str | None) -> str | None:
+        return (told(self, as_of) or "").replace('"name":"name"', '"name":"Name"')
+
+    monkeypatch.setattr(FileSystemView, "schema", schema)
+    assert not named(root, "name = 'nobody'")
+    assert logs(named(root, "id > 1000"))
+
+
 def test_files_of_tables_whose_columns_were_renamed_are_not_named(tmp_path: Path) -> None:
     """Entries are by the names in the files: ``name`` in old files is ``title`` in the query."""
     (fixture,) = hudi_fixtures(bundle="1.2.0", names=["cow_renamed"])

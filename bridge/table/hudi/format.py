@@ -37,6 +37,7 @@ from bridge.table.hudi.file_system_view import FileSystemView
 from bridge.table.hudi.incremental import changes_between
 from bridge.table.hudi.instants import instant_at
 from bridge.table.hudi.merging import (
+    field_names,
     has_defaults,
     merges_whole_records,
     read_merged,
@@ -226,7 +227,8 @@ class HudiFormat:
                 "that no file holds",
                 "query it with Trino, which reads the files alone",
             )
-        return WrittenFiles(merges_whole_records(view.config) and not repairs_times(schema))
+        logs = merges_whole_records(view.config) and not repairs_times(schema)
+        return WrittenFiles(logs, frozenset(META_COLUMNS) | field_names(schema))
 
     def discover(self, location: str, storage: Storage, threads: int = 16) -> Discovered:
         opened = self._tables.get(storage, location)

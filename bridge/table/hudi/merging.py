@@ -51,6 +51,11 @@ def has_defaults(schema: str) -> bool:
     return any(field.get("default") is not None for field in fields)
 
 
+def field_names(schema: str) -> frozenset[str]:
+    """The names of a table's columns as its Avro schema spells them."""
+    return frozenset(_avro_types(schema))
+
+
 def repairs_times(schema: str) -> bool:
     """Whether a reader may take a log's times in another unit than the log says.
 
