@@ -78,6 +78,9 @@ class HookedTable:
     def alter_partitions(self, change: Change) -> tuple[Survey, int]:
         """Changes all partitions, one call per batch.
 
+        Nothing is fetched meanwhile: on Derby a call that reads partitions and one that alters
+        others wait for each other's locks until one fails, after a minute at worst.
+
         Args:
             change: returns True if it changed the record.
 
@@ -85,8 +88,15 @@ class HookedTable:
             The state of all partitions before, and the number of altered ones.
         """
         survey, altered = Survey(), 0
-        for found in self.batches():
+        if not self.table.partitionKeys:
+            return survey, altered
+        schema, table, batch = self.name.schema, self.name.table, self.sizes.cap
+        names = self.client.get_partition_names(schema, table)
+        for begin in range(0, len(names), batch):
+            wanted = names[begin : begin + batch]
+            found = self.client.get_partitions_by_names(schema, table, wanted)
             altered += self._alter_batch(found, change, survey)
+            self.progress(begin + len(wanted), len(names))
         return survey, altered
 
     def survey(self) -> Survey:

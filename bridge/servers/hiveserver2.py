@@ -166,6 +166,8 @@ def _write_configuration(spec: HiveServer2Spec, port: int) -> Path:
         # Background services that are not needed here.
         "hive.scheduled.queries.executor.enabled": "false",
         "hive.server2.materializedviews.registry.impl": "DUMMY",
+        # A line is in the log when the query that wrote it has ended.
+        "hive.async.log.enabled": "false",
         "hive.notification.event.poll.interval": "0s",
         # No compactor and no locks: there are no ACID tables, and a new Derby schema has no locks.
         "hive.support.concurrency": "false",
