@@ -44,6 +44,21 @@ MAX_BLOB = 4 * 1024**3
 _REMEDY = "skipbridge index build rebuilds it"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListedManifest:
+    """A manifest as a listing tells of it. While this is equal the manifest is, too.
+
+    Attributes:
+        modified: microseconds since the epoch.
+        etag: None where the store has none.
+    """
+
+    generation: int
+    size: int
+    modified: int
+    etag: str | None
+
+
 class IndexStore:
     """Reads and commits generations.
 
@@ -57,20 +72,38 @@ class IndexStore:
 
     def generations(self) -> list[int]:
         """The numbers of all generations, ascending."""
-        listing = self.storage.list_all(join(self.root, "generations"), recursive=False)
-        found = (_GENERATION.search(path) for path in listing.paths.to_pylist())
-        return sorted(int(match[1]) for match in found if match)
+        return sorted(listed.generation for listed in self._listed())
 
-    def latest(self) -> Manifest | None:
-        """The newest generation; None if there is none. Errors: IndexCorrupt, StorageFailure."""
+    def newest(self) -> ListedManifest | None:
+        """The newest generation's manifest as listed, in one request; None if there is none."""
+        return max(self._listed(), key=lambda listed: listed.generation, default=None)
+
+    def _listed(self) -> list[ListedManifest]:
+        files = self.storage.list_all(join(self.root, "generations"), recursive=False)
+        etags = [None] * len(files) if files.etags is None else files.etags.to_pylist()
+        rows = zip(files.paths.to_pylist(), files.sizes, files.modified, etags, strict=True)
+        return [
+            ListedManifest(int(match[1]), int(size), int(modified), etag)
+            for path, size, modified, etag in rows
+            if (match := _GENERATION.search(path))
+        ]
+
+    def latest(self, listed: ListedManifest | None = None) -> Manifest | None:
+        """The newest generation; None if there is none.
+
+        Args:
+            listed: the result of `newest`, if it is at hand.
+
+        Errors: IndexCorrupt, StorageFailure.
+        """
         for _ in range(3):
-            numbers = self.generations()
-            if not numbers:
+            newest = listed if listed is not None else self.newest()
+            if newest is None:
                 return None
             try:
-                return self.manifest(numbers[-1])
+                return self.manifest(newest.generation)
             except GenerationNotFound:  # cleaned up since it was listed: a newer one exists
-                continue
+                listed = None
         return None
 
     def readable(

@@ -19,7 +19,7 @@ from bridge import telemetry
 from bridge.errors import BridgeError, GenerationNotFound, IndexCorrupt
 from bridge.index.local_cache import CacheLimits
 from bridge.index.snapshot import IndexSnapshot
-from bridge.index.store import IndexStore
+from bridge.index.store import IndexStore, ListedManifest
 from bridge.planner.report import IndexNotUsed, Remedy
 from bridge.table.directory_catalog import SCHEMA as DIRECTORY
 from bridge.table.model import Table
@@ -53,6 +53,7 @@ class IndexView:
 @dataclass(slots=True)
 class _Entry:
     view: IndexView | None = None
+    listed: ListedManifest | None = None
     checked: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -102,26 +103,34 @@ class IndexViews:
             return known
         try:
             if entry.view is None or time.monotonic() - entry.checked >= self._interval:
-                entry.view = self._refresh(table, entry.view)
+                entry.view = self._refresh(table, entry)
                 entry.checked = time.monotonic()
             return entry.view
         finally:
             entry.lock.release()
 
-    def _refresh(self, table: Table, held: IndexView | None) -> IndexView:
+    def _refresh(self, table: Table, entry: _Entry) -> IndexView:
         build = Remedy("build", argument(table))
+        held = entry.view
+        index = None if held is None else held.index
+        was, entry.listed = entry.listed, None
         try:
             store = self._open_store(table)
-            manifest = store.latest()
+            listed = store.newest()
+            if held is not None and index is not None and listed is not None and listed == was:
+                entry.listed = listed
+                return held
+            manifest = None if listed is None else store.latest(listed)
             if manifest is None:
                 return _absent("NO_INDEX", "the table has no index", build)
-            if held is not None and held.index is not None and held.index.manifest == manifest:
+            entry.listed = listed
+            if held is not None and index is not None and index.manifest == manifest:
                 return held
             opened = IndexSnapshot.open(manifest, store, self._cache_dir, self._limits)
-            if held is not None and held.index is not None:
+            if index is not None:
                 # Other plans keep using the old generation while the columns are loaded.
                 with contextlib.suppress(BridgeError):  # the plan that needs the column reports it
-                    opened.prefetch(held.index.used_columns())
+                    opened.prefetch(index.used_columns())
             return IndexView.of(opened, table)
         except GenerationNotFound:
             return _absent("NO_INDEX", "the table has no index", build)

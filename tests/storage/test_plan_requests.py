@@ -21,6 +21,7 @@ from bridge.storage.port import FileTable, Storage
 from bridge.table.directory_catalog import DirectoryCatalog
 from bridge.table.directory_lister import DirectoryLister
 from bridge.telemetry import STORAGE_REQUESTS
+from tests.storage.test_faulty_store import build
 from tests.storage.test_requests_in_flight import content, put_all
 from tests.support.lake import drained
 from tests.support.slow_store import Behaviour, SlowStore
@@ -111,3 +112,45 @@ def test_a_slow_range_does_not_hold_back_the_pages_of_the_others(
     let.set()
     late = [path for page in pages for path in page.paths.to_pylist()]
     assert sorted(early + late) == hints.to_pylist()
+
+
+def test_an_unchanged_index_costs_one_listing(
+    direct: Storage, slow: Storage, proxy: SlowStore, tmp_path: Path
+) -> None:
+    root = f"s3://{BUCKET}/unchanged-index"
+    put_all(direct, root, {f"f{i}": content(i * 100) for i in range(4)})
+    catalog = DirectoryCatalog(slow, root)
+    table = catalog.table(catalog.name)
+    views = IndexViews(lambda _: IndexStore(slow, f"{root}/.skipbridge"), tmp_path, 0.0)
+    for generation in (1, 2):
+        build(direct, root)
+        proxy.take()
+        opened = views.view(table)
+        assert opened.generation == generation
+        assert proxy.take().count("GET", part="generations/") == 1
+        assert views.view(table) is opened
+        assert views.view(table) is opened
+        seen = proxy.take()
+        assert seen.count() == seen.count("LIST", part="generations/") == 2
+        put_all(direct, root, {f"new{generation}": content(1000)})
+    direct.delete(f"{root}/.skipbridge/generations/2.json")
+    assert views.view(table).generation == 1
+
+
+def test_an_index_that_was_made_anew_under_its_number_is_read(
+    direct: Storage, slow: Storage, tmp_path: Path
+) -> None:
+    root = f"s3://{BUCKET}/made-anew"
+    put_all(direct, root, {f"f{i}": content(i * 100) for i in range(4)})
+    catalog = DirectoryCatalog(slow, root)
+    table = catalog.table(catalog.name)
+    views = IndexViews(lambda _: IndexStore(slow, f"{root}/.skipbridge"), tmp_path, 0.0)
+    ids = set()
+    for _ in range(2):
+        build(direct, root)
+        index = views.view(table).index
+        assert index is not None and index.generation == 1
+        ids.add(index.manifest.created)
+        for path in direct.list_all(f"{root}/.skipbridge").paths.to_pylist():
+            direct.delete(path)
+    assert len(ids) == 2 and views.view(table).index is None
