@@ -8,7 +8,9 @@ import io.trino.parquet.PrimitiveField;
 import io.trino.parquet.predicate.TupleDomainParquetPredicate;
 import io.trino.parquet.reader.ParquetReader;
 import io.trino.spi.TrinoException;
+import io.trino.spi.predicate.DiscreteValues;
 import io.trino.spi.predicate.Domain;
+import io.trino.spi.predicate.Ranges;
 import io.trino.spi.predicate.TupleDomain;
 import io.trino.spi.type.DecimalType;
 import io.trino.spi.type.Type;
@@ -39,6 +41,11 @@ import static io.trino.spi.type.BigintType.BIGINT;
  */
 public final class ReadSchema
 {
+    /** Values that a predicate may have in any case. */
+    private static final int FEW_VALUES = 100;
+    /** Trino compares a predicate's values with a row group's bounds one by one. One costs as much as decoding this many rows. */
+    private static final int ROWS_PER_VALUE = 200;
+
     private final FileSchema file;
     private final TupleDomain<BridgeColumnHandle> predicate;
     private final DateTimeZone timeZone;
@@ -50,8 +57,12 @@ public final class ReadSchema
     private final List<ColumnDescriptor> descriptors = new ArrayList<>();
     private final Map<List<String>, ColumnDescriptor> descriptorsByPath = new HashMap<>();
     private final Map<List<String>, ColumnDescriptor> filteredByPath = new HashMap<>();
-    private final TupleDomain<ColumnDescriptor> parquetDomain;
-    private final TupleDomainParquetPredicate parquetPredicate;
+    private final GroupPredicate exact;
+    private final GroupPredicate spans;
+    private final int mostValues;
+
+    /** What row groups are asked. */
+    public record GroupPredicate(TupleDomain<ColumnDescriptor> domain, TupleDomainParquetPredicate predicate) {}
 
     private ReadSchema(FileSchema file, List<BridgeColumnHandle> channels, TupleDomain<BridgeColumnHandle> predicate, DateTimeZone timeZone, String path)
     {
@@ -77,8 +88,17 @@ public final class ReadSchema
                 filteredByPath.put(name, descriptor);
             }
         }
-        this.parquetDomain = TupleDomain.withColumnDomains(domains);
-        this.parquetPredicate = new TupleDomainParquetPredicate(parquetDomain, List.copyOf(domains.keySet()), timeZone);
+        this.mostValues = domains.values().stream().mapToInt(ReadSchema::values).max().orElse(0);
+        TupleDomain<ColumnDescriptor> all = TupleDomain.withColumnDomains(domains);
+        List<ColumnDescriptor> of = List.copyOf(domains.keySet());
+        this.exact = new GroupPredicate(all, new TupleDomainParquetPredicate(all, of, timeZone));
+        TupleDomain<ColumnDescriptor> simple = all.simplify(FEW_VALUES);
+        this.spans = mostValues <= FEW_VALUES ? exact : new GroupPredicate(simple, new TupleDomainParquetPredicate(simple, of, timeZone));
+    }
+
+    private static int values(Domain domain)
+    {
+        return domain.getValues().getValuesProcessor().transform(Ranges::getRangeCount, DiscreteValues::getValuesCount, _ -> 0);
     }
 
     /** @param timeZone in which UTC timestamps are read */
@@ -219,13 +239,15 @@ public final class ReadSchema
         return filteredByPath;
     }
 
-    public TupleDomain<ColumnDescriptor> parquetDomain()
+    /** The predicate on what files have statistics of. */
+    public GroupPredicate predicate()
     {
-        return parquetDomain;
+        return exact;
     }
 
-    public TupleDomainParquetPredicate parquetPredicate()
+    /** The predicate for a row group, or a weaker one where many values would cost more than its rows. */
+    public GroupPredicate predicate(long rows)
     {
-        return parquetPredicate;
+        return mostValues <= rows / ROWS_PER_VALUE ? exact : spans;
     }
 }

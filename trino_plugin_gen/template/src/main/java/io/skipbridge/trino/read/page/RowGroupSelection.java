@@ -52,7 +52,7 @@ final class RowGroupSelection
                 BlockMetadata block = new BlockMetadata(row, group.rows(), chunks);
                 Optional<ColumnIndexStore> pageIndex = PageIndex.of(group, source, block, schema, options, base);
                 PrunedBlockMetadata pruned = PrunedBlockMetadata.createPrunedColumnsMetadata(block, source.getId(), schema.descriptorsByPath());
-                if (schema.parquetDomain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
+                if (schema.predicate().domain().isAll() || NativeReader.mayMatch(pruned, schema, source, pageIndex)) {
                     // a page index describes the original pages, so pages with one are not rewritten
                     boolean rewritten = pageIndex.isEmpty() && source instanceof ConcatenatedDataSource;
                     PrunedBlockMetadata prepared = rewritten ? prepare(group, block, pruned, schema, (ConcatenatedDataSource) source) : pruned;

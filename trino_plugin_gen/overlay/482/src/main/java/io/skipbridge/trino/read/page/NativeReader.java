@@ -36,19 +36,20 @@ final class NativeReader
 
     static Optional<ColumnIndexStore> pageIndex(ParquetDataSource source, BlockMetadata block, ReadSchema schema, ParquetReaderOptions options)
     {
-        return TrinoColumnIndexStore.getColumnIndexStore(source, block, schema.descriptorsByPath(), schema.parquetDomain(), options, Optional.empty());
+        return TrinoColumnIndexStore.getColumnIndexStore(source, block, schema.descriptorsByPath(), schema.predicate().domain(), options, Optional.empty());
     }
 
     /** False if the row group's statistics, page index or dictionaries prove that none of its rows matches. */
     static boolean mayMatch(PrunedBlockMetadata block, ReadSchema schema, ParquetDataSource source, Optional<ColumnIndexStore> pageIndex)
             throws IOException
     {
+        ReadSchema.GroupPredicate asked = schema.predicate(block.getRowCount());
         return PredicateUtils.predicateMatches(
-                schema.parquetPredicate(),
+                asked.predicate(),
                 block,
                 source,
                 schema.filteredByPath(),
-                schema.parquetDomain(),
+                asked.domain(),
                 pageIndex,
                 Optional.empty(),
                 schema.timeZone(),
@@ -64,7 +65,7 @@ final class NativeReader
             throws IOException
     {
         boolean pageIndex = group.rowGroups().stream().anyMatch(rowGroup -> rowGroup.columnIndexStore().isPresent());
-        Optional<TupleDomainParquetPredicate> predicate = pageIndex ? Optional.of(group.schema().parquetPredicate()) : Optional.empty();
+        Optional<TupleDomainParquetPredicate> predicate = pageIndex ? Optional.of(group.schema().predicate().predicate()) : Optional.empty();
         return new ParquetReader(
                 group.createdBy(),
                 group.schema().columns(),
