@@ -6,7 +6,8 @@ writer of its file, so that wrong ones cannot be told from others. Numbers of ro
 other than min and max hold, come from the data or were never in doubt.
 
 Only footers are concerned. Columns with a position, and files that their table declares, were read
-from the data: see `bridge.index.column_resolution` and `bridge.file_formats.recipe`.
+from the data: see `bridge.index.column_resolution` and `bridge.file_formats.recipe`. Files of views
+are this program's own, and its footers were never in doubt.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pyarrow as pa
 from bridge.file_formats.physical_column import PhysicalColumn
 from bridge.file_formats.registry import file_formats
 from bridge.index.column_resolution import WIDTH
-from bridge.index.manifest import BELIEVED, Shard
+from bridge.index.manifest import BELIEVED, Manifest, Shard
+from bridge.table.segments.log import VIEWS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -36,7 +38,7 @@ def _has_footers(format: str) -> bool:
 
 
 def doubted(
-    shards: Sequence[Shard],
+    manifest: Manifest,
     files: pa.RecordBatch,
     recipes: Sequence[str],
     columns: Iterable[PhysicalColumn],
@@ -47,8 +49,10 @@ def doubted(
         files: the local copy's, with the places of their shards, and of their recipes in the list.
         columns: of all files.
     """
-    old = np.array([shard.reader < BELIEVED for shard in shards], np.bool_)
+    old = np.array([shard.reader < BELIEVED for shard in manifest.shards], np.bool_)
     if not old.any() or not any(map(is_of_footer, columns)):
+        return None
+    if f"/{VIEWS}/" in manifest.location:
         return None
     undeclared = np.array([not recipe for recipe in recipes], np.bool_)
     found: Mask = old[files.column("shard").to_numpy()]

@@ -156,7 +156,7 @@ class CachedIndex:
         self.all_trusted: bool = meta["all_trusted"]
         self.columns = tuple(CachedColumn(parse_key(key), key) for key in meta["columns"])
         self.doubted = doubted(
-            source.manifest.shards, files, self.recipes, (each.column for each in self.columns)
+            source.manifest, files, self.recipes, (each.column for each in self.columns)
         )
         self.limits = limits
         self._source = source
