@@ -187,12 +187,15 @@ class Table:
     def _log(self, group: Group, instant: str, rows: list[Row]) -> Written:
         name = self.hudi.log("", group.id, instant).name
         path = self._root / name
-        spelled = self._spelling()
-        told = [{spelled.get(n, n): value for n, value in row.items()} for row in rows]
-        path.write_bytes(avro_block(instant, schema_of(spelled), told))
+        path.write_bytes(self._block(instant, rows))
         group.logs += 1
         previous = group.base.name.rpartition("_")[2].partition(".")[0] if group.base else "null"
         return Written("", name, path.stat().st_size, previous)
+
+    def _block(self, instant: str, rows: list[Row]) -> bytes:
+        spelled = self._spelling()
+        told = [{spelled.get(n, n): value for n, value in row.items()} for row in rows]
+        return avro_block(instant, schema_of(spelled), told)
 
 
 def condition(random: Random) -> tuple[str, Any]:

@@ -20,7 +20,6 @@ from bridge.errors import ReadVersionNotFound
 from tests.laws.test_hudi_merged_pruning import (
     COMMIT_TIME,
     EVENT_TIME,
-    SCHEMA,
     Group,
     Row,
     Table,
@@ -29,7 +28,6 @@ from tests.laws.test_hudi_merged_pruning import (
 )
 from tests.support.hudi_evolving import PAYLOADS
 from tests.support.hudi_tables import Written
-from tests.support.hudi_writer import avro_block
 
 
 class Ranges(Table):
@@ -82,7 +80,7 @@ class Ranges(Table):
         path = self._root / name
         offset = path.stat().st_size if path.exists() else 0
         with path.open("ab") as file:
-            file.write(avro_block(instant, SCHEMA, rows))
+            file.write(self._block(instant, rows))
         group.logs += 1
         return Written("", name, path.stat().st_size, named, offset)
 
