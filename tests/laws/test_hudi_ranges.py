@@ -87,7 +87,7 @@ class Ranges(Table):
 
 @pytest.mark.parametrize("version", [6, 8])
 @pytest.mark.parametrize("mode", [COMMIT_TIME, EVENT_TIME])
-@settings(max_examples=max(settings.default.max_examples // 40, 3))
+@settings(max_examples=max(settings.default.max_examples // 100, 3))
 @given(random=st.randoms(use_true_random=False))
 def test_ranges_and_versions_hold_what_was_written(version: int, mode: str, random: Random) -> None:
     with tempfile.TemporaryDirectory() as directory, bridge.connect() as session:

@@ -54,7 +54,7 @@ def kinds(random: Random) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=max(settings.default.max_examples // 40, 3))
+@settings(max_examples=max(settings.default.max_examples // 100, 3))
 @given(
     random=st.randoms(use_true_random=False), version=st.sampled_from([6, 8]), mixed=st.booleans()
 )
