@@ -187,10 +187,16 @@ def _of_number(type: str, number: int) -> Any:
     return (Decimal(number) / 4).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
 
 
+class Narrowed(Exception):
+    """A late writer gave the table the older, narrower type of a column."""
+
+
 def _converted(have: str, value: Any, wanted: str) -> Any:
-    """A value of a file in the table's type."""
+    """A value of a file in the table's type. Errors: Narrowed."""
     if have == wanted:
         return value
+    if wanted not in _WIDER.get(have, ()):
+        raise Narrowed(have, wanted)
     if wanted == "double":
         return float(value)
     if wanted == "long":
