@@ -13,7 +13,7 @@ The advice is an estimate; an engine may ignore it, and rows never depend on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,17 @@ class FilterWait:
 
     millis: int = 0
     columns: tuple[str, ...] = ()
+
+    def beside(self, queries: float) -> FilterWait:
+        """The same where other queries are in progress.
+
+        They delay the filter as much as the work that it saves. A wait that ends too soon makes
+        each of many queries read what its filter was about to skip.
+
+        Args:
+            queries: in progress for each core, this one among them.
+        """
+        return replace(self, millis=min(int(self.millis * max(queries, 1.0)), _LONGEST_MS))
 
 
 def filter_wait(context: ScanContext) -> FilterWait:

@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 _SCANS = 64
 _ANSWERS = 16
 _HOOKS = 4
+_CORES = os.cpu_count() or 1
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
 _FIRST_WAIT = 0.05
@@ -227,7 +228,9 @@ class PlannerHandler:
     def _opened(self, source: Opened, plan: ScanPlan) -> ttypes.Plan:
         """Keeps a plan open; one that the engine cannot read is closed."""
         try:
-            wait = filter_wait(plan.context)
+            query = plan.request.query_id
+            busy = self.plans.queries(query) * len(self._processes) / _CORES
+            wait = filter_wait(plan.context).beside(busy)
             answer = ttypes.Plan(
                 endpoint=self._endpoint,
                 generation=plan.view.generation,
@@ -241,7 +244,7 @@ class PlannerHandler:
         except BaseException:
             source.close()
             raise
-        answer.handle = self.plans.add(source)
+        answer.handle = self.plans.add(source, query)
         return answer
 
     def _draw_first(self, answer: ttypes.Plan, source: SplitSource, most: int) -> None:

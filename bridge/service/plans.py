@@ -28,6 +28,7 @@ Kind = TypeVar("Kind", bound=Opened)
 @dataclass(slots=True)
 class _Open:
     source: Opened
+    query: str
     used: float
 
 
@@ -69,11 +70,16 @@ class OpenPlans:
             with self._lock:
                 self._reserved -= 1
 
-    def add(self, source: Opened) -> str:
+    def queries(self, query: str) -> int:
+        """The number of queries with an open plan, and with the given one."""
+        with self._lock:
+            return len({query, *(held.query for held in self._plans.values())})
+
+    def add(self, source: Opened, query: str) -> str:
         number = next(self._numbers).to_bytes(8, "big")
         handle = f"{self._process}/{blake2b(number, key=self._secret, digest_size=12).hexdigest()}"
         with self._lock:
-            self._plans[handle] = _Open(source, time.monotonic())
+            self._plans[handle] = _Open(source, query, time.monotonic())
             telemetry.OPEN_PLANS.set(len(self._plans))
         return handle
 

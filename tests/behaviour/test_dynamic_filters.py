@@ -212,3 +212,14 @@ def test_a_wait_pays_by_what_a_filter_can_save(
     asked = ScanRequest(NAME, dynamic_filter_columns=frozenset({"d", "x"}))
     unknown = filter_wait(bare.planner().plan(asked).context)
     assert unknown.columns == ("d",) and unknown.millis > 0
+
+
+def test_a_wait_is_longer_beside_other_queries() -> None:
+    wait = FilterWait(500, ("d",))
+    assert [wait.beside(queries) for queries in (0.5, 1, 4)] == [
+        wait,
+        wait,
+        FilterWait(2_000, ("d",)),
+    ]
+    assert wait.beside(1e6).millis == 20_000
+    assert FilterWait().beside(100) == FilterWait()

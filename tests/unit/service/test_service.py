@@ -29,6 +29,8 @@ from bridge.errors import (
     PortInUse,
     UnsupportedTable,
 )
+from bridge.planner import dynamic_filter_wait
+from bridge.service import handler
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL, decode_batch
@@ -141,6 +143,22 @@ def test_a_plan_whose_first_batch_is_the_last_is_closed(
     plan = client.plan("db", "t", nothing, first_splits=9)
     assert plan.first is not None and plan.first.finished and not plan.handle
     assert json.loads(plan.first.report)["table"] and client.health().open_plans == 0
+
+
+def test_a_filter_is_awaited_longer_beside_other_queries(
+    client: PlannerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "_CORES", 2)
+    monkeypatch.setattr(dynamic_filter_wait, "_SECONDS_PER_FILE", 0.1)
+
+    def wait(query: str) -> int:
+        request = ttypes.PlanRequest("db", "t", engine="trino", protocol=PROTOCOL, query_id=query)
+        request.dynamic_filter_columns = ["p"]
+        return client._call("plan", request).dynamic_filter_wait_ms  # type: ignore[no-any-return]
+
+    alone = wait("q1")
+    assert alone == wait("q1") == wait("q2") > 0
+    assert [wait(f"q{i}") for i in range(3, 9)][-1] == 4 * alone
 
 
 def test_a_plan_that_awaits_a_dynamic_filter_brings_no_batch(client: PlannerClient) -> None:
