@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import DEADLINE, Patience, again
 from bridge.storage.atomic_create import AtomicCreate
+from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
 from bridge.storage.port import (
     EMPTY,
     DirectoryListings,
@@ -37,13 +38,15 @@ from bridge.storage.requests import asked, carried
 from bridge.storage.store_errors import failure, unreadable
 from bridge.storage.uri import Location, parse
 
-_Pages = SimpleQueue[FileTable | BaseException | None]
+_log = logging.getLogger(__name__)
 Store = S3Store | GCSStore | AzureStore
 _PAGE = 1_000
 """Files that a store lists in one answer."""
 _PARALLEL = 8
 _RANGE_FROM = 2_000
 """Least number of files per parallel range. A page of a listing has 1,000."""
+_HELD = 1_000_000
+"""Paths that a listing remembers, so that it can begin anew without giving a file twice."""
 _COPIED_AT_ONCE = 5 * 1024**3
 """S3 copies larger files only part by part."""
 _PART = 64 * 1024**2
@@ -166,6 +169,7 @@ class ObjectStorage:
         self._store = open_store(place, options)
         self._creation = AtomicCreate(self._store, self._base)
         self._ordered = lists_from_anywhere(self._base)
+        self._lock = threading.Lock()
 
     def pages(
         self,
@@ -175,23 +179,28 @@ class ObjectStorage:
         recursive: bool = True,
         hints: pa.Array | None = None,
     ) -> Iterator[FileTable]:
-        splits = self._splits(prefix, hints) if start_after is None else []
-        if splits:
-            yield from self._ranges(prefix, [None, *splits, None], recursive)
-        elif not recursive:
-            listing = self._flat(prefix)
-            if start_after is not None:
-                listing = listing.filter(_mask(pc.greater(listing.paths, start_after)))
-            if len(listing):
-                yield listing
-        elif self._ordered:
-            yield from self._pages(prefix, start_after)
-        else:
-            whole = self._whole(prefix)
-            if start_after is not None:
-                whole = whole.filter(_mask(pc.greater(whole.paths, start_after)))
-            if len(whole):
-                yield whole
+        bounds = self._bounds(prefix, hints) if start_after is None else []
+        if not bounds and not recursive:
+            yield from _some(_after(self._flat(prefix), start_after))
+            return
+        given, count = [EMPTY.paths], 0
+        if self._ordered:
+            try:
+                with closing(self._by_name(prefix, start_after, bounds)) as pages:
+                    for page in pages:
+                        files = page if recursive else _directly_in(prefix, page)
+                        count += len(files)
+                        if count <= _HELD:
+                            given.append(files.paths)
+                        yield from _some(files)
+                return
+            except OutOfOrder as error:
+                self._require_held(prefix, count, error)
+        whole = _after(self._whole(prefix), start_after)
+        if not recursive:
+            whole = _directly_in(prefix, whole)
+        known = pc.is_in(whole.paths, value_set=pa.concat_arrays(given))
+        yield from _some(whole.filter(_mask(pc.invert(known))))
 
     def list_all(
         self, prefix: str, *, recursive: bool = True, hints: pa.Array | None = None
@@ -207,108 +216,69 @@ class ObjectStorage:
     def has_directories(self, uri: str) -> bool:
         return False
 
-    def _ranges(
-        self, prefix: str, bounds: list[str | None], recursive: bool
-    ) -> Iterator[FileTable]:
-        """The pages of all ranges, each as soon as it has come."""
-        # obstore cannot combine start-after with a delimiter, so drop files in subdirectories.
-        depth = prefix.removesuffix("/").count("/") + 1
-        over = threading.Event()
-
-        pages: _Pages = SimpleQueue()
-
-        def fill(part: tuple[str | None, str | None]) -> None:
-            try:
-                for page in self._between(prefix, *part):
-                    if over.is_set():
-                        return
-                    pages.put(page)
-                pages.put(None)
-            except BaseException as error:
-                pages.put(error)
-
-        pool = ThreadPoolExecutor(_PARALLEL, "skipbridge-pages")
-        try:
-            work = carried(fill)
-            for part in pairwise(bounds):
-                pool.submit(work, part)
-            listing = len(bounds) - 1
-            while listing:
-                found = pages.get()
-                if isinstance(found, BaseException):
-                    raise found
-                if found is None:
-                    listing -= 1
-                    continue
-                if not recursive:
-                    found = found.filter(
-                        _mask(pc.equal(pc.count_substring(found.paths, "/"), depth))
-                    )
-                if len(found):
-                    yield found
-        finally:
-            over.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _splits(self, prefix: str, hints: pa.Array | None) -> list[str]:
+    def _bounds(self, prefix: str, hints: pa.Array | None) -> list[str]:
+        """Paths between which ranges pay; none if they do not, or must not be."""
         if hints is None or not self._ordered:
             return []
         ranges = min(_PARALLEL, len(hints) // _RANGE_FROM)
         if ranges < 2:
             return []
         chosen = [hints[len(hints) * i // ranges].as_py() for i in range(1, ranges)]
-        inside = prefix.removesuffix("/") + "/"
-        return sorted({uri for uri in chosen if uri.startswith(inside)})
+        return sorted({uri for uri in chosen if uri.startswith(_inside(prefix))})
+
+    def _by_name(
+        self, prefix: str, start_after: str | None, bounds: Sequence[str]
+    ) -> Generator[FileTable, None, None]:
+        """The pages of a store that lists keys by name. Errors: OutOfOrder."""
+        if bounds:
+            return list_ranges(partial(self._between, prefix), bounds)
+        return self._in_order(prefix, start_after)
+
+    def _require_held(self, prefix: str, count: int, error: OutOfOrder) -> None:
+        """Errors: StorageFailure: more files were given than are remembered."""
+        if count > _HELD:
+            self._note(str(error))
+            raise StorageFailure(
+                f"{prefix}: the store lists its keys in another order than that of their names: "
+                f"{error}",
+                "ask again: from now on this process lists it as a whole",
+            ) from error
+        _log.info("%s: listed anew, as a whole: %s", prefix, error)
 
     def _between(self, prefix: str, after: str | None, until: str | None) -> Iterator[FileTable]:
-        for page, ordered in self._ordered_pages(prefix, after):
-            if not ordered:
-                raise StorageFailure(
-                    f"{prefix}: the store lists its keys in another order than that of their names",
-                    "keep the table on a store that lists keys by name",
-                )
-            if until is not None and page.paths[-1].as_py() > until:
-                yield page.filter(_mask(pc.less_equal(page.paths, until)))
+        """Pages up to the first that holds a file after ``until``. Errors: OutOfOrder."""
+        for page in self._in_order(prefix, after):
+            yield page
+            held = page.filter(page.sizes > 0)
+            if until is not None and len(held) and held.paths[-1].as_py() > until:
                 return
-            yield page
 
-    def _pages(self, prefix: str, start_after: str | None) -> Iterator[FileTable]:
-        for page, _ in self._ordered_pages(prefix, start_after):
-            yield page
-
-    def _ordered_pages(
-        self, prefix: str, start_after: str | None
-    ) -> Iterator[tuple[FileTable, bool]]:
-        """Pages, and whether all came in path order so far.
-
-        A listing that breaks off goes on after the last page that came.
+    def _in_order(self, prefix: str, start_after: str | None) -> Generator[FileTable, None, None]:
+        """Pages in path order. A listing that breaks off goes on after the last page that came.
 
         Errors:
+            OutOfOrder: they do not come in this order, or not from there on.
             StorageFailure: it fails as a whole. A listing never ends early without an error.
         """
-        patience, last, ordered = Patience(), start_after, True
+        patience, last, order = Patience(), start_after, Order(start_after)
         asked("list")
         while True:
             after = last
             try:
-                for given, sorted_by_store in self._answered(prefix, after):
+                for given, files in self._answered(prefix, after):
                     page = given
+                    order.follow(files)
+                    if order.broken:
+                        self._note(order.broken)
+                        raise OutOfOrder(order.broken)
                     # The client tells a directory's marker `d/` as `d`, which comes before `d-1/f`.
                     held = page.filter(page.sizes > 0)
-                    if len(held):
-                        first = held.paths[0].as_py()
-                        if after is not None and first <= after:
-                            raise StorageFailure(
-                                f"asked for what comes after {after}, the store lists {first}",
-                                "keep the table on a store that heeds start-after",
-                            )
-                        ordered &= sorted_by_store and (last is None or first > last)
                     if after is not None:
                         page = page.filter(_mask(pc.greater(page.paths, after)))
                     if len(page):
                         end = (held if len(held) else page).paths[-1].as_py()
                         last = end if last is None else max(last, end)
-                        yield page, ordered
+                        yield page
                     patience.progressed()
                 return
             except BaseError as error:
@@ -316,23 +286,40 @@ class ObjectStorage:
                     patience.bear(error)
                 except BaseError:
                     raise failure(error, prefix) from error
-                if not ordered:  # what comes after the last page is not what is missing
-                    raise failure(error, prefix) from error
+
+    def _note(self, seen: str) -> None:
+        """Remembers that the store lists its keys in another order; says so once."""
+        with self._lock:
+            if not self._ordered:
+                return
+            self._ordered = False
+        _log.warning(
+            "%s lists its keys in another order than that of their names: %s. From now on this "
+            "process lists each directory there as a whole, one page after the other",
+            self._base,
+            seen,
+        )
 
     def _whole(self, prefix: str) -> FileTable:
-        """All files of a store that lists them in no order. What breaks off begins anew."""
+        """All files of a store that lists them in any order. What breaks off begins anew."""
 
         def ask() -> FileTable:
             asked("list")
-            return concatenate(page for page, _ in self._answered(prefix, None))
+            order, pages = Order(), []
+            for page, files in self._answered(prefix, None):
+                order.follow(files)
+                pages.append(page)
+            if order.broken:
+                self._note(order.broken)
+            return concatenate(pages)
 
         try:
             return again(ask)
         except BaseError as error:
             raise failure(error, prefix) from error
 
-    def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, bool]]:
-        """The pages of one listing, each sorted, and whether its files with content came so.
+    def _answered(self, prefix: str, after: str | None) -> Iterator[tuple[FileTable, pa.Array]]:
+        """The pages of one listing, each sorted, and its files with content as the store gave them.
 
         Errors: BaseError.
         """
@@ -348,8 +335,7 @@ class ObjectStorage:
             if len(page):
                 asked("list", whole // _PAGE)  # the page before was full, and had a successor
                 whole = len(page)
-                in_order, held = sort(page), page.filter(page.sizes > 0).paths
-                yield in_order, in_order.filter(in_order.sizes > 0).paths.equals(held)
+                yield sort(page), page.filter(page.sizes > 0).paths
 
     def _flat(self, prefix: str) -> FileTable:
         try:
@@ -531,6 +517,23 @@ def _check_length(uri: str, start: int, end: int, length: int) -> None:
         raise FileUnreadable(
             f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
         )
+
+
+def _inside(prefix: str) -> str:
+    return prefix.removesuffix("/") + "/"
+
+
+def _directly_in(prefix: str, files: FileTable) -> FileTable:
+    depth = _inside(prefix).count("/")
+    return files.filter(_mask(pc.equal(pc.count_substring(files.paths, "/"), depth)))
+
+
+def _after(files: FileTable, name: str | None) -> FileTable:
+    return files if name is None else files.filter(_mask(pc.greater(files.paths, name)))
+
+
+def _some(files: FileTable) -> list[FileTable]:
+    return [files] if len(files) else []
 
 
 def _mask(found: Any) -> Any:
