@@ -41,6 +41,11 @@ def metastore() -> None:
     is_flag=True,
     help="Take locations on S3: get Hadoop's S3 client from Maven (14 MB, the first time).",
 )
+@click.option(
+    "--azure",
+    is_flag=True,
+    help="Take locations on Azure: get Hadoop's Azure client from Maven (1 MB, the first time).",
+)
 @click.option("--detach", is_flag=True, help="Leave it running; stop it with `metastore stop`.")
 @settings("storage.endpoint", "storage.region", "storage.allow_http")
 def start(
@@ -49,25 +54,27 @@ def start(
     data_dir: Path | None,
     warehouse: Path | None,
     s3: bool,
+    azure: bool,
     detach: bool,
 ) -> None:
     """Start a metastore on loopback, and print its address.
 
     Needs PySpark (its jars hold it) and a JDK of version 17 or newer. It runs until Ctrl-C, or with
-    --detach until `skipbridge metastore stop`; its tables are kept in --data-dir. With --s3 it
-    reaches buckets as skipbridge does: by the storage settings and the keys in the environment.
+    --detach until `skipbridge metastore stop`; its tables are kept in --data-dir. With --s3 or
+    --azure it reaches buckets or containers as skipbridge does: by the storage settings and the
+    keys in the environment.
 
     \b
     export SKIPBRIDGE_METASTORE_URI=$(skipbridge metastore start --detach)
     """
-    properties, class_path = _s3_client(config) if s3 else ({}, ())
+    clients = [client(config) for client, asked in ((_s3, s3), (_azure, azure)) if asked]
     server = start_embedded_metastore(
         MetastoreSpec(
             directory=_directory(data_dir).absolute(),
             warehouse=warehouse.absolute() if warehouse else None,
             port=port,
-            properties=properties,
-            class_path=class_path,
+            properties={key: text for found, _ in clients for key, text in found.items()},
+            class_path=tuple(jar for _, jars in clients for jar in jars),
         )
     )
     say(f"metastore ready; log {server.log}")
@@ -84,7 +91,7 @@ def start(
     server.stop()
 
 
-def _s3_client(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:
+def _s3(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:
     from bridge.servers.s3_client import s3_class_path, s3_properties  # --help needs no Arrow
 
     properties = s3_properties(
@@ -93,6 +100,13 @@ def _s3_client(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:
         allow_http=config.flag("storage.allow_http"),
     )
     return properties, s3_class_path()
+
+
+def _azure(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:
+    from bridge.servers.azure_client import azure_class_path, azure_properties
+
+    properties = azure_properties(allow_http=config.flag("storage.allow_http"))
+    return properties, azure_class_path()
 
 
 @metastore.command("stop")

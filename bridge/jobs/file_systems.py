@@ -6,8 +6,7 @@ from bridge.errors import InvalidRequest
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import FILE_SYSTEMS
 
-_OWN_CLIENT = "start it with `skipbridge metastore start --s3`, "
-_REMEDIES = {"s3": _OWN_CLIENT, "s3a": _OWN_CLIENT}
+_OWN_CLIENTS = {"s3": "--s3", "s3a": "--s3", "abfs": "--azure", "abfss": "--azure"}
 
 
 def require_file_system(client: MetastoreClient, location: str) -> None:
@@ -24,9 +23,11 @@ def require_file_system(client: MetastoreClient, location: str) -> None:
         return
     known = client.get_config_value(FILE_SYSTEMS, "")
     if known and scheme not in known.split(","):
+        option = _OWN_CLIENTS.get(scheme)
+        own = f"start it with `skipbridge metastore start {option}`, " if option else ""
         raise InvalidRequest(
             f"the metastore cannot register {location}: skipbridge's own metastore has no "
             f"file system for {scheme}:// (it has {known.replace(',', ', ')})",
-            f"{_REMEDIES.get(scheme, '')}register it in a Hive metastore that has one "
+            f"{own}register it in a Hive metastore that has one "
             f"(docs/how-to/s3.md), or work without: skipbridge index build {location}",
         )

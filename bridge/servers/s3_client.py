@@ -33,22 +33,27 @@ def s3_class_path() -> tuple[Path, ...]:
         EnvironmentMissing: no PySpark, one with another Hadoop, or no Maven.
         ArtifactUnavailable: Maven cannot download them.
     """
-    found = [jar.stem.rpartition("-")[2] for jar in pyspark_jars().glob("hadoop-client-api-*.jar")]
-    sdk = _SDK_OF_HADOOP.get(found[0]) if found else None
-    if sdk is None:
-        raise EnvironmentMissing(
-            f"PySpark's jars are of Hadoop {', '.join(found) or 'unknown'}, for which no S3 client "
-            f"is known",
-            f"install the PySpark that skipbridge's constraints name (Hadoop "
-            f"{', '.join(_SDK_OF_HADOOP)}), or use a metastore that has the client",
-        )
+    version = hadoop_version("S3")
     return class_path(
-        parse_artifact(f"org.apache.hadoop:hadoop-aws:{found[0]}", *_LEFT_OUT),
+        parse_artifact(f"org.apache.hadoop:hadoop-aws:{version}", *_LEFT_OUT),
         *(
-            parse_artifact(f"software.amazon.awssdk:{part}:{sdk}", *_LEFT_OUT)
+            parse_artifact(f"software.amazon.awssdk:{part}:{_SDK_OF_HADOOP[version]}", *_LEFT_OUT)
             for part in _SDK_PARTS
         ),
     )
+
+
+def hadoop_version(store: str) -> str:
+    """The release of Hadoop in PySpark. Errors: EnvironmentMissing: not one with known clients."""
+    found = [jar.stem.rpartition("-")[2] for jar in pyspark_jars().glob("hadoop-client-api-*.jar")]
+    if not found or found[0] not in _SDK_OF_HADOOP:
+        raise EnvironmentMissing(
+            f"PySpark's jars are of Hadoop {', '.join(found) or 'unknown'}, for which no {store} "
+            f"client is known",
+            f"install the PySpark that skipbridge's constraints name (Hadoop "
+            f"{', '.join(_SDK_OF_HADOOP)}), or use a metastore that has the client",
+        )
+    return found[0]
 
 
 def s3_properties(endpoint: str, region: str, *, allow_http: bool) -> dict[str, str]:
