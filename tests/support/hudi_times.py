@@ -1,4 +1,4 @@
-"""A Hudi table of milliseconds, some of whose files call them microseconds."""
+"""A Hudi table of times, some of whose files tell another unit than its schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import bridge
 from tests.support.hudi_tables import HudiTable, Written
-from tests.support.hudi_writer import avro_block
+from tests.support.hudi_writer import avro_block, hfile_block
 
 KEY = "_hoodie_record_key"
 
@@ -33,9 +33,16 @@ COMMIT = record(k="string", t=logical("timestamp-millis"), n="int")
 
 
 class TimesTable:
-    """Files of ten rows each, an hour apart; ``unit``: what a file says its milliseconds are."""
+    """Files of ten rows each, an hour apart; ``unit``: what a file says its times are.
 
-    def __init__(self, root: Path, kind: str) -> None:
+    Args:
+        millis: of the table's schema. Then the numbers in files are milliseconds whatever they say;
+            else the schema has microseconds, and files what they say.
+    """
+
+    def __init__(self, root: Path, kind: str, *, millis: bool = True) -> None:
+        self._millis = millis
+        self._schema = json.dumps(COMMIT).replace("millis", "millis" if millis else "micros")
         self.hudi = HudiTable(
             root,
             8,
@@ -52,7 +59,7 @@ class TimesTable:
         at, group = str(self.clock), f"{day:08d}-0000-0000-0000-000000000000-0"
         made = {f"{day}-{i}": DAY + timedelta(day, i * 3600) for i in range(10)}
         self.rows |= made
-        numbers = pa.array([int(t.timestamp() * 1000) for t in made.values()])
+        numbers = pa.array([self._number(t, unit) for t in made.values()])
         table = pa.table(
             {
                 KEY: list(made),
@@ -66,21 +73,25 @@ class TimesTable:
         pq.write_table(table, path)
         self._commit(at, Written("", base.name, path.stat().st_size))
 
-    def log(self, unit: str, day: int, row: int, moved: timedelta) -> None:
+    def log(self, unit: str, day: int, row: int, moved: timedelta, *, hfile: bool = False) -> None:
         self.clock += 1000
         at, group = str(self.clock), f"{day:08d}-0000-0000-0000-000000000000-0"
         key = f"{day}-{row}"
         self.rows[key] += moved
         schema = json.loads(json.dumps(COMMIT).replace("millis", unit))
         schema["fields"].insert(0, {"name": KEY, "type": ["null", "string"]})
-        number = int(self.rows[key].timestamp() * 1000)
-        block = avro_block(at, schema, [{KEY: key, "k": key, "t": number, "n": row}])
+        rows = [{KEY: key, "k": key, "t": self._number(self.rows[key], unit), "n": row}]
+        block = hfile_block(at, schema, rows, "k") if hfile else avro_block(at, schema, rows)
         log = self.hudi.log("", group, at, size=len(block))
         (self.hudi.root / log.name).write_bytes(block)
         self._commit(at, log)
 
+    def _number(self, time: datetime, unit: str) -> int:
+        millis = int(time.timestamp() * 1000)
+        return millis if self._millis or unit in ("ms", "millis") else millis * 1000
+
     def _commit(self, at: str, file: Written) -> None:
-        self.hudi.commit(at, [file], schema=json.dumps(COMMIT))
+        self.hudi.commit(at, [file], schema=self._schema)
 
     def check(self, table: bridge.Table, condition: str, holds: Any) -> int:
         """Compares the rows; returns the number of slices that are read."""

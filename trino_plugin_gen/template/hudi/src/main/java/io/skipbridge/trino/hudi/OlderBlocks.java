@@ -24,8 +24,8 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Rows of blocks that were written before columns were renamed, retyped or dropped. They are read under the block's names and types, and returned under
- * the table's: values are those that base files of the same instant would show.
+ * Rows of blocks that were written before columns were renamed, retyped or dropped, or with times in a unit that the table does not have. They are
+ * read under the block's names and types, and returned under the table's: values are those that base files of the same instant would show.
  */
 final class OlderBlocks
 {
@@ -42,7 +42,7 @@ final class OlderBlocks
     }
 
     /**
-     * The rows of a block in the fields of a schema; empty if the block has them by name.
+     * The rows of a block in the fields of a schema; empty if the block has them by name, and times in their units.
      *
      * @param merged the fields that merging asks for
      * @throws UnsupportedSlice if the block is not as the table's history says, or if merging depends on a field that was changed
@@ -52,7 +52,7 @@ final class OlderBlocks
     {
         Optional<LogColumns> found = columns(block, merged);
         if (found.isEmpty()) {
-            return Optional.empty();
+            return inOtherUnits(block, required);
         }
         String written = block.getLogBlockHeader().get(HeaderMetadataType.SCHEMA);
         if (written == null) {
@@ -66,8 +66,54 @@ final class OlderBlocks
             throw refused("lacks columns that the table had when it was written");
         }
         if (required.getFields().stream().allMatch(field -> found.get().isSame(field.name()))) {
+            return inOtherUnits(block, required);
+        }
+        requireWholeRows(block, required);
+        BaseColumns columns = new BaseColumns(required);
+        requireTimes(found.get(), own, columns);
+        StoredColumns stored = found.get().stored(columns.columns());
+        return Optional.of(new PageRecords(columns, new TablePages(pages(block, written, own, stored.columns()), stored)));
+    }
+
+    /** The rows of a block whose times are in other units than the table's; Avro's reader takes their numbers as they are. Empty for other blocks. */
+    private Optional<ClosableIterator<IndexedRecord>> inOtherUnits(HoodieDataBlock block, Schema required)
+            throws IOException
+    {
+        String written = block.getLogBlockHeader().get(HeaderMetadataType.SCHEMA);
+        if (written == null || block.getBlockType() == HoodieLogBlock.HoodieLogBlockType.PARQUET_DATA_BLOCK || !hasOtherUnits(SCHEMAS.get(written), required)) {
             return Optional.empty();
         }
+        requireWholeRows(block, required);
+        BaseColumns columns = new BaseColumns(required);
+        return Optional.of(new PageRecords(columns, pages(block, written, SCHEMAS.get(written), columns.columns())));
+    }
+
+    private static boolean hasOtherUnits(Schema written, Schema table)
+    {
+        Schema own = nonNull(written);
+        Schema same = nonNull(table);
+        if (own.getType() != same.getType()) {
+            return false;
+        }
+        return switch (own.getType()) {
+            case RECORD -> same.getFields().stream().anyMatch(field -> own.getField(field.name()) != null && hasOtherUnits(own.getField(field.name()).schema(), field.schema()));
+            case ARRAY -> hasOtherUnits(own.getElementType(), same.getElementType());
+            case MAP -> hasOtherUnits(own.getValueType(), same.getValueType());
+            // microseconds may be milliseconds in truth, and are taken for what the table says
+            case LONG -> AvroTypes.unitOf(own) == AvroTypes.TimeUnit.MILLIS && AvroTypes.unitOf(same) == AvroTypes.TimeUnit.MICROS;
+            default -> false;
+        };
+    }
+
+    /** The only type besides null; a union of several stays as it is. */
+    private static Schema nonNull(Schema schema)
+    {
+        List<Schema> types = schema.getType() == Schema.Type.UNION ? schema.getTypes().stream().filter(type -> type.getType() != Schema.Type.NULL).toList() : List.of();
+        return types.size() == 1 ? types.getFirst() : schema;
+    }
+
+    private static void requireWholeRows(HoodieDataBlock block, Schema required)
+    {
         if (block.containsPartialUpdates()) {
             throw refused("holds updates of some columns");
         }
@@ -76,10 +122,6 @@ final class OlderBlocks
                 throw refused("may lack the column %s, which has a default".formatted(field.name()));
             }
         }
-        BaseColumns columns = new BaseColumns(required);
-        requireTimes(found.get(), own, columns);
-        StoredColumns stored = found.get().stored(columns.columns());
-        return Optional.of(new PageRecords(columns, new TablePages(pages(block, written, own, stored.columns()), stored)));
     }
 
     /**

@@ -4,6 +4,8 @@ import io.skipbridge.trino.read.merge.LogColumns;
 import io.skipbridge.trino.read.merge.SliceRequest;
 import io.skipbridge.trino.read.merge.StoredColumns;
 import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import io.trino.spi.block.Block;
+import io.trino.spi.type.ArrayType;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaBuilder;
 import org.apache.hudi.common.model.DeleteRecord;
@@ -16,9 +18,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
+import static io.trino.spi.type.TimestampType.TIMESTAMP_MICROS;
 import static io.trino.spi.type.TimestampType.TIMESTAMP_MILLIS;
 import static io.trino.spi.type.VarcharType.VARCHAR;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -240,6 +244,59 @@ class TestHudiSliceMerger
             List<List<Object>> found = slice.rows(new HudiSliceMerger(memory), List.of(ID, NAME));
             assertEquals(Set.of(List.of("a", "newer"), List.of("b", "base"), List.of("c", "last")), Set.copyOf(found));
         }
+    }
+
+    /** Whatever is merged by them, and however the block is read. */
+    @Test
+    void timesOfBlocksAreInTheUnitOfTheTable()
+            throws IOException
+    {
+        Schema table = times("timestamp-micros");
+        List<SliceRequest.Column> columns = List.of(ID, new SliceRequest.Column("ts", TIMESTAMP_MICROS), new SliceRequest.Column("list", new ArrayType(TIMESTAMP_MICROS)));
+        for (long memory : new long[] {0, 1 << 30}) {
+            SliceOfArrays slice = new SliceOfArrays(table, "EVENT_TIME_ORDERING")
+                    .base(moment("a", 5_000), moment("b", 5_000))
+                    .log(new LogWriter(times("timestamp-millis")).rows("001", moment("a", 6), moment("b", 4), moment("c", 1)).bytes())
+                    .log(new LogWriter(table).rows("002", moment("c", 1_001)).bytes());
+            Set<Object> found = new HashSet<>();
+            for (List<Object> row : slice.rows(new HudiSliceMerger(memory), columns)) {
+                found.add(List.of(row.get(0), row.get(1), TIMESTAMP_MICROS.getLong((Block) row.get(2), 0)));
+            }
+            assertEquals(Set.of(List.of("a", 6_000L, 6_000L), List.of("b", 5_000L, 5_000L), List.of("c", 1_001L, 1_001L)), found);
+        }
+    }
+
+    /** Some releases wrote milliseconds under this name. */
+    @Test
+    void microsecondsOfBlocksAreTakenForTheMillisecondsOfTheTable()
+            throws IOException
+    {
+        SliceOfArrays slice = new SliceOfArrays(times("timestamp-millis"), "EVENT_TIME_ORDERING")
+                .base(moment("a", 5))
+                .log(new LogWriter(times("timestamp-micros")).rows("001", moment("a", 6)).bytes());
+        assertEquals(List.of(List.of("a", 6_000L)), slice.rows(new HudiSliceMerger(), List.of(ID, new SliceRequest.Column("ts", TIMESTAMP_MICROS))));
+    }
+
+    private static Schema times(String unit)
+    {
+        String time = "[\"null\",{\"type\":\"long\",\"logicalType\":\"%s\"}]".formatted(unit);
+        String list = "[\"null\",{\"type\":\"array\",\"items\":%s}]".formatted(time);
+        String text = "{\"name\":\"%s\",\"type\":[\"null\",\"string\"],\"default\":null}";
+        return new Schema.Parser().parse("{\"type\":\"record\",\"name\":\"t_record\",\"namespace\":\"hoodie.t\",\"fields\":[%s]}".formatted(String.join(
+                ",",
+                text.formatted("_hoodie_commit_time"),
+                text.formatted("_hoodie_commit_seqno"),
+                text.formatted("_hoodie_record_key"),
+                text.formatted("_hoodie_partition_path"),
+                text.formatted("_hoodie_file_name"),
+                text.formatted("id"),
+                "{\"name\":\"ts\",\"type\":%s,\"default\":null}".formatted(time),
+                "{\"name\":\"list\",\"type\":%s,\"default\":null}".formatted(list))));
+    }
+
+    private static Object[] moment(String id, long time)
+    {
+        return new Object[] {"000", "000_0", id, "p", "f", id, time, List.of(time)};
     }
 
     private static void assertOlder(String said, Executable read)
