@@ -30,14 +30,16 @@ from tests.support.hudi_writer import avro_block, hfile_block, parquet_block
 SCHEMA = "hudi_name_case"
 INSTANTS = [f"2026010100000{i}000" for i in range(3)]
 Row = tuple[str, int, int]
-# Key, value, event time. The second log row of ``b`` is older than the base file's.
+# Key, value, event time. The second log row of ``b`` is older than the base file's, and a negative
+# value stands for a deletion, as another column says.
 BASE: list[Row] = [("a", 10, 5), ("b", 20, 5), ("c", 30, 5)]
-LOGS: list[list[Row]] = [[("a", 11, 6), ("b", 21, 4), ("d", 40, 1)], [("d", 41, 2)]]
-MERGED = {"a": 11, "b": 20, "c": 30, "d": 41}
+LOGS: list[list[Row]] = [[("a", 11, 6), ("b", 21, 4), ("d", 40, 1)], [("d", 41, 2), ("c", -1, 6)]]
+MERGED = {"a": 11, "b": 20, "d": 41}
 ASKED = {
     "camelcase = 11": ["a"],
     "camelcase IN (10, 21, 40)": [],
     "camelcase = 41 AND ts = 2": ["d"],
+    "camelcase IN (30, -1)": [],
     "camelcase IS NULL": [],
     "price = 20.5": ["b"],
 }
@@ -61,6 +63,7 @@ class Spelling:
             (name("Ts"), "long", pa.int64()),
             (name("Price"), decimal, pa.decimal128(9, 2)),
             (name("Nest"), nest, pa.struct([(name("Aa"), pa.int32())])),
+            (name("Op"), "string", pa.string()),
         ]
         fields = [{"name": n, "type": ["null", kind], "default": None} for n, kind, _ in kinds]
         self.avro = {"type": "record", "name": "t_record", "namespace": "t", "fields": fields}
@@ -70,7 +73,8 @@ class Spelling:
         key, value, ts = row
         price = Decimal(value) + Decimal("0.50")
         nest = {self.arrow.field(5).type[0].name: value}
-        return dict(zip(self.arrow.names, (key, key, value, ts, price, nest), strict=True))
+        op = "D" if value < 0 else "U"
+        return dict(zip(self.arrow.names, (key, key, value, ts, price, nest, op), strict=True))
 
     def block(self, kind: str, instant: str, rows: list[Row]) -> bytes:
         told = [self.row(row) for row in rows]
@@ -90,6 +94,8 @@ def made(root: Path, capitals: tuple[bool, bool, bool], block: str) -> HudiTable
         hoodie__table__recordkey__fields="k",
         hoodie__table__ordering__fields="Ts",
         hoodie__record__merge__mode="EVENT_TIME_ORDERING",
+        hoodie__record__merge__property__hoodie__payload__delete__field="Op",
+        hoodie__record__merge__property__hoodie__payload__delete__marker="D",
     )
     base, *logs = map(Spelling, capitals)
     files = []

@@ -29,7 +29,14 @@ _OWN = "skipbridge.hudi."
 _MARKS = (pa.field("_hoodie_is_deleted", pa.bool_()), pa.field("_hoodie_operation", pa.string()))
 _MARKERS = {"int": pa.int32(), "long": pa.int64()}
 """Types of a column with a marker; of others it is taken for text."""
-_ORDERING = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+_DELETE_FIELD = "hoodie.payload.delete.field"
+_FIELDS = (
+    "hoodie.table.ordering.fields",
+    "hoodie.table.precombine.field",
+    _DELETE_FIELD,
+    f"hoodie.record.merge.property.{_DELETE_FIELD}",
+)
+"""Properties that name columns by which rows are merged."""
 _LARGE = ("hoodie.table.checksum", "hoodie.table.create.schema")
 
 
@@ -70,8 +77,8 @@ def log_properties(
     """The properties by which a connector's reader merges the slices of one version.
 
     These are the table's own properties, without large ones that no merge needs; the table's
-    schema, whose case ordering fields get; the newest instant that counts; and before version 8,
-    where one log holds blocks of several instants, which of them are completed.
+    schema, whose case the fields get that merging goes by; the newest instant that counts; and
+    before version 8, where one log holds blocks of several instants, which of them are completed.
 
     Args:
         instant: whose schema the rows have.
@@ -86,7 +93,7 @@ def log_properties(
     found[f"{_OWN}base_path"] = config.base
     schema = view.schema(instant or None) or config.create_schema or ""
     found[f"{_OWN}schema"] = schema
-    found |= {key: _spelled(found[key], schema) for key in _ORDERING if key in found}
+    found |= {key: _spelled(found[key], schema) for key in _FIELDS if key in found}
     found[f"{_OWN}instant"] = instant
     if not config.completes:
         found[f"{_OWN}instant"] = min(instant, until or instant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -204,6 +205,21 @@ def test_blocks_of_archived_instants_after_a_savepoint(tmp_path: Path) -> None:
     view = FileSystemView.open(LocalStorage(), table.uri)
     counts = _valid({**dict(log_properties(view, "6")), "hoodie.table.version": "6"})
     assert [i for i in "1234567" if counts(i)] == ["1", "2", "4", "6"]
+
+
+def test_fields_that_rows_are_merged_by_are_spelled_as_in_the_schema(tmp_path: Path) -> None:
+    names = ("day", "ts", "op")
+    fields = [{"name": name, "type": ["null", "string"]} for name in names]
+    told = {
+        "hoodie.table.ordering.fields": "TS,Day",
+        "hoodie.record.merge.property.hoodie.payload.delete.field": "Op",
+    }
+    given = {name.replace(".", "__"): text for name, text in told.items()}
+    table = HudiTable(tmp_path / "t", 9, **given)
+    schema = json.dumps({"type": "record", "name": "t", "fields": fields})
+    table.commit("1", [table.base("p", "a", "1")], schema=schema)
+    found = dict(log_properties(FileSystemView.open(LocalStorage(), table.uri), "1"))
+    assert {name: found[name] for name in told} == dict(zip(told, ("ts,day", "op"), strict=True))
 
 
 @VERSIONS
