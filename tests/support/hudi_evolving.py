@@ -101,7 +101,8 @@ class EvolvingTable:
         self._dropped: list[str] = []
         self._evolved = False
         self._is_late = False
-        self._telling: set[str] = set()
+        self.telling: set[str] = set()
+        """Instants of commits that tell their version of the schema."""
         self.states: list[tuple[str, Columns, list[Row]]] = []
         """Columns and rows as of each instant."""
         (root / ".hoodie" / ".schema").mkdir()
@@ -128,7 +129,7 @@ class EvolvingTable:
         oldest = next((n for n, at in enumerate(instants) if at not in done), len(instants))
         count = self.random.randint(0, max(min(oldest, len(instants) - 2), 0))
         # If no commit is left that tells its version, a change that failed may be taken for one.
-        is_told = not self._evolved or self._telling.intersection(instants[count:])
+        is_told = not self._evolved or self.telling.intersection(instants[count:])
         if count and not self._is_late and is_told:
             self.hudi.archive(*instants[:count])
             gone = set(instants[:count])
@@ -429,7 +430,7 @@ class EvolvingTable:
             # A service may leave it out; then the instant tells the version.
             if own != self._versions[-1][1] or self.random.random() < 0.8:
                 latest = json.dumps(_version(number, own))
-                self._telling.add(instant)
+                self.telling.add(instant)
         self.hudi.commit(
             instant,
             files,

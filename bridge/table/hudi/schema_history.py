@@ -220,8 +220,9 @@ def _may_count(
     """Whether an archived change may have been committed, of which no commit tells.
 
     It was not if a later change does not know it, or if later commits tell an earlier version.
+    Commits with a savepoint may be earlier.
     """
-    return not whole if number < newest else not by_instant
+    return not whole if number < newest else all(int(instant) < number for instant in by_instant)
 
 
 def _versions(text: str) -> Iterator[SchemaVersion]:

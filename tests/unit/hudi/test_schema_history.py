@@ -100,6 +100,26 @@ def test_a_change_that_failed_long_ago_was_none(tmp_path: Path, version: int) ->
     assert any(row[name] is not None for row in found for name in names)
 
 
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_savepoint_tells_nothing_of_later_changes(tmp_path: Path, version: int) -> None:
+    """The newest commit, of a service, does not tell its schema's version."""
+    made = EvolvingTable(tmp_path / "t", Random(3), version)
+    made.write()
+    made.rename()
+    while made.states[-1][0] not in made.telling:
+        made.write()
+    saved = made.states[-1][0]
+    made.rename()
+    while made.states[-1][0] in made.telling:
+        made.write()
+    made.hudi.complete(saved, "savepoint", {"comments": "keep"})
+    instants = [instant for instant, _, _ in made.states]
+    made.hudi.archive(*(instant for instant in instants[:-1] if instant != saved))
+    names = [column.name for column in made.columns]
+    found = rows(made.hudi.root).select(names).to_pylist()
+    assert sorted(found, key=repr) == sorted(made.expected(), key=repr)
+
+
 def node(*fields: tuple[int, str, Any]) -> SchemaVersion:
     """A version with these columns; a list of fields is a struct."""
 
