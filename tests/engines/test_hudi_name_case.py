@@ -94,8 +94,8 @@ def made(root: Path, capitals: tuple[bool, bool, bool], block: str) -> HudiTable
         hoodie__table__recordkey__fields="k",
         hoodie__table__ordering__fields="Ts",
         hoodie__record__merge__mode="EVENT_TIME_ORDERING",
-        hoodie__record__merge__property__hoodie__payload__delete__field="Op",
-        hoodie__record__merge__property__hoodie__payload__delete__marker="D",
+        hoodie__payload__delete__field="Op",
+        hoodie__payload__delete__marker="D",
     )
     base, *logs = map(Spelling, capitals)
     files = []
