@@ -5,10 +5,11 @@ import io.skipbridge.trino.read.merge.SliceFiles;
 import java.io.EOFException;
 import java.io.UncheckedIOException;
 
+import static io.skipbridge.trino.read.merge.SliceFiles.LOG_PIECE;
+
 /** The bytes of a log. Small logs are read in one request, large ones in pieces; the last pieces are kept, since blocks are opened anew. */
 final class LogBytes
 {
-    private static final int PIECE = 8 << 20;
     private static final int KEPT = 2;
 
     private final SliceFiles files;
@@ -41,8 +42,8 @@ final class LogBytes
         if (position >= size) {
             return -1;
         }
-        byte[] piece = piece(position / PIECE);
-        int start = (int) (position % PIECE);
+        byte[] piece = piece(position / LOG_PIECE);
+        int start = (int) (position % LOG_PIECE);
         int count = Math.min(length, piece.length - start);
         System.arraycopy(piece, start, buffer, offset, count);
         return count;
@@ -51,8 +52,8 @@ final class LogBytes
     /** A range of the log as a whole; its bytes are shared where they lie in one piece. */
     Range range(long position, int length)
     {
-        if (length > 0 && position + length <= size && position / PIECE == (position + length - 1) / PIECE) {
-            return new Range(piece(position / PIECE), (int) (position % PIECE));
+        if (length > 0 && position + length <= size && position / LOG_PIECE == (position + length - 1) / LOG_PIECE) {
+            return new Range(piece(position / LOG_PIECE), (int) (position % LOG_PIECE));
         }
         byte[] copy = new byte[length];
         int done = 0;
@@ -75,8 +76,8 @@ final class LogBytes
                 return pieces[i];
             }
         }
-        byte[] piece = new byte[(int) Math.min(PIECE, size - ordinal * PIECE)];
-        files.readLog(log, ordinal * PIECE, piece, 0, piece.length);
+        byte[] piece = new byte[(int) Math.min(LOG_PIECE, size - ordinal * LOG_PIECE)];
+        files.readLog(log, ordinal * LOG_PIECE, piece, 0, piece.length);
         pieces[oldest] = piece;
         ordinals[oldest] = ordinal;
         oldest = (oldest + 1) % KEPT;

@@ -7,6 +7,9 @@ import java.util.Optional;
 /** The files of a slice, as the plugin reads them. No predicate applies to them. */
 public interface SliceFiles
 {
+    /** Logs are asked for in pieces of this many bytes; small ones are one piece. */
+    int LOG_PIECE = 8 << 20;
+
     /** Reads a range of the log with this ordinal in the request, within the planned size. A log that is shorter is never an end of file, but an error. */
     void readLog(int log, long position, byte[] buffer, int offset, int length);
 

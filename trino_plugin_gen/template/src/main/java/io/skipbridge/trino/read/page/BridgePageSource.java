@@ -2,6 +2,7 @@ package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.read.footer.ReadSchema;
+import io.skipbridge.trino.read.storage.AheadRead;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.memory.context.AggregatedMemoryContext;
 import io.trino.parquet.reader.ParquetReader;
@@ -33,9 +34,15 @@ final class BridgePageSource
 
     BridgePageSource(ScanContext scan, List<PlannedFile> files)
     {
+        this(scan, files, Optional.empty());
+    }
+
+    /** @param first the read of what is read first of the first file, if it was started already */
+    BridgePageSource(ScanContext scan, List<PlannedFile> files, Optional<AheadRead> first)
+    {
         super(scan.channels());
         this.scan = scan;
-        this.loader = new CombinedFilesLoader(scan, new ConstantColumns(scan.channels()), counters, files);
+        this.loader = new CombinedFilesLoader(scan, new ConstantColumns(scan.channels()), counters, files, first);
         this.current = files.isEmpty() ? "split without files" : files.getFirst().path();
     }
 

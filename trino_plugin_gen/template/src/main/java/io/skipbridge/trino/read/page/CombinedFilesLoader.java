@@ -4,6 +4,7 @@ import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.read.footer.Footer;
 import io.skipbridge.trino.read.footer.FooterBytes;
 import io.skipbridge.trino.read.footer.ReadSchema;
+import io.skipbridge.trino.read.storage.AheadRead;
 import io.skipbridge.trino.read.storage.RangeDataSource;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
@@ -14,6 +15,7 @@ import io.trino.spi.predicate.TupleDomain;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
+import java.util.Optional;
 
 import static io.skipbridge.trino.read.page.AheadRange.SMALL_FILE;
 
@@ -24,6 +26,9 @@ import static io.skipbridge.trino.read.page.AheadRange.SMALL_FILE;
 final class CombinedFilesLoader
         implements Closeable
 {
+    /** What is read of a file at first. */
+    static final AheadRange RANGE = AheadRange.end(SMALL_FILE, FooterBytes.TAIL);
+
     private static final int MAX_FILES = 64;
     private static final long MAX_BYTES = 16 << 20;
 
@@ -39,12 +44,13 @@ final class CombinedFilesLoader
     /** A small file in memory that did not fit the previous combined files. */
     private record LoadedFile(PlannedFile file, byte[] bytes, ReadSchema schema, Footer footer) {}
 
-    CombinedFilesLoader(ScanContext scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files)
+    /** @param first the read of the first file's {@link #RANGE}, if it was started already */
+    CombinedFilesLoader(ScanContext scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, Optional<AheadRead> first)
     {
         this.scan = scan;
         this.constants = constants;
         this.counters = counters;
-        this.files = new FilesAhead(scan.scan(), constants, counters, files, AheadRange.end(SMALL_FILE, FooterBytes.TAIL));
+        this.files = new FilesAhead(scan.scan(), constants, counters, files, RANGE, first);
     }
 
     /** The path of the file in work. */

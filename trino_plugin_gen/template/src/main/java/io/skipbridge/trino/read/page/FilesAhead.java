@@ -34,6 +34,17 @@ final class FilesAhead
 
     private record Started(int ordinal, AheadRead read) {}
 
+    /** @param first the read of the first file's range, if it was started already */
+    FilesAhead(FileScan scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, AheadRange range, Optional<AheadRead> first)
+    {
+        this(scan, constants, counters, files, range);
+        first.ifPresent(read -> {
+            started.add(new Started(0, read));
+            startedBytes = read.length();
+            nextToStart = 1;
+        });
+    }
+
     FilesAhead(FileScan scan, ConstantColumns constants, ReadCounters counters, List<PlannedFile> files, AheadRange range)
     {
         this.scan = scan;

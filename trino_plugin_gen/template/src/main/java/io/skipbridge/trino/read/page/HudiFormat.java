@@ -34,10 +34,9 @@ final class HudiFormat
         if (!merged.isEmpty()) {
             Map<ReaderSpec, Optional<LogVersions>> versions = new HashMap<>();
             sources.add(new MergePageSource(
-                    scan.channels(),
-                    scan.predicate(),
+                    scan,
                     merged,
-                    (slice, counters) -> new PlannedSliceFiles(slice, versions.computeIfAbsent(slice.reader(), LogVersions::of), scan, parquet::context, counters),
+                    (slice, first, counters) -> new PlannedSliceFiles(slice, first, versions.computeIfAbsent(slice.reader(), LogVersions::of), scan, parquet::context, counters),
                     MergerLoader::hudi));
         }
         return sources.size() == 1 ? sources.getFirst() : new ChainedPageSource(sources);

@@ -18,7 +18,6 @@ import io.trino.spi.predicate.TupleDomain;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.BiFunction;
 import java.util.function.Supplier;
 
 /**
@@ -32,7 +31,8 @@ final class MergePageSource
     private final List<SliceRequest.Column> columns;
     private final Supplier<TupleDomain<BridgeColumnHandle>> predicate;
     private final List<PlannedFile> slices;
-    private final BiFunction<PlannedFile, ReadCounters, PlannedSliceFiles> files;
+    private final SlicesAhead ahead;
+    private final SliceOpener files;
     private final Supplier<SliceMerger> merger;
     private final ConstantColumns constants;
     private int next;
@@ -40,24 +40,27 @@ final class MergePageSource
     private PlannedSliceFiles open;
     private MergedPages merged;
 
+    /** Opens the files of a slice, whose first reads were started already. */
+    @FunctionalInterface
+    interface SliceOpener
+    {
+        PlannedSliceFiles open(PlannedFile slice, SlicesAhead.Beginning first, ReadCounters counters);
+    }
+
     /**
      * @param files opens the files of a slice
      * @param merger is asked for when there is a slice to merge
      */
-    MergePageSource(
-            List<BridgeColumnHandle> channels,
-            Supplier<TupleDomain<BridgeColumnHandle>> predicate,
-            List<PlannedFile> slices,
-            BiFunction<PlannedFile, ReadCounters, PlannedSliceFiles> files,
-            Supplier<SliceMerger> merger)
+    MergePageSource(FileScan scan, List<PlannedFile> slices, SliceOpener files, Supplier<SliceMerger> merger)
     {
-        this.channels = channels;
+        this.channels = scan.channels();
         this.columns = channels.stream().filter(BridgeColumnHandle::isData).map(each -> new SliceRequest.Column(each.name(), each.type())).toList();
-        this.predicate = predicate;
+        this.predicate = scan.predicate();
         this.slices = slices;
         this.files = files;
         this.merger = merger;
         this.constants = new ConstantColumns(channels);
+        this.ahead = new SlicesAhead(scan, constants, slices, CombinedFilesLoader.RANGE);
     }
 
     @Override
@@ -91,7 +94,7 @@ final class MergePageSource
             }
             counters.opened += slice.logs().size();
             PlannedFile planned = slices.get(next - 1);
-            open = files.apply(planned, counters);
+            open = files.open(planned, ahead.take(next - 1), counters);
             merged = merger.get().merge(new SliceRequest(
                     planned.reader().properties(),
                     planned.size() < 0 ? Optional.empty() : Optional.of(planned.path()),
@@ -175,7 +178,7 @@ final class MergePageSource
     @Override
     public long getMemoryUsage()
     {
-        return merged == null ? 0 : merged.memoryBytes() + open.memoryBytes();
+        return ahead.bytes() + (merged == null ? 0 : merged.memoryBytes() + open.memoryBytes());
     }
 
     @Override
@@ -183,6 +186,7 @@ final class MergePageSource
             throws IOException
     {
         next = slices.size();
+        ahead.close();
         closeSlice();
     }
 }

@@ -7,6 +7,7 @@ import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceFiles;
 import io.skipbridge.trino.read.merge.SliceRequest;
 import io.skipbridge.trino.read.merge.UnsupportedSlice;
+import io.skipbridge.trino.read.storage.AheadRead;
 import io.skipbridge.trino.read.storage.ReadableFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.Page;
@@ -28,15 +29,26 @@ final class PlannedSliceFiles
     private final PlannedFile slice;
     private final FileScan scan;
     private final Function<FileScan, ScanContext> contexts;
+    private final SlicesAhead.Beginning ahead;
     private final ReadCounters counters;
     private final ReadableFile[] logs;
     private final Optional<LogVersions> versions;
     private final List<Rows> open = new ArrayList<>();
 
-    /** @param versions of the slice's reader */
-    PlannedSliceFiles(PlannedFile slice, Optional<LogVersions> versions, FileScan scan, Function<FileScan, ScanContext> contexts, ReadCounters counters)
+    /**
+     * @param ahead the first reads of the files
+     * @param versions of the slice's reader
+     */
+    PlannedSliceFiles(
+            PlannedFile slice,
+            SlicesAhead.Beginning ahead,
+            Optional<LogVersions> versions,
+            FileScan scan,
+            Function<FileScan, ScanContext> contexts,
+            ReadCounters counters)
     {
         this.slice = slice;
+        this.ahead = ahead;
         this.scan = scan;
         this.contexts = contexts;
         this.counters = counters;
@@ -48,6 +60,9 @@ final class PlannedSliceFiles
     public void readLog(int log, long position, byte[] buffer, int offset, int length)
     {
         try (ThreadContextClassLoader _ = pluginClasses()) {
+            if (position == 0 && tookAhead(log, buffer, offset, length)) {
+                return;
+            }
             if (logs[log] == null) {
                 logs[log] = counters.counted(scan.files().openLog(scan.session(), slice.logs().get(log)));
             }
@@ -59,6 +74,21 @@ final class PlannedSliceFiles
         }
     }
 
+    /** The first piece of a log, if it was read ahead. */
+    private boolean tookAhead(int log, byte[] buffer, int offset, int length)
+            throws IOException
+    {
+        Optional<AheadRead> read = ahead.takeLog(log);
+        if (read.isEmpty() || read.get().length() != length) {
+            read.ifPresent(AheadRead::close);
+            return false;
+        }
+        long begun = System.nanoTime();
+        System.arraycopy(read.get().take(), 0, buffer, offset, length);
+        counters.read(length, System.nanoTime() - begun);
+        return true;
+    }
+
     @Override
     public RowPages readBase(List<SliceRequest.Column> columns)
     {
@@ -66,7 +96,7 @@ final class PlannedSliceFiles
             throw new UnsupportedSlice("logs over base files of ORC are not merged. Read the table once it is compacted, or with Spark");
         }
         PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of());
-        return rows(ByIdPageSource.of(scan.unfiltered(handles(columns)), List.of(whole), (stored, files) -> new BridgePageSource(contexts.apply(stored), files)));
+        return rows(ByIdPageSource.of(scan.unfiltered(handles(columns)), List.of(whole), (stored, files) -> new BridgePageSource(contexts.apply(stored), files, ahead.takeBase())));
     }
 
     @Override
@@ -106,13 +136,14 @@ final class PlannedSliceFiles
 
     long memoryBytes()
     {
-        return open.stream().mapToLong(rows -> rows.source.getMemoryUsage()).sum();
+        return ahead.bytes() + open.stream().mapToLong(rows -> rows.source.getMemoryUsage()).sum();
     }
 
     @Override
     public void close()
             throws IOException
     {
+        ahead.close();
         for (Rows rows : List.copyOf(open)) {
             rows.close();
         }

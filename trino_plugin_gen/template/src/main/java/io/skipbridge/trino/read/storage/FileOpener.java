@@ -59,7 +59,13 @@ public final class FileOpener
     /** Whether a read of the file is a request to another machine. */
     public boolean remote(PlannedFile planned)
     {
-        return !planned.path().startsWith(LOCAL);
+        return remote(planned.path());
+    }
+
+    /** Whether a read of the file with this URI is a request to another machine. */
+    public boolean remote(String uri)
+    {
+        return !uri.startsWith(LOCAL);
     }
 
     /** What scans may read ahead. */

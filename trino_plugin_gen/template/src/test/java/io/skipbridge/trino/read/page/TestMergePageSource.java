@@ -33,6 +33,7 @@ import org.joda.time.DateTimeZone;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 
 import static io.airlift.slice.Slices.utf8Slice;
 import static io.trino.spi.type.BigintType.BIGINT;
@@ -45,6 +46,8 @@ class TestMergePageSource
 {
     private static final BridgeColumnHandle X = new BridgeColumnHandle("x", BIGINT, ColumnKind.DATA, 0);
     private static final BridgeColumnHandle DAY = new BridgeColumnHandle("day", VARCHAR, ColumnKind.PARTITION_KEY, 0);
+
+    private static final FileOpener LOCAL = FileOpener.create(Set.of(), Map.of(), Optional.empty(), "test", null);
 
     @TempDir
     private Path directory;
@@ -82,13 +85,12 @@ class TestMergePageSource
         Files.writeString(log, "1234");
         LogFile planned = new LogFile("file://" + log, 4, Files.getLastModifiedTime(log).toMillis());
         PlannedFile slice = new PlannedFile("", 0, 0, -1, -1, PartitionEntry.NONE, ReaderSpec.PARQUET, List.of(planned));
-        FileOpener opener = FileOpener.create(Set.of(), Map.of(), Optional.empty(), "test", null);
         for (String content : List.of("1234", "123456")) {
             Files.writeString(log, content);
             if (content.length() == 4) {
                 Files.setLastModifiedTime(log, FileTime.fromMillis(planned.modifiedMillis()));
             }
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = filesOf(slice, LOCAL)) {
                 byte[] bytes = new byte[4];
                 files.readLog(0, 0, bytes, 0, 4);
                 assertEquals("1234", new String(bytes));
@@ -96,13 +98,13 @@ class TestMergePageSource
         }
         for (String content : List.of("123", "")) {
             Files.writeString(log, content);
-            try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
+            try (PlannedSliceFiles files = filesOf(slice, LOCAL)) {
                 TrinoException changed = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
                 assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), changed.getErrorCode());
             }
         }
         Files.delete(log);
-        try (PlannedSliceFiles files = new PlannedSliceFiles(slice, Optional.empty(), scan(opener), _ -> null, new ReadCounters())) {
+        try (PlannedSliceFiles files = filesOf(slice, LOCAL)) {
             TrinoException gone = assertThrows(TrinoException.class, () -> files.readLog(0, 0, new byte[4], 0, 4));
             assertEquals(BridgeErrorCode.FILE_CHANGED.toErrorCode(), gone.getErrorCode());
         }
@@ -136,7 +138,7 @@ class TestMergePageSource
         SliceMerger failing = _ -> {
             throw problem;
         };
-        MergePageSource source = new MergePageSource(List.of(X), TupleDomain::all, List.of(slice("a", 10)), (slice, counters) -> new PlannedSliceFiles(slice, Optional.empty(), scan(null), _ -> null, counters), () -> failing);
+        MergePageSource source = new MergePageSource(scan(LOCAL, List.of(X), TupleDomain::all), List.of(slice("a", 10)), TestMergePageSource::files, () -> failing);
         return assertThrows(TrinoException.class, source::getNextSourcePage);
     }
 
@@ -147,12 +149,8 @@ class TestMergePageSource
             return new Rows(List.of(page(1), page(2)).iterator());
         };
         List<String> found = new ArrayList<>();
-        try (MergePageSource source = new MergePageSource(
-                List.of(DAY, X),
-                () -> predicate,
-                List.of(slices),
-                (slice, counters) -> new PlannedSliceFiles(slice, Optional.empty(), scan(null), _ -> null, counters),
-                () -> merger)) {
+        FileScan scan = scan(LOCAL, List.of(DAY, X), () -> predicate);
+        try (MergePageSource source = new MergePageSource(scan, List.of(slices), TestMergePageSource::files, () -> merger)) {
             while (!source.isFinished()) {
                 SourcePage page = source.getNextSourcePage();
                 for (int i = 0; page != null && i < page.getPositionCount(); i++) {
@@ -173,9 +171,21 @@ class TestMergePageSource
         return new Page(builder.build());
     }
 
-    private static FileScan scan(FileOpener opener)
+    private static FileScan scan(FileOpener opener, List<BridgeColumnHandle> channels, Supplier<TupleDomain<BridgeColumnHandle>> predicate)
     {
-        return new FileScan(null, opener, DateTimeZone.UTC, List.of(), TupleDomain::all, new AtomicInteger());
+        return new FileScan(null, opener, DateTimeZone.UTC, channels, predicate, new AtomicInteger());
+    }
+
+    private static PlannedSliceFiles filesOf(PlannedFile slice, FileOpener opener)
+    {
+        FileScan scan = scan(opener, List.of(), TupleDomain::all);
+        SlicesAhead ahead = new SlicesAhead(scan, new ConstantColumns(List.of()), List.of(slice), CombinedFilesLoader.RANGE);
+        return new PlannedSliceFiles(slice, ahead.take(0), Optional.empty(), scan, _ -> null, new ReadCounters());
+    }
+
+    private static PlannedSliceFiles files(PlannedFile slice, SlicesAhead.Beginning first, ReadCounters counters)
+    {
+        return new PlannedSliceFiles(slice, first, Optional.empty(), scan(LOCAL, List.of(), TupleDomain::all), _ -> null, counters);
     }
 
     private static PlannedFile slice(String day, long size)
