@@ -20,6 +20,8 @@ import pytest
 from bridge.config import Config, Setting
 from bridge.jobs.create_table import create_table, register_table
 from bridge.jobs.index_table import index_table
+from bridge.jobs.sync.job import SyncJob, run_job
+from bridge.jobs.sync.request import SyncRequest
 from bridge.metastore.client import MetastoreClient
 from bridge.servers.embedded_metastore import start_embedded_metastore
 from bridge.servers.planner import start_planner
@@ -29,6 +31,7 @@ from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column, Table, TableName
 from bridge.types import parse_hive_type
+from tests.benchmark import hudi_data
 from tests.engines.stack import ask
 from tests.support.format_files import avro_bytes, orc_bytes, text_bytes
 from tests.support.s3_metastore import s3_metastore
@@ -49,6 +52,9 @@ DESCRIBED = {
     "avro_large": "avro",
 }
 """Tables of other formats, and the formats."""
+SLICES = "slices"
+"""A merge-on-read table of Hudi, of `FEW_SLICES` slices in as many partitions."""
+FEW_SLICES = 24
 PUBLISHED = "published"
 """A directory for a table that a test makes."""
 FEW_FILES = 80
@@ -133,6 +139,18 @@ def _register_described(uri: str) -> None:
             register_table(client, full, table, [])
 
 
+def _fill_slices(storage: Storage, scratch: Path) -> None:
+    hudi_data.write_mor(scratch / SLICES, FEW_SLICES)
+    for path in (scratch / SLICES).rglob("*"):
+        if path.is_file():
+            storage.put(f"s3://{BUCKET}/{path.relative_to(scratch)}", path.read_bytes())
+
+
+def _register_slices(settings: Mapping[str, str]) -> None:
+    job = SyncJob(SyncRequest(TableName("lake", SLICES), f"s3://{BUCKET}/{SLICES}"))
+    run_job(_config(settings), job, progress=lambda done, total: None, say=lambda text: None)
+
+
 def _fill(storage: Storage) -> None:
     _fill_described(storage)
     for i in range(SMALL_FILES):
@@ -162,9 +180,10 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
         for name, value in gateway.environment.items():
             m.setenv(name, value)
         _fill(storage)
+        _fill_slices(storage, directory)
         time.sleep(1.1)  # an index takes a file for settled a second after it was written
         with start_embedded_metastore(
-            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED, PUBLISHED))
+            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED, SLICES, PUBLISHED))
         ) as server:
             uri = f"thrift://{LOOPBACK}:{server.port}"
             settings = {
@@ -175,6 +194,7 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
             }
             _register(settings)
             _register_described(uri)
+            _register_slices(settings)
             environment = {
                 "SKIPBRIDGE_CACHE": str(directory / "cache"),
                 "SKIPBRIDGE_STORAGE_ENDPOINT": gateway.through(planners.port)["endpoint"],
@@ -221,8 +241,12 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                     yield Stores(trino.port, proxy, planners, storage, settings, objects)
 
 
+def _config(settings: Mapping[str, str]) -> Config:
+    return Config({key: Setting(value, "test") for key, value in settings.items()})
+
+
 def _register(settings: Mapping[str, str]) -> None:
-    config = Config({key: Setting(value, "test") for key, value in settings.items()})
+    config = _config(settings)
     for table in TABLES:
         create_table(
             config,

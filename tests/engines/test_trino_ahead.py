@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.benchmark.hudi_data import LOGS, RECORDS
 from tests.engines.store_stack import (
     DRIVERS,
     FEW_FILES,
+    FEW_SLICES,
     GROUPED,
+    SLICES,
     SLOW,
     SMALL_FILES,
     SMALL_ROWS,
@@ -94,6 +97,19 @@ def test_small_files_of_other_formats_are_read_ahead(slower: Stores, table: str)
     assert rows == expected
     assert seen.count("GET", part=f"{table}/") == FEW_FILES
     assert seen.most > DRIVERS
+
+
+def test_a_slice_and_the_next_ones_are_read_ahead(slower: Stores) -> None:
+    """Each file of a slice was once asked for when the one before it was merged."""
+    part = f"{SLICES}/0"
+    rows, seen = slower.seen(f"SELECT count(*), min(ts), max(ts) FROM lake.{SLICES}")
+    assert rows == [[FEW_SLICES * RECORDS, LOGS, LOGS]]
+    assert seen.count("GET", part=part) == FEW_SLICES * (1 + LOGS)
+    assert seen.most > 3 * (1 + LOGS)
+
+    rows, seen = slower.seen(f"SELECT count(*) FROM lake.{SLICES} WHERE id < 100 AND part = '000'")
+    assert rows == [[100]]
+    assert (seen.count("GET", part=part), seen.most) == (1 + LOGS, 1 + LOGS)
 
 
 @pytest.mark.parametrize("table", ["orc_large", "orc_stripes", "text_large", "avro_large"])
