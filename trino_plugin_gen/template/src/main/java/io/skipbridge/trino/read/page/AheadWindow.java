@@ -3,7 +3,7 @@ package io.skipbridge.trino.read.page;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * How many reads one page source keeps ahead. It starts with one and doubles whenever a whole window was read and the page source still had to wait.
+ * How many reads one page source keeps ahead. It starts small and doubles whenever a whole window was read and the page source still had to wait.
  * So a scan that ends early has read little in vain. Later page sources of the scan start with half of what earlier ones reached.
  */
 final class AheadWindow
@@ -14,10 +14,11 @@ final class AheadWindow
     private int size;
     private int sinceGrown;
 
-    AheadWindow(AtomicInteger reached)
+    /** @param first how many reads are ahead at least */
+    AheadWindow(AtomicInteger reached, int first)
     {
         this.reached = reached;
-        this.size = Math.max(1, reached.get() / 2);
+        this.size = Math.max(first, reached.get() / 2);
     }
 
     int size()

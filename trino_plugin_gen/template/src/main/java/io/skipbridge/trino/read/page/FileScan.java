@@ -43,8 +43,9 @@ public record FileScan(
         return new FileScan(session, files, timeZone, columns, TupleDomain::all, reached);
     }
 
-    AheadWindow newWindow()
+    /** @param first how many reads are ahead at least */
+    AheadWindow newWindow(int first)
     {
-        return new AheadWindow(reached);
+        return new AheadWindow(reached, first);
     }
 }

@@ -20,6 +20,8 @@ final class FilesAhead
         implements Closeable
 {
     private static final long MAX_BYTES = 32 << 20;
+    private static final int FEW = 8;
+    private static final long FEW_BYTES = 1 << 20;
 
     private final FileScan scan;
     private final ConstantColumns constants;
@@ -52,7 +54,22 @@ final class FilesAhead
         this.counters = counters;
         this.files = files;
         this.range = range;
-        this.window = scan.newWindow();
+        this.window = scan.newWindow(few(files, range));
+    }
+
+    /** So many of the first files are small that their reads are cheaper than a wait for each: at most eight, of a MB together. */
+    private static int few(List<PlannedFile> files, AheadRange range)
+    {
+        int count = 0;
+        long bytes = 0;
+        for (PlannedFile file : files) {
+            bytes += range.length(file);
+            if (count == FEW || bytes > FEW_BYTES || file.size() > AheadRange.SMALL_FILE) {
+                break;
+            }
+            count++;
+        }
+        return Math.max(1, count);
     }
 
     /** The window of the page source, for reads inside of files too. */
@@ -97,17 +114,10 @@ final class FilesAhead
             return readCounted(file, range.offset(file), range.length(file));
         }
         Optional<AheadRead> ahead = takeStarted();
+        window.took(ahead.isEmpty() || !ahead.get().isDone());
         startMore();
         long start = System.nanoTime();
-        byte[] bytes;
-        if (ahead.isPresent()) {
-            window.took(!ahead.get().isDone());
-            bytes = ahead.get().take();
-        }
-        else {
-            window.took(true);
-            bytes = readRange(file, range.offset(file), range.length(file));
-        }
+        byte[] bytes = ahead.isPresent() ? ahead.get().take() : readRange(file, range.offset(file), range.length(file));
         counters.read(bytes.length, System.nanoTime() - start);
         return bytes;
     }

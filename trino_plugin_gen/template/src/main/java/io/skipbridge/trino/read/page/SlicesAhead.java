@@ -36,7 +36,7 @@ final class SlicesAhead
         this.constants = constants;
         this.slices = slices;
         this.base = base;
-        this.window = scan.newWindow();
+        this.window = scan.newWindow(1);
     }
 
     /** The reads of the slice with this ordinal. Slices before it are asked for no more. */

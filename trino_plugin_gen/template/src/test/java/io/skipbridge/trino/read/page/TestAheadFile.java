@@ -97,7 +97,7 @@ class TestAheadFile
     {
         try (AheadFile file = new AheadFile(new Whole(), (_, _) -> {
             throw new IOException("no");
-        }, budget, new ReadCounters(), new AheadWindow(new AtomicInteger(8)))) {
+        }, budget, new ReadCounters(), new AheadWindow(new AtomicInteger(8), 1))) {
             file.expect(0, 100);
             IOException e = assertThrows(IOException.class, () -> file.readFully(0, new byte[10], 0, 10));
             assertEquals("no", e.getMessage());
@@ -110,7 +110,7 @@ class TestAheadFile
         return new AheadFile(new Whole(), (offset, length) -> {
             requests.add(offset + "+" + length);
             return Arrays.copyOfRange(content, (int) offset, (int) offset + length);
-        }, budget, new ReadCounters(), new AheadWindow(new AtomicInteger(2 * window)));
+        }, budget, new ReadCounters(), new AheadWindow(new AtomicInteger(2 * window), 1));
     }
 
     private void assertRead(AheadFile file, int offset, int length)

@@ -13,7 +13,7 @@ class TestAheadWindow
     @Test
     void aScanThatEndsEarlyHasReadLittleInVain()
     {
-        AheadWindow window = new AheadWindow(reached);
+        AheadWindow window = new AheadWindow(reached, 1);
         int taken = 0;
         while (taken < 10) {
             window.took(true);
@@ -26,7 +26,7 @@ class TestAheadWindow
     @Test
     void doublesOnlyWhileThePageSourceWaits()
     {
-        AheadWindow window = new AheadWindow(reached);
+        AheadWindow window = new AheadWindow(reached, 1);
         for (int i = 0; i < 100; i++) {
             window.took(false);
         }
@@ -40,10 +40,23 @@ class TestAheadWindow
     @Test
     void laterPageSourcesStartWithHalfOfWhatWasReached()
     {
-        AheadWindow first = new AheadWindow(reached);
+        AheadWindow first = new AheadWindow(reached, 1);
         for (int i = 0; i < 10; i++) {
             first.took(true);
         }
-        assertEquals(4, new AheadWindow(reached).size());
+        assertEquals(4, new AheadWindow(reached, 1).size());
+    }
+
+    @Test
+    void aFirstWindowOfSmallFilesDoublesAfterItsFirstWait()
+    {
+        AheadWindow window = new AheadWindow(reached, 8);
+        for (int i = 0; i < 8; i++) {
+            window.took(i == 0);
+        }
+        assertEquals(8, window.size());
+        window.took(true);
+        assertEquals(16, window.size());
+        assertEquals(8, new AheadWindow(reached, 1).size());
     }
 }
