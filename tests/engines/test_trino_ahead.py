@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -45,6 +46,20 @@ def test_small_files_are_read_in_one_request_each(stores: Stores) -> None:
 
 def test_small_files_are_read_ahead(slower: Stores) -> None:
     _, seen = slower.seen(GROUPED.format("small"))
+    assert seen.most > DRIVERS
+
+
+def test_queries_that_wait_for_a_store_leave_threads_to_others(slower: Stores) -> None:
+    """A split that waited for its first file once held one of Trino's threads."""
+    sql = "SELECT count(*), min(c1) FROM lake.changing WHERE id = {}"
+    ids = [number * 1_000 + 7 for number in range(3 * DRIVERS)]
+    expected = [slower.query(sql.format(i), "hive") for i in ids]
+    slower.proxy.take()
+    with ThreadPoolExecutor(len(ids)) as pool:
+        rows = list(pool.map(lambda i: slower.query(sql.format(i)), ids))
+    assert rows == expected
+    seen = slower.proxy.take()
+    assert seen.count("GET", part="changing/") == len(ids)
     assert seen.most > DRIVERS
 
 

@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.UnaryOperator;
 
 import static io.trino.memory.context.AggregatedMemoryContext.newSimpleAggregatedMemoryContext;
@@ -77,6 +78,12 @@ final class BridgePageSource
     boolean wouldWait()
     {
         return loader.wouldWait();
+    }
+
+    @Override
+    CompletableFuture<?> opening()
+    {
+        return loader.blocked();
     }
 
     @Override

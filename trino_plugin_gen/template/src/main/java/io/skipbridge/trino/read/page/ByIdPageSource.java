@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 
@@ -76,6 +77,12 @@ final class ByIdPageSource
         }
         Block[] blocks = channels.stream().map(channel -> channel.apply(page)).toArray(Block[]::new);
         return SourcePage.create(new Page(page.getPositionCount(), blocks));
+    }
+
+    @Override
+    public CompletableFuture<?> isBlocked()
+    {
+        return source.isBlocked();
     }
 
     @Override

@@ -7,6 +7,7 @@ import io.trino.spi.metrics.Metrics;
 import java.io.IOException;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 
 /** The rows of page sources, one source after the other. */
 final class ChainedPageSource
@@ -32,6 +33,12 @@ final class ChainedPageSource
             current++;
         }
         return null;
+    }
+
+    @Override
+    public CompletableFuture<?> isBlocked()
+    {
+        return isFinished() ? NOT_BLOCKED : sources.get(current).isBlocked();
     }
 
     @Override

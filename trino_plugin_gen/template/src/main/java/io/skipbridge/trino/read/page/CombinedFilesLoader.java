@@ -16,8 +16,10 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 
 import static io.skipbridge.trino.read.page.AheadRange.SMALL_FILE;
+import static io.trino.spi.connector.ConnectorPageSource.NOT_BLOCKED;
 
 /**
  * Combines a split's files. Small files are read whole and combined up to a limit; each large file is on its own. Combined files end early where the
@@ -68,6 +70,12 @@ final class CombinedFilesLoader
     boolean wouldWait()
     {
         return ahead == null && largeAhead == null && files.wouldWait();
+    }
+
+    /** Completes when {@link #next} need not wait for its first file. */
+    CompletableFuture<?> blocked()
+    {
+        return ahead == null && largeAhead == null ? files.blocked() : NOT_BLOCKED;
     }
 
     /** Bytes that were read ahead. */

@@ -13,6 +13,7 @@ import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 
 /** Reads a scan without data columns. Counts rows from footers, and repeats each file's constants for its rows. */
 final class CountPageSource
@@ -53,12 +54,18 @@ final class CountPageSource
         return ReadFailure.of(problem, file == null ? "split" : file.path());
     }
 
+    @Override
+    public CompletableFuture<?> isBlocked()
+    {
+        return isFinished() || rowsLeft > 0 || !joiner.isEmpty() ? NOT_BLOCKED : files.blocked();
+    }
+
     /** Rows of many files in one page without columns. */
     private SourcePage nextCount()
             throws IOException
     {
         long rows = 0;
-        for (int i = 0; i < FILES_PER_PAGE && rows < MAX_POSITIONS && (rowsLeft > 0 || nextFile()); i++) {
+        for (int i = 0; i < FILES_PER_PAGE && rows < MAX_POSITIONS && (rowsLeft > 0 || (!(rows > 0 && files.wouldWait()) && nextFile())); i++) {
             long taken = Math.min(rowsLeft, MAX_POSITIONS - rows);
             rowsLeft -= taken;
             rows += taken;
@@ -69,7 +76,7 @@ final class CountPageSource
     private SourcePage nextConstants()
             throws IOException
     {
-        while (!joiner.isFull() && (rowsLeft > 0 || nextFile())) {
+        while (!joiner.isFull() && (rowsLeft > 0 || (!(!joiner.isEmpty() && files.wouldWait()) && nextFile()))) {
             if (rowsLeft == 0) {
                 continue;
             }

@@ -11,6 +11,9 @@ import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+
+import static io.trino.spi.connector.ConnectorPageSource.NOT_BLOCKED;
 
 /**
  * The files of a split, one after the other. While one is in work, the next ones are read: all of a small file, a range of a large one.
@@ -33,6 +36,8 @@ final class FilesAhead
     private int position;
     private int nextToStart;
     private long startedBytes;
+    private int awaited = -1;
+    private long awaitedSince;
 
     private record Started(int ordinal, AheadRead read) {}
 
@@ -105,6 +110,29 @@ final class FilesAhead
         return first == null || first.ordinal() != position || !first.read().isDone();
     }
 
+    /**
+     * Completes when the next file's bytes are there. Starts its read, and more, as the engine waits for it. A page source that says so holds no thread
+     * of the engine meanwhile, so that other splits and queries use it.
+     */
+    CompletableFuture<?> blocked()
+    {
+        if (!hasNext() || !scan.files().remote(files.get(position)) || !mayMatch(files.get(position))) {
+            return NOT_BLOCKED;
+        }
+        if (awaited < position) {
+            dropStarted(position);
+            startMore();
+            if (started.isEmpty() || started.peek().ordinal() > position || started.peek().read().isDone()) {
+                return NOT_BLOCKED;
+            }
+            awaited = position;
+            awaitedSince = System.nanoTime();
+            window.took(true);
+            startMore();
+        }
+        return started.element().read().done();
+    }
+
     /** The range of the file that {@link #next} returned. */
     byte[] read(PlannedFile file)
             throws IOException
@@ -114,9 +142,12 @@ final class FilesAhead
             return readCounted(file, range.offset(file), range.length(file));
         }
         Optional<AheadRead> ahead = takeStarted();
-        window.took(ahead.isEmpty() || !ahead.get().isDone());
+        boolean wasAwaited = awaited == position - 1;
+        if (!wasAwaited) {
+            window.took(ahead.isEmpty() || !ahead.get().isDone());
+        }
         startMore();
-        long start = System.nanoTime();
+        long start = wasAwaited ? awaitedSince : System.nanoTime();
         byte[] bytes = ahead.isPresent() ? ahead.get().take() : readRange(file, range.offset(file), range.length(file));
         counters.read(bytes.length, System.nanoTime() - start);
         return bytes;
@@ -146,15 +177,23 @@ final class FilesAhead
     private Optional<AheadRead> takeStarted()
     {
         int current = position - 1;
-        while (!started.isEmpty() && started.peek().ordinal() <= current) {
-            Started first = started.poll();
-            startedBytes -= first.read().length();
-            if (first.ordinal() == current) {
-                return Optional.of(first.read());
-            }
-            first.read().close();
+        dropStarted(current);
+        if (started.isEmpty() || started.peek().ordinal() > current) {
+            return Optional.empty();
         }
-        return Optional.empty();
+        AheadRead read = started.poll().read();
+        startedBytes -= read.length();
+        return Optional.of(read);
+    }
+
+    /** Stops the reads of files before this one. */
+    private void dropStarted(int ordinal)
+    {
+        while (!started.isEmpty() && started.peek().ordinal() < ordinal) {
+            AheadRead read = started.poll().read();
+            startedBytes -= read.length();
+            read.close();
+        }
     }
 
     private void startMore()

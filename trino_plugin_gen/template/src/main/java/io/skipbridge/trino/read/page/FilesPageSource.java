@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.UnaryOperator;
 
 /**
@@ -51,6 +52,12 @@ public final class FilesPageSource
     boolean wouldWait()
     {
         return files.wouldWait();
+    }
+
+    @Override
+    CompletableFuture<?> opening()
+    {
+        return files.blocked();
     }
 
     @Override

@@ -18,6 +18,7 @@ import io.trino.spi.predicate.TupleDomain;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
 /**
@@ -64,6 +65,12 @@ final class MergePageSource
     }
 
     @Override
+    public CompletableFuture<?> isBlocked()
+    {
+        return isFinished() || merged != null || next == slices.size() ? NOT_BLOCKED : ahead.blocked(next);
+    }
+
+    @Override
     SourcePage nextPage()
             throws IOException
     {
@@ -73,6 +80,9 @@ final class MergePageSource
                 return SourcePage.create(withConstants(page));
             }
             closeSlice();
+            if (!isBlocked().isDone()) {
+                return null;
+            }
         }
         end();
         return null;
@@ -94,7 +104,7 @@ final class MergePageSource
             }
             counters.opened += slice.logs().size();
             PlannedFile planned = slices.get(next - 1);
-            open = files.open(planned, ahead.take(next - 1), counters);
+            open = files.open(planned, ahead.take(next - 1, counters), counters);
             merged = merger.get().merge(new SliceRequest(
                     planned.reader().properties(),
                     planned.size() < 0 ? Optional.empty() : Optional.of(planned.path()),

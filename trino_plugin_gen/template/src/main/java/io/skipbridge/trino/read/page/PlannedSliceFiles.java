@@ -17,9 +17,11 @@ import io.trino.spi.connector.SourcePage;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
 
 /** The files of a planned slice. Logs are read up to their planned size. */
@@ -167,9 +169,11 @@ final class PlannedSliceFiles
 
         @Override
         public Page next()
+                throws IOException
         {
             try (ThreadContextClassLoader _ = pluginClasses()) {
                 while (!source.isFinished()) {
+                    source.isBlocked().get();
                     SourcePage page = source.getNextSourcePage();
                     Page whole = page == null ? null : page.getPage();
                     counters.read(source.getCompletedBytes() - counted, 0);
@@ -179,6 +183,13 @@ final class PlannedSliceFiles
                     }
                 }
                 return null;
+            }
+            catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new InterruptedIOException("interrupted while reading");
+            }
+            catch (ExecutionException e) {
+                throw new IOException(e.getCause());
             }
         }
 

@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 
 /** Removes rows that do not belong to the snapshot, then the columns that only the filter needed. */
@@ -87,6 +88,12 @@ final class RowFilterPageSource
     public long getReadTimeNanos()
     {
         return source.getReadTimeNanos();
+    }
+
+    @Override
+    public CompletableFuture<?> isBlocked()
+    {
+        return source.isBlocked();
     }
 
     @Override

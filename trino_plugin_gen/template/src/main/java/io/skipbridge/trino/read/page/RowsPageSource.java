@@ -6,6 +6,7 @@ import io.trino.spi.connector.SourcePage;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 
 /**
  * A page source that opens files and reads their rows. Joins small pages of small files. Passes others on with their columns unread, behind the joined
@@ -34,6 +35,9 @@ abstract class RowsPageSource
     /** Whether {@link #open} waits for bytes that are on their way. */
     abstract boolean wouldWait();
 
+    /** Completes when {@link #open} need not wait. */
+    abstract CompletableFuture<?> opening();
+
     /** Opens the next files; false if there are none. */
     abstract boolean open()
             throws IOException;
@@ -48,6 +52,12 @@ abstract class RowsPageSource
     /** Closes the open files, if any are open. */
     abstract void closeOpen()
             throws IOException;
+
+    @Override
+    public final CompletableFuture<?> isBlocked()
+    {
+        return isFinished() || isOpen() || held != null || !joiner.isEmpty() ? NOT_BLOCKED : opening();
+    }
 
     @Override
     final SourcePage nextPage()
@@ -70,6 +80,9 @@ abstract class RowsPageSource
             SourcePage page = read();
             if (page == null) {
                 closeOpen();
+                if (!isBlocked().isDone()) {
+                    return null;
+                }
                 continue;
             }
             if (isLarge() || page.getPositionCount() >= LAZY_POSITIONS) {

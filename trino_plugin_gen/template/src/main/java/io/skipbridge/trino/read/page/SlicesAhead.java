@@ -11,6 +11,10 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+
+import static io.trino.spi.connector.ConnectorPageSource.NOT_BLOCKED;
 
 /**
  * Slices of remote stores, one after the other. All logs and the base file of the slice that is merged next are requested at once. While it is merged,
@@ -28,6 +32,8 @@ final class SlicesAhead
     private final AheadWindow window;
     private final ArrayDeque<Beginning> started = new ArrayDeque<>();
     private int nextToStart;
+    private int awaited = -1;
+    private long awaitedSince;
 
     /** @param base which bytes of base files are read ahead */
     SlicesAhead(FileScan scan, ConstantColumns constants, List<PlannedFile> slices, AheadRange base)
@@ -39,14 +45,51 @@ final class SlicesAhead
         this.window = scan.newWindow(1);
     }
 
+    /** Completes when the first reads of the slice with this ordinal are done. Starts them, and more, as the engine waits for them. */
+    CompletableFuture<?> blocked(int ordinal)
+    {
+        if (!constants.mayMatch(slices.get(ordinal), scan.predicate().get())) {
+            return NOT_BLOCKED;
+        }
+        CompletableFuture<?> done = begun(ordinal).done();
+        if (!done.isDone() && awaited != ordinal) {
+            awaited = ordinal;
+            awaitedSince = System.nanoTime();
+            window.took(true);
+            startMore();
+        }
+        return done;
+    }
+
     /** The reads of the slice with this ordinal. Slices before it are asked for no more. */
-    Beginning take(int ordinal)
+    Beginning take(int ordinal, ReadCounters counters)
+    {
+        Beginning beginning = begun(ordinal);
+        if (awaited == ordinal) {
+            counters.read(0, System.nanoTime() - awaitedSince);
+        }
+        else {
+            window.took(!beginning.done().isDone());
+        }
+        started.poll();
+        startMore();
+        return beginning;
+    }
+
+    private Beginning begun(int ordinal)
     {
         while (!started.isEmpty() && started.peek().ordinal < ordinal) {
             started.poll().close();
         }
-        Beginning beginning = started.isEmpty() || started.peek().ordinal > ordinal ? start(ordinal) : started.poll();
-        nextToStart = Math.max(nextToStart, ordinal + 1);
+        if (started.isEmpty() || started.peek().ordinal > ordinal) {
+            started.addFirst(start(ordinal));
+            nextToStart = Math.max(nextToStart, ordinal + 1);
+        }
+        return started.element();
+    }
+
+    private void startMore()
+    {
         long bytes = bytes();
         while (nextToStart < slices.size() && started.size() < window.size() && bytes < MAX_BYTES) {
             if (constants.mayMatch(slices.get(nextToStart), scan.predicate().get())) {
@@ -59,7 +102,6 @@ final class SlicesAhead
             }
             nextToStart++;
         }
-        return beginning;
     }
 
     /** Bytes that were read, or are on their way, of slices that were not taken. */
@@ -117,9 +159,7 @@ final class SlicesAhead
         /** The read of a log's first piece, if it was started and not taken. */
         Optional<AheadRead> takeLog(int log)
         {
-            Optional<AheadRead> read = logs.set(log, Optional.empty());
-            read.ifPresent(each -> window.took(!each.isDone()));
-            return read;
+            return logs.set(log, Optional.empty());
         }
 
         /** The read of the base file, if it was started and not taken. */
@@ -130,11 +170,17 @@ final class SlicesAhead
             return read;
         }
 
+        private CompletableFuture<?> done()
+        {
+            return CompletableFuture.allOf(Stream.concat(logs.stream(), Stream.of(base)).flatMap(Optional::stream).map(AheadRead::done).toArray(CompletableFuture[]::new));
+        }
+
         private boolean isEmpty()
         {
             return bytes() == 0;
         }
 
+        /** Bytes of reads that nobody has taken. */
         long bytes()
         {
             return base.map(AheadRead::length).orElse(0) + logs.stream().flatMap(Optional::stream).mapToLong(AheadRead::length).sum();

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.Optional;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
@@ -23,6 +24,7 @@ public final class AheadRead
     private final ReadBudget budget;
     private final int length;
     private final FutureTask<byte[]> task;
+    private final CompletableFuture<Void> done = new CompletableFuture<>();
     private boolean ended;
 
     private AheadRead(ReadBudget budget, int length, Body body)
@@ -40,6 +42,7 @@ public final class AheadRead
         finally {
             // also if it was stopped before it began
             budget.requestEnded();
+            done.complete(null);
         }
     }
 
@@ -63,6 +66,12 @@ public final class AheadRead
     public boolean isDone()
     {
         return task.isDone();
+    }
+
+    /** Completes when {@link #take} no longer waits, also if the read failed. */
+    public CompletableFuture<?> done()
+    {
+        return done;
     }
 
     /** Waits for the bytes. Fails as the read failed. */

@@ -180,7 +180,7 @@ class TestMergePageSource
     {
         FileScan scan = scan(opener, List.of(), TupleDomain::all);
         SlicesAhead ahead = new SlicesAhead(scan, new ConstantColumns(List.of()), List.of(slice), CombinedFilesLoader.RANGE);
-        return new PlannedSliceFiles(slice, ahead.take(0), Optional.empty(), scan, _ -> null, new ReadCounters());
+        return new PlannedSliceFiles(slice, ahead.take(0, new ReadCounters()), Optional.empty(), scan, _ -> null, new ReadCounters());
     }
 
     private static PlannedSliceFiles files(PlannedFile slice, SlicesAhead.Beginning first, ReadCounters counters)
