@@ -194,7 +194,7 @@ class PlannerHandler:
     def _estimate(self, request: ScanRequest) -> None:
         """Estimates a whole table in the background: the next description brings it."""
         with suppress(BridgeError):  # left to the query that meets it
-            self._estimates.of(self._planner.plan(request))
+            self._estimates.begin(self._planner.plan(request))
 
     @_answers_failures
     def get_statistics(self, request: ttypes.PlanRequest) -> ttypes.Table:

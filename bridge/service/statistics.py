@@ -49,29 +49,46 @@ class Estimates:
 
     def of(self, plan: ScanPlan) -> Estimate:
         """Estimates for the plan's predicate; after one second, rough ones of the whole table."""
+        future, held = self._begun(plan)
+        try:
+            found = future.result(_SECONDS)
+        except Late:
+            return rough_estimate(plan.table, plan.view, held)
+        self._keep_whole(plan, held, found)
+        return found
+
+    def begin(self, plan: ScanPlan) -> None:
+        """Starts the estimate, without a wait: for threads of the pool that makes estimates."""
+        self._begun(plan)
+
+    def _begun(self, plan: ScanPlan) -> tuple[Future[Estimate], CatalogStatistics]:
         held = self._catalog.of(plan.table, plan.view)
         key = (plan.table.name, str(plan.request.read), plan.context.predicate, plan.view, held)
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
-                future = self._pool.submit(estimate, plan.context, held)
+                future = self._pool.submit(self._make, plan, held)
                 self._kept[key] = future
             self._kept.move_to_end(key)
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-        try:
-            found = future.result(_SECONDS)
-        except Late:
-            return rough_estimate(plan.table, plan.view, held)
-        if isinstance(plan.context.predicate, BoundTrue):
-            with self._lock:
-                self._whole[key[:2]] = plan.view, held, found
-                while len(self._whole) > _MAX_TABLES:
-                    self._whole.popitem(last=False)
+        return future, held
+
+    def _make(self, plan: ScanPlan, held: CatalogStatistics) -> Estimate:
+        found = estimate(plan.context, held)
+        self._keep_whole(plan, held, found)
         return found
 
+    def _keep_whole(self, plan: ScanPlan, held: CatalogStatistics, found: Estimate) -> None:
+        if not isinstance(plan.context.predicate, BoundTrue):
+            return
+        with self._lock:
+            self._whole[plan.table.name, str(plan.request.read)] = plan.view, held, found
+            while len(self._whole) > _MAX_TABLES:
+                self._whole.popitem(last=False)
+
     def at_hand(self, table: Table, view: IndexView, read: ReadVersion) -> Estimate | None:
-        """The estimate of the whole table, if `of` returned it before and nothing has changed."""
+        """The estimate of the whole table, if it was made before and nothing has changed."""
         with self._lock:
             kept = self._whole.get((table.name, str(read)))
         if kept is None or kept[0] is not view or kept[1] != self._catalog.known(table):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from bridge.metastore.cache import CachedCatalog
 from bridge.planner.table_cache import TableCache
@@ -96,3 +98,16 @@ def test_a_new_index_generation_has_no_estimates_at_hand(service: Service) -> No
     for entry in views._entries.values():
         entry.checked = float("-inf")
     assert _described(service, "q3").columns[0].high is None
+
+
+def test_estimates_made_ahead_keep_no_thread_from_the_optimiser(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A description starts an estimate; a thread that waits for it would keep others waiting."""
+    monkeypatch.setattr("bridge.service.handler._ANSWERS", 1)
+    service = serve()
+    _described(service, "q1")
+    asked = ttypes.PlanRequest(
+        schema_name="db", table_name="t", query_id="q1", engine="trino", protocol=PROTOCOL
+    )
+    assert service.handler.get_statistics(asked).columns[0].high == 2
