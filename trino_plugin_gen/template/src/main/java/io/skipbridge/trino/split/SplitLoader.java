@@ -16,6 +16,7 @@ import io.trino.spi.predicate.TupleDomain;
 import io.trino.spi.type.TypeManager;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -43,9 +44,11 @@ final class SplitLoader
     private final ScanRequest request;
     private final DynamicFilterTracker dynamicFilter;
     private final SplitQueue queue;
+    private final Duration keepInterval;
 
     private PlannerClient client;
     private Plan plan;
+    private Optional<PlanKeeper> keeper = Optional.empty();
     private TupleDomain<BridgeColumnHandle> rowFilter = TupleDomain.all();
     private boolean delivered;
     private TupleDomain<BridgeColumnHandle> applied = TupleDomain.all();
@@ -54,11 +57,17 @@ final class SplitLoader
 
     SplitLoader(Planners planners, TypeManager types, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue)
     {
+        this(planners, types, request, dynamicFilter, queue, PlanKeeper.INTERVAL);
+    }
+
+    SplitLoader(Planners planners, TypeManager types, ScanRequest request, DynamicFilterTracker dynamicFilter, SplitQueue queue, Duration keepInterval)
+    {
         this.planners = planners;
         this.types = types;
         this.request = request;
         this.dynamicFilter = dynamicFilter;
         this.queue = queue;
+        this.keepInterval = keepInterval;
     }
 
     Optional<String> report()
@@ -156,6 +165,7 @@ final class SplitLoader
     private void open()
     {
         mayInterrupt(false);
+        keeper.ifPresent(PlanKeeper::close);
         planners.call(request.plan().queryId(), request.planner(), asked -> {
             plan = asked.plan(request.plan());
             client = planners.endpoint(plan.endpoint(), asked);
@@ -164,9 +174,18 @@ final class SplitLoader
             }
             return plan;
         });
+        keeper = keepOpen(client, plan.handle());
         mayInterrupt(true);
         rowFilter = RowFilterReader.read(plan.rowFilter(), request.partitionKeys(), types::fromSqlType);
         log.debug("query %s: plan %s at %s, generation %d, %s, dropped %s", request.plan().queryId(), plan.handle(), client.address(), plan.generation(), plan.freshness(), plan.dropped());
+    }
+
+    private Optional<PlanKeeper> keepOpen(PlannerClient planner, String handle)
+    {
+        if (handle.isEmpty()) {
+            return Optional.empty();
+        }
+        return Optional.of(PlanKeeper.start(keepInterval, () -> planner.applyDynamicFilter(handle, "")));
     }
 
     /** Sends the dynamic filter when it has changed since it was last sent. */
@@ -208,6 +227,7 @@ final class SplitLoader
 
     private void closePlan()
     {
+        keeper.ifPresent(PlanKeeper::close);
         if (plan == null || plan.handle().isEmpty()) {
             return;
         }

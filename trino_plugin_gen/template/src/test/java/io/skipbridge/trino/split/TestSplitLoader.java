@@ -23,13 +23,14 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 import static io.trino.spi.type.BigintType.BIGINT;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-/** A plan that was opened is closed, whenever the engine gives up the scan. A socket replies with the recorded frames. */
+/** A plan is kept open while the engine takes no splits, and closed when it gives up the scan. A socket replies with the recorded frames. */
 class TestSplitLoader
 {
     private static final Path FRAMES = Path.of("../../tests/vectors/wire");
@@ -37,6 +38,7 @@ class TestSplitLoader
     private final List<String> methods = new ArrayList<>();
     private final CountDownLatch asked = new CountDownLatch(1);
     private final CountDownLatch open = new CountDownLatch(1);
+    private final CountDownLatch kept = new CountDownLatch(2);
     private ServerSocket door;
 
     @Test
@@ -61,6 +63,29 @@ class TestSplitLoader
         }
         assertEquals(List.of("health", "plan", "close_plan"), methods);
         assertTrue(queue.finished());
+    }
+
+    @Test
+    void aPlanIsKeptOpenWhileTheQueueIsFull()
+            throws Exception
+    {
+        assumeTrue(Files.exists(FRAMES), "the golden frames are in the repository only");
+        door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        open.countDown();
+        Thread.ofVirtual().start(this::listen);
+        SplitQueue full = new SplitQueue(0, SplitPlacement.ANYWHERE);
+        PlanRequest request = new PlanRequest("db", "t", "q", "476", "", List.of(), OptionalLong.empty(), Map.of());
+        try (Planners planners = new Planners(List.of(new PlannerAddress("127.0.0.1", door.getLocalPort())), Duration.ofSeconds(30))) {
+            SplitLoader loader = new SplitLoader(planners, types(), new ScanRequest(request, "", Optional.empty(), List.of()), null, full, Duration.ofMillis(10));
+            Thread thread = Thread.ofVirtual().start(loader);
+            assertTrue(kept.await(30, TimeUnit.SECONDS));
+            loader.stop();
+            thread.join();
+        }
+        finally {
+            door.close();
+        }
+        assertEquals("close_plan", methods.getLast());
     }
 
     private static TypeManager types()
@@ -92,6 +117,9 @@ class TestSplitLoader
         if (method.equals("plan")) {
             asked.countDown();
             open.await();
+        }
+        if (method.equals("apply_dynamic_filter")) {
+            kept.countDown();
         }
         String frame = new String(Files.readAllBytes(FRAMES.resolve(method + ".reply.bin")), StandardCharsets.ISO_8859_1)
                 .replace("127.0.0.1:40001", "127.0.0.1:%5d".formatted(door.getLocalPort()))
