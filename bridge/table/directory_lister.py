@@ -68,6 +68,8 @@ class DirectoryLister:
         self._ignore_absent = ignore_absent
         self.recursive = recursive
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-list")
+        # Apart: work ahead may wait for a slow store or metastore, and other tables are listed.
+        self._ahead = ThreadPoolExecutor(threads, thread_name_prefix="skipbridge-ahead")
         self._threads = threads
         self._shared = SharedListings()
         self._streams: weakref.WeakValueDictionary[str, ListingStream] = (
@@ -155,9 +157,10 @@ class DirectoryLister:
     def background(self, work: Callable[[], None]) -> None:
         """Runs work ahead of need; a failure surfaces when its result is needed."""
         with contextlib.suppress(RuntimeError):  # the lister is closed
-            self._pool.submit(carried(lambda _: work()), None)
+            self._ahead.submit(carried(lambda _: work()), None)
 
     def close(self) -> None:
+        self._ahead.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _side_by_side(self, look: Callable[[str], T], uris: Sequence[str]) -> list[T]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import StorageFailure
-from bridge.storage.port import FileTable
+from bridge.storage.port import FileTable, join_listings
 from bridge.storage.routed import open_storage
 from bridge.table.directory_lister import DirectoryLister
 from bridge.table.freshness import Cached, Live
@@ -314,3 +314,30 @@ def test_what_was_there_when_a_query_arrived_is_found(world: World, seed: int) -
         stop.set()
         for each in writers:
             each.result()
+
+
+def test_work_ahead_of_a_store_that_does_not_answer_keeps_no_other_table_from_its_listing(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, 2)
+    answers = threading.Event()
+
+    class Remote(Storage):
+        def list_many(self, directories: Sequence[str], pool: Any, **options: Any) -> Any:
+            return join_listings(list(pool.map(self._storage.list_all, directories)))
+
+    def wait() -> None:
+        answers.wait()
+
+    lister = DirectoryLister(Remote(), 4)
+    for _ in range(8):
+        lister.background(wait)
+    places = [Partition(f"p={i}", (), f"{world.root}/t/p={i}") for i in range(2)]
+    pool = ThreadPoolExecutor(1)
+    try:
+        found = pool.submit(lister.each, places, Live(), 0.0).result(30)
+        assert set(found) == {place.location for place in places}
+    finally:
+        answers.set()
+        lister.close()
+        pool.shutdown()

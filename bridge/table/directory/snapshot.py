@@ -92,7 +92,7 @@ class DirectorySnapshot:
             self._context.lister.background(self._begin)
 
     def _begin(self) -> None:
-        """Runs in a thread of the lister, so it must not wait for another one."""
+        """Runs in a thread of the lister, which does not list for others."""
         if self.table.partition_keys:
             self.partition_names()
 
