@@ -19,6 +19,8 @@ public final class ObjectHeaders
         implements ExecutionInterceptor
 {
     private static final ThreadLocal<Version> LAST = new ThreadLocal<>();
+    private static final ThreadLocal<Boolean> RANGE_IGNORED = new ThreadLocal<>();
+    private static final int PARTIAL = 206;
     private static final Pattern AROUND = Pattern.compile("^[W/\"]+|[W/\"]+$");
 
     /** A version of an object; {@code modifiedMillis} is a multiple of a second, as in HTTP headers. */
@@ -34,6 +36,7 @@ public final class ObjectHeaders
     static void forget()
     {
         LAST.remove();
+        RANGE_IGNORED.remove();
     }
 
     static void remember(Version version)
@@ -46,26 +49,45 @@ public final class ObjectHeaders
         return Optional.ofNullable(LAST.get());
     }
 
+    /** Whether the last reply began at the file's first byte, though later ones were asked for: the client takes them for those. */
+    static boolean rangeIgnored()
+    {
+        return RANGE_IGNORED.get() != null;
+    }
+
+    static void rememberIgnoredRange()
+    {
+        RANGE_IGNORED.set(true);
+    }
+
     @Override
     public void afterTransmission(Context.AfterTransmission context, ExecutionAttributes attributes)
     {
         SdkHttpResponse response = context.httpResponse();
-        if (context.request() instanceof GetObjectRequest && response.isSuccessful()) {
+        if (context.request() instanceof GetObjectRequest asked && response.isSuccessful()) {
+            forget();
+            if (ignoresRange(response.statusCode(), Optional.ofNullable(asked.range()), response.firstMatchingHeader("Content-Range"))) {
+                rememberIgnoredRange();
+            }
             parse(
                     response.statusCode(),
                     response.firstMatchingHeader("Content-Range"),
                     response.firstMatchingHeader("Content-Length"),
                     response.firstMatchingHeader("Last-Modified"),
                     response.firstMatchingHeader("ETag"))
-                    .ifPresentOrElse(ObjectHeaders::remember, ObjectHeaders::forget);
+                    .ifPresent(ObjectHeaders::remember);
         }
+    }
+
+    static boolean ignoresRange(int status, Optional<String> asked, Optional<String> range)
+    {
+        return status != PARTIAL && range.isEmpty() && asked.filter(text -> !text.startsWith("bytes=0-")).isPresent();
     }
 
     /** Empty if headers other than the ETag are missing or malformed. */
     static Optional<Version> parse(int status, Optional<String> range, Optional<String> length, Optional<String> modified, Optional<String> etag)
     {
-        int partial = 206;
-        Optional<String> size = status == partial ? range.map(text -> text.substring(text.indexOf('/') + 1)) : length;
+        Optional<String> size = status == PARTIAL ? range.map(text -> text.substring(text.indexOf('/') + 1)) : length;
         if (size.isEmpty() || modified.isEmpty()) {
             return Optional.empty();
         }

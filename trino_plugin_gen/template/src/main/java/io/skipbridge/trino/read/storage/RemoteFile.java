@@ -104,6 +104,9 @@ final class RemoteFile
     private void check()
             throws IOException
     {
+        if (ObjectHeaders.rangeIgnored()) {
+            throw new IOException("the store gave the whole file where a part was asked for: it, or a proxy before it, does not heed the header Range");
+        }
         Optional<ObjectHeaders.Version> version = ObjectHeaders.last();
         try {
             if (version.isPresent()) {

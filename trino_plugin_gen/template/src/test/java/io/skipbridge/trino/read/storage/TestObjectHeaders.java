@@ -6,6 +6,8 @@ import org.junit.jupiter.api.Test;
 import java.util.Optional;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 class TestObjectHeaders
 {
@@ -27,6 +29,18 @@ class TestObjectHeaders
         assertEquals(Optional.empty(), ObjectHeaders.parse(206, Optional.empty(), Optional.of("10"), TIME, Optional.empty()));
         assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.empty(), TAG));
         assertEquals(Optional.empty(), ObjectHeaders.parse(200, Optional.empty(), Optional.of("10"), Optional.of("yesterday"), TAG));
+    }
+
+    @Test
+    void knowsTheWholeFileInPlaceOfARange()
+    {
+        Optional<String> later = Optional.of("bytes=5-9");
+        assertTrue(ObjectHeaders.ignoresRange(200, later, Optional.empty()));
+        assertTrue(ObjectHeaders.ignoresRange(200, Optional.of("bytes=-5"), Optional.empty()));
+        assertFalse(ObjectHeaders.ignoresRange(206, later, Optional.of("bytes 5-9/10")));
+        assertFalse(ObjectHeaders.ignoresRange(200, later, Optional.of("bytes 5-9/10")));
+        assertFalse(ObjectHeaders.ignoresRange(200, Optional.of("bytes=0-4"), Optional.empty()));
+        assertFalse(ObjectHeaders.ignoresRange(200, Optional.empty(), Optional.empty()));
     }
 
     /** The same values as in tests/unit/splits/test_etags.py. */

@@ -19,6 +19,7 @@ import java.util.Optional;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 class TestRemoteFile
 {
@@ -150,6 +151,20 @@ class TestRemoteFile
             }
         }
         ObjectHeaders.forget();
+    }
+
+    /** Trino's client takes the first bytes of such a reply for those that it asked for. */
+    @Test
+    void refusesTheWholeFileInPlaceOfARange()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        RemoteFile file = open(store, Store.S3, TIME);
+        store.afterRead = ObjectHeaders::rememberIgnoredRange;
+        IOException problem = assertThrows(IOException.class, () -> read(file, 2, 2));
+        assertTrue(problem.getMessage().contains("Range"));
+        store.afterRead = () -> {};
+        assertArrayEquals(new byte[] {3, 4}, read(file, 2, 2));
     }
 
     @Test
