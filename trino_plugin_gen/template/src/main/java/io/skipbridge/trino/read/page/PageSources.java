@@ -60,7 +60,7 @@ final class PageSources
         if (predicate.get().isNone() || rowFilter.isNone()) {
             return new EmptyPageSource();
         }
-        FileScan scan = new FileScan(session, files, DateTimeZone.forID(table.timeZone()), channels, predicate, reached);
+        FileScan scan = new FileScan(session, files.ofSplit(), DateTimeZone.forID(table.timeZone()), channels, predicate, reached);
         List<PlannedFile> planned = split.files();
         List<ConnectorPageSource> sources = new ArrayList<>();
         planned.stream().collect(Collectors.groupingBy(FileFormat::of, () -> new EnumMap<>(FileFormat.class), Collectors.toList())).forEach((format, ofFormat) -> {

@@ -21,6 +21,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 
 import static io.trino.spi.StandardErrorCode.NOT_SUPPORTED;
 
@@ -36,12 +38,15 @@ public final class FileOpener
 
     private final Optional<TrinoFiles> stores;
     private final Optional<FileCache> cache;
-    private final ReadBudget budget = new ReadBudget();
+    private final ReadBudget budget;
+    private final Optional<Map<String, AtomicReference<String>>> etags;
 
-    private FileOpener(Optional<TrinoFiles> stores, Optional<FileCache> cache)
+    private FileOpener(Optional<TrinoFiles> stores, Optional<FileCache> cache, ReadBudget budget, Optional<Map<String, AtomicReference<String>>> etags)
     {
         this.stores = stores;
         this.cache = cache;
+        this.budget = budget;
+        this.etags = etags;
     }
 
     /** Without stores no class of Trino's file systems is loaded. */
@@ -53,7 +58,13 @@ public final class FileOpener
             ConnectorContext context)
     {
         Optional<TrinoFiles> files = stores.isEmpty() ? Optional.empty() : Optional.of(TrinoFiles.of(stores, properties, catalog, context));
-        return new FileOpener(files, cache.map(all -> FileCache.of(all, catalog, context)));
+        return new FileOpener(files, cache.map(all -> FileCache.of(all, catalog, context)), new ReadBudget(), Optional.empty());
+    }
+
+    /** The same for one split: all that it reads of a file is of one version, however often it opens the file. */
+    public FileOpener ofSplit()
+    {
+        return new FileOpener(stores, cache, budget, Optional.of(new ConcurrentHashMap<>()));
     }
 
     /** Whether a read of the file is a request to another machine. */
@@ -99,7 +110,8 @@ public final class FileOpener
         String uri = planned.path();
         Store store = supported(uri);
         TrinoFiles files = readers(store, uri);
-        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri), mayGrow);
+        AtomicReference<String> etag = etags.map(all -> all.computeIfAbsent(uri, _ -> new AtomicReference<>())).orElseGet(AtomicReference::new);
+        return new RemoteFile(planned, store, () -> files.file(session.getIdentity(), uri), mayGrow, etag);
     }
 
     private static Store supported(String uri)

@@ -8,6 +8,7 @@ import io.trino.spi.TrinoException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 
 /**
@@ -27,18 +28,20 @@ final class RemoteFile
     private final boolean mayGrow;
     private final Supplier<TrinoInputFile> files;
     private final long timeGrain;
+    private final AtomicReference<String> etag;
     private TrinoInput input;
-    private Optional<String> etag = Optional.empty();
 
     /**
      * @param files gives another object at each call: one remembers the size and the time that it saw first
      * @param mayGrow whether more bytes after the planned ones are no change
+     * @param etag of the version that was read first; all that read one file for one split share it, since rows need bytes of one version
      */
-    RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files, boolean mayGrow)
+    RemoteFile(PlannedFile planned, Store store, Supplier<TrinoInputFile> files, boolean mayGrow, AtomicReference<String> etag)
     {
         this.planned = planned;
         this.store = store;
         this.mayGrow = mayGrow;
+        this.etag = etag;
         this.files = files;
         this.timeGrain = store == Store.HDFS ? 1 : HTTP_GRAIN;
     }
@@ -134,10 +137,13 @@ final class RemoteFile
 
     private void checkTag(Optional<String> now)
     {
-        if (!mayGrow && etag.isPresent() && now.isPresent() && !etag.equals(now)) {
+        if (mayGrow || now.isEmpty()) {
+            return;
+        }
+        String first = etag.compareAndExchange(null, now.get());
+        if (first != null && !first.equals(now.get())) {
             throw FileVersions.rewritten(planned);
         }
-        etag = now.or(() -> etag);
     }
 
     /** A client's own exception tells of the store, not of the file's content. */

@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -93,6 +94,23 @@ class TestRemoteFile
         assertEquals(0, store.looks, "the headers of the replies tell all that is needed");
     }
 
+    /** The footer is read by one request, and columns by others, ahead of their need. */
+    @Test
+    void refusesAFileWrittenAgainBetweenReadsOfOneSplit()
+            throws IOException
+    {
+        FakeStore store = new FakeStore();
+        store.tellsHeaders = true;
+        store.etag = Optional.of("old");
+        PlannedFile planned = new PlannedFile("s3://b/f", 0, 4, 4, TIME, null, null, List.of());
+        AtomicReference<String> etag = new AtomicReference<>();
+        assertArrayEquals(OLD, read(new RemoteFile(planned, Store.S3, store::file, false, etag), 0, 4));
+        assertArrayEquals(OLD, read(new RemoteFile(planned, Store.S3, store::file, false, etag), 0, 4));
+        store.replace(NEW, TIME);
+        store.etag = Optional.of("new");
+        assertChanged(new RemoteFile(planned, Store.S3, store::file, false, etag));
+    }
+
     @Test
     void refusesAFileThatBecameShorterOrIsGone()
             throws IOException
@@ -141,7 +159,7 @@ class TestRemoteFile
             PlannedFile file = new PlannedFile("s3://b/f", 0, 4, 4, TIME, null, null, List.of(), planned);
             for (String now : List.of("\"one\"", "\"two\"", "")) {
                 store.afterRead = () -> ObjectHeaders.remember(new ObjectHeaders.Version(4, TIME / 1_000 * 1_000, Optional.of(now)));
-                RemoteFile opened = new RemoteFile(file, Store.S3, store::file, false);
+                RemoteFile opened = new RemoteFile(file, Store.S3, store::file, false, new AtomicReference<>());
                 if (planned != 0 && now.equals("\"two\"")) {
                     assertChanged(opened);
                 }
@@ -229,7 +247,7 @@ class TestRemoteFile
     private static RemoteFile open(FakeStore store, Store kind, long plannedMillis, boolean mayGrow)
     {
         PlannedFile planned = new PlannedFile("hdfs://name/f", 0, 4, 4, plannedMillis, null, null, List.of());
-        return new RemoteFile(planned, kind, store::file, mayGrow);
+        return new RemoteFile(planned, kind, store::file, mayGrow, new AtomicReference<>());
     }
 
     /** One file that may be replaced at any time; objects of it remember what they saw first, as Trino's do. */
