@@ -35,6 +35,8 @@ _ENDPOINT = {
     "abfss": "the account's name and AZURE_STORAGE_ENDPOINT",
 }
 _POLICY = "check the credentials and their policy"
+_ODD_NAME = "object with invalid path: "
+"""Before what the client tells of a listed object whose name it refuses."""
 _LATE = "kind: Timeout"
 """In what the client tells of an answer that did not come, or did not go on."""
 _TIMES = "check the store and the network; storage.timeout is the longest wait for one answer"
@@ -61,6 +63,12 @@ def _known(error: Exception, uri: str, what: str) -> tuple[str, str] | None:
     """Message and remedy for mistakes in settings and policies; None for other failures."""
     text, (code, said) = str(error), _code(error)
     place = parse(uri)
+    if _ODD_NAME in text:
+        return (
+            f"{uri} holds an object that cannot be listed: {_first(text.partition(_ODD_NAME)[2])}",
+            "rename or delete that object: a name has no empty part (//), no part . or .., and no "
+            "control character",
+        )
     if any(address in text for address in _METADATA):
         return (
             f"no credentials for {uri}: the environment holds none, "
