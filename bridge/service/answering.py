@@ -39,6 +39,7 @@ def aggregate(
     try:
         found = future.result(min(max(0, asked.max_wait_ms), MAX_WAIT_MS) / 1000.0)
     except Late:
+        future.cancel()  # one that has not begun is of no use any more
         return _reply(endpoint, AggregateResult(False, None, "TOO_LATE"), "")
     if found.rows is None:
         return _reply(endpoint, found, "")

@@ -49,6 +49,7 @@ from bridge.types import Semantics
 
 log = logging.getLogger(__name__)
 _SCANS = 64
+_COUNTS = 64
 _ANSWERS = 16
 _HOOKS = 4
 _CORES = os.cpu_count() or 1
@@ -125,7 +126,9 @@ class PlannerHandler:
         self._started = time.monotonic()
         self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
         self._pool = Admission(_SCANS)
-        # Separate pool: answers that wait for long listings must not delay splits.
+        # Separate pools: counts wait for listings, which may be long, and must not delay splits;
+        # nor what the optimiser asks of other tables.
+        self._counts = ThreadPoolExecutor(_COUNTS, thread_name_prefix="skipbridge-count")
         self._answers = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-answer")
         self._estimates = Estimates(self._answers, planner.catalog)
         self._expected = ExpectedTables(self._answers, planner.fetch)
@@ -206,7 +209,7 @@ class PlannerHandler:
         self, request: ttypes.PlanRequest, aggregates: ttypes.AggregateRequest
     ) -> ttypes.AggregateResult:
         plan, asking = self._plan(request), engine(request.engine)
-        return aggregate(plan, asking, aggregates, self._answers, self._endpoint)
+        return aggregate(plan, asking, aggregates, self._counts, self._endpoint)
 
     @_answers_failures
     def plan(self, request: ttypes.PlanRequest) -> ttypes.Plan:
@@ -312,6 +315,7 @@ class PlannerHandler:
         """Closes all plans and stops the workers."""
         self.plans.close_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._counts.shutdown(wait=False, cancel_futures=True)
         self._answers.shutdown(wait=False, cancel_futures=True)
         self._hooks.shutdown(wait=False, cancel_futures=True)
         self._planner.lister.close()

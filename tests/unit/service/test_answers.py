@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -57,8 +58,6 @@ def test_wrong_questions(client: PlannerClient) -> None:
 def test_what_takes_longer_than_the_engine_waits_is_not_answered(
     client: PlannerClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import threading
-
     gate = threading.Event()
     partitions = service.lake.partitions
 
@@ -72,6 +71,35 @@ def test_what_takes_longer_than_the_engine_waits_is_not_answered(
     gate.set()
     found = client.aggregate("db", "t", aggregates=[("count", "")], query_id="slow")
     assert json.loads(found.rows) == [[12]]
+
+
+def test_counts_that_wait_for_listings_delay_no_statistics(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.service.handler._ANSWERS", 1)
+    monkeypatch.setattr("bridge.service.handler._COUNTS", 1)
+    service = serve()
+    gate = threading.Event()
+    partitions = service.lake.partitions
+    asked: list[str] = []
+
+    def slow(*args: object) -> object:
+        asked.append("partitions")
+        gate.wait(30)
+        return partitions(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(service.lake, "partitions", slow)
+    with PlannerClient(service.endpoint, timeout=20.0) as client:
+        for query in ("one", "two", "three"):
+            late = client.aggregate(
+                "db", "t", aggregates=[("count", "")], query_id=query, wait_ms=50
+            )
+            assert late.reason == "TOO_LATE"
+        assert client.statistics("db", "t").columns[0].low == 0.0
+        gate.set()
+        found = client.aggregate("db", "t", aggregates=[("count", "")], query_id="four")
+    assert json.loads(found.rows) == [[12]]
+    assert len(asked) == 2, "a count that nobody waits for does not begin"
 
 
 def test_statistics_follow_the_predicate(client: PlannerClient) -> None:
