@@ -126,12 +126,13 @@ class PlannerHandler:
         self._started = time.monotonic()
         self.plans = OpenPlans(f"{os.getpid()}-{secrets.token_hex(4)}", plan_ttl, max_plans)
         self._pool = Admission(_SCANS)
-        # Separate pools: counts wait for listings, which may be long, and must not delay splits;
-        # nor what the optimiser asks of other tables.
+        # Separate pools: what waits for long listings or for the metastore must not delay splits,
+        # nor what the index alone tells the optimiser.
         self._counts = ThreadPoolExecutor(_COUNTS, thread_name_prefix="skipbridge-count")
         self._answers = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-answer")
-        self._estimates = Estimates(self._answers, planner.catalog)
-        self._expected = ExpectedTables(self._answers, planner.fetch)
+        self._ahead = ThreadPoolExecutor(_ANSWERS, thread_name_prefix="skipbridge-ask")
+        self._estimates = Estimates(self._answers, self._ahead, planner.catalog)
+        self._expected = ExpectedTables(self._ahead, planner.fetch)
         # A hook asks about up to a thousand tables at once, in the background.
         self._hooks = ThreadPoolExecutor(_HOOKS, thread_name_prefix="skipbridge-indexed")
         self._indexed = IndexedTables(self._hooks, planner)
@@ -317,6 +318,7 @@ class PlannerHandler:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._counts.shutdown(wait=False, cancel_futures=True)
         self._answers.shutdown(wait=False, cancel_futures=True)
+        self._ahead.shutdown(wait=False, cancel_futures=True)
         self._hooks.shutdown(wait=False, cancel_futures=True)
         self._planner.lister.close()
 

@@ -30,11 +30,16 @@ _NOTHING = CatalogStatistics()
 
 
 class Estimates:
-    """Estimates by (table, predicate, generation, statistics of the catalogue); for all threads."""
+    """Estimates by (table, predicate, generation, statistics of the catalogue); for all threads.
 
-    def __init__(self, pool: Executor, catalog: Catalog) -> None:
+    Args:
+        pool: makes estimates.
+        asking: another one, which asks the catalogue: that may take long.
+    """
+
+    def __init__(self, pool: Executor, asking: Executor, catalog: Catalog) -> None:
         self._pool = pool
-        self._catalog = HeldStatistics(pool, catalog)
+        self._catalog = HeldStatistics(asking, catalog)
         self._kept: OrderedDict[
             tuple[TableName, str, BoundExpression, IndexView, CatalogStatistics], Future[Estimate]
         ] = OrderedDict()

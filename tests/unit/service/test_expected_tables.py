@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -16,7 +17,9 @@ from bridge.planner.table_cache import TableCache
 from bridge.service._gen import ttypes
 from bridge.service.codec import PROTOCOL
 from bridge.service.expected_tables import ExpectedTables
+from bridge.table.catalog_statistics import CatalogStatistics
 from bridge.table.model import TableName
+from tests.support.lake import Lake
 from tests.support.service import Service
 
 A, B, C = (TableName("db", name) for name in "abc")
@@ -111,3 +114,28 @@ def test_estimates_made_ahead_keep_no_thread_from_the_optimiser(
         schema_name="db", table_name="t", query_id="q1", engine="trino", protocol=PROTOCOL
     )
     assert service.handler.get_statistics(asked).columns[0].high == 2
+
+
+def test_a_metastore_that_is_slow_to_tell_statistics_delays_none_of_the_index(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.service.handler._ANSWERS", 1)
+    gate = threading.Event()
+
+    def slow(*_: object) -> CatalogStatistics:
+        gate.wait(60)
+        return CatalogStatistics()
+
+    monkeypatch.setattr(Lake, "statistics", slow, raising=False)
+    asked = ttypes.PlanRequest(
+        schema_name="db", table_name="t", query_id="q1", engine="trino", protocol=PROTOCOL
+    )
+    service = serve()
+    deadline = time.monotonic() + 20.0
+    try:
+        key = service.handler.get_statistics(asked).columns[1]
+        while key.high is None and time.monotonic() < deadline:  # a loaded machine may be late
+            key = service.handler.get_statistics(asked).columns[1]
+        assert (key.low, key.high) == (0, 3)
+    finally:
+        gate.set()
