@@ -42,6 +42,8 @@ from bridge.expression.nodes import (
 from bridge.expression.rewrite import normalise
 from bridge.types import INTEGER_RANGE, Field, Kind, NanOrder, Semantics, Value
 
+_SHOWN = 10
+
 
 def bind(
     expression: Expression,
@@ -162,11 +164,18 @@ class Scope:
                 "rename one of them, or leave this condition to the engine",
             )
         near = [named[n][-1].name for n in difflib.get_close_matches(self._fold(name), named, n=3)]
-        names = ", ".join(near or [f.name for same in named.values() for f in same][:10])
         raise ColumnNotFound(
             f"there is no column {where}",
-            f"did you mean {names}?" if near else f"there are {names}",
+            f"did you mean {', '.join(near)}?" if near else f"there are {_some(named)}",
         )
+
+
+def _some(named: dict[str, list[Field]]) -> str:
+    """The names of some columns: those of a table format's own and hidden ones come last."""
+    names = [f.name for same in named.values() for f in same]
+    names.sort(key=lambda name: name.startswith(("_", "$")))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _spell(path: Sequence[str]) -> str:

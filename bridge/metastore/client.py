@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from bridge.errors import (
+    InvalidRequest,
     MetastoreFailure,
     SchemaNotFound,
     TableExists,
@@ -25,6 +27,7 @@ from bridge.metastore.calls import Caller, MethodUnknown
 from bridge.metastore.connection import Cancellation
 from bridge.table.partition import NULL_MARKER, unescape
 
+_NOT_A_NAME = re.compile("not a valid (object|table) name")
 _LOCATION_FIELDS = [
     "values",
     "sd.location",
@@ -80,7 +83,11 @@ class MetastoreClient(Caller):
         parameters: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> bool:
-        """Creates a database; False if it already exists."""
+        """Creates a database; False if it already exists.
+
+        Errors:
+            InvalidRequest: the metastore does not allow this name.
+        """
         database = ttypes.Database(
             name=name,
             description=description,
@@ -91,6 +98,8 @@ class MetastoreClient(Caller):
             self.call("create_database", database, repeatable=False)
         except ttypes.AlreadyExistsException:
             return False
+        except ttypes.InvalidObjectException as error:
+            raise _not_a_name("database", name, error) from error
         except MetastoreFailure:
             if name.lower() in self.get_all_databases():  # created concurrently
                 return False
@@ -173,7 +182,7 @@ class MetastoreClient(Caller):
         return found
 
     def create_table(self, table: ttypes.Table, context: Mapping[str, str] | None = None) -> None:
-        """Errors: TableExists, SchemaNotFound."""
+        """Errors: TableExists, SchemaNotFound, InvalidRequest for a name that is not allowed."""
         try:
             self.call(
                 "create_table_with_environment_context",
@@ -191,6 +200,8 @@ class MetastoreClient(Caller):
         except (ttypes.NoSuchObjectException, ttypes.InvalidObjectException) as error:
             if table.dbName.lower() not in self.get_all_databases():
                 self._schema_not_found(table.dbName)
+            if _NOT_A_NAME.search(error.message or ""):
+                raise _not_a_name("table", table.tableName, error) from error
             raise self.failure("create_table", error) from error
 
     def alter_table(
@@ -514,6 +525,14 @@ def _refuse_skewed(descriptor: ttypes.StorageDescriptor | None, what: str) -> No
 def _stored_values(name: str) -> tuple[str, ...]:
     """The values of a partition with this name, as the metastore stores them."""
     return tuple([unescape(level.partition("=")[2]) or NULL_MARKER for level in name.split("/")])
+
+
+def _not_a_name(kind: str, name: str, error: Exception) -> InvalidRequest:
+    said = getattr(error, "message", None) or str(error)
+    return InvalidRequest(
+        f"the metastore does not allow a {kind} of the name {name!r}: {said}",
+        "use letters, digits and _",
+    )
 
 
 def _nearest(name: str, known: Sequence[str], prefix: str = "") -> str:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
 import pyarrow.compute as pc
 
-from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound, UnsupportedTable
+from bridge.errors import InvalidRequest, SchemaConflict, TableNotFound
 from bridge.file_formats.registry import recognise
 from bridge.storage.port import FileTable, Storage, data_files
+from bridge.table.foreign import refuse_foreign_root, refuse_hudi_parts
 from bridge.table.infer import infer_readable
 from bridge.table.model import (
     Column,
@@ -39,7 +40,6 @@ _SAMPLE = 400
 _BATCH = 1000
 _NAMED = 10
 _log = logging.getLogger(__name__)
-_FOREIGN = {"_delta_log": "Delta Lake", "metadata": "Iceberg"}
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -83,7 +83,8 @@ class DirectoryCatalog:
 
         Errors:
             TableNotFound: there are no files.
-            UnsupportedTable: the directory is the root of a Delta or Iceberg table.
+            UnsupportedTable: the directory is the root of a Delta or Iceberg table, or holds parts
+                of a Hudi table.
             SchemaConflict, FileCorrupt: see `bridge.table.infer`.
         """
         if name != self.name:
@@ -120,9 +121,10 @@ class DirectoryCatalog:
             if isinstance(known, DefinesTables) and known.marker in markers:
                 self._defined = known
                 return known.define(self.name, self._location, self._storage)
-        self._refuse_foreign(markers)
+        refuse_foreign_root(self._location, markers)
         if whole is None:
             whole = self._storage.list_all(self._location)
+        refuse_hudi_parts(self._storage, self._location, whole)
         listing = data_files(whole, self._location)
         if not len(listing):
             raise TableNotFound(
@@ -184,14 +186,6 @@ class DirectoryCatalog:
         outside = tuple(stray(self._storage, *file, read=False) for file in others)
         return kept, kept.paths.to_pylist(), outside
 
-    def _refuse_foreign(self, found: Collection[str]) -> None:
-        for marker, kind in _FOREIGN.items():
-            if marker in found and (marker != "metadata" or "data" in found):
-                raise UnsupportedTable(
-                    f"{self._location} holds {marker}: it is a {kind} table",
-                    "reading its raw files would give wrong rows",
-                )
-
     def _directories(self, paths: list[str]) -> dict[str, str]:
         """Directories that hold files, relative to the root, in path order; each with a file."""
         start = len(self._location) + 1
@@ -205,9 +199,11 @@ class DirectoryCatalog:
         example = ""
         for directory, path in directories.items():
             parts = directory.split("/") if directory else []
-            if any("=" not in part for part in parts):
+            plain = next((i for i, part in enumerate(parts) if "=" not in part), None)
+            if plain is not None:
+                named = "/".join([self._location, *parts[: plain + 1]])
                 raise InvalidRequest(
-                    f"{self._location}/{directory} is not named key=value",
+                    f"{named} is not named key=value",
                     "give a directory whose files lie in it, or below key=value directories",
                 )
             here = tuple(unescape(part.partition("=")[0]).lower() for part in parts)

@@ -577,3 +577,27 @@ def test_thirty_tables_several_at_once(
         for i in range(30):
             expected = ["p=100", f"p={i + 2}"] if i % 3 == 0 else ["p=1", f"p={i + 2}"]
             assert sorted(client.get_partition_names(database, f"t{i}")) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ("_delta_log/0.json", "Delta Lake"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+        ("p=1/.hoodie_partition_metadata", "partition of a Hudi table"),
+    ],
+)
+def test_files_of_another_table_format_are_not_registered(
+    run: Any, name: str, tmp_path: Path, mark: str, words: str
+) -> None:
+    root = tmp_path / "t"
+    write(root, "p=1")
+    (root / mark).parent.mkdir(exist_ok=True)
+    (root / mark).write_text("{}")
+    refused(run(name, "--location", root), "UNSUPPORTED_TABLE", words)
+
+
+def test_a_name_that_the_metastore_does_not_allow_is_no_bug(run: Any, tmp_path: Path) -> None:
+    write(tmp_path / "t", "p=1")
+    for name in ("a b.t", "demo.a b"):
+        refused(run(name, "--location", tmp_path / "t"), "INVALID_REQUEST", "'a b'", "letters")

@@ -49,9 +49,10 @@ from bridge.sync.state import (
     text_digest,
 )
 from bridge.table.discovered import Discovered
+from bridge.table.foreign import refuse_foreign_files
 from bridge.table.model import Column
 from bridge.table.partition import partition_name
-from bridge.table.registry import recognised
+from bridge.table.registry import DIRECTORY, recognised
 
 _FETCHED_BYTES = 4 << 20
 OWNER = "skipbridge"
@@ -134,6 +135,7 @@ class Comparison:
             plan.in_step = True
             report.unchanged = report.partitions = len(plan.names)
             return plan
+        self._refuse_foreign(plan.directories, plan.table)
         evolution = self._evolution(plan)
         plan.columns = evolution.columns
         report.left_out = list(evolution.left_out)
@@ -187,6 +189,7 @@ class Comparison:
         stored = discover(place.root, context)
         self._report.listed_by = self._storage.listed_by
         if not stored.partitions and (table is None or not stored.collisions):
+            self._refuse_foreign(stored.directories, table)
             self._refuse_nothing(place, stored, names, table)
         state = parse_state(properties.get(STATE_PROPERTY))
         plan = Plan(table, names, place, extractor, stored, state, False, listed_at)
@@ -208,6 +211,14 @@ class Comparison:
                 "if the table has moved there, add --move; else correct --location",
             )
         self._report.adopted = not ours
+
+    def _refuse_foreign(self, found: Discovered, table: RegisteredTable | None) -> None:
+        """Of a table of directories; other formats tell their own files."""
+        format = recognised(table.properties) if table is not None else DIRECTORY
+        if len(found) and format == DIRECTORY:
+            paths = found.paths
+            some = [found.uri(path) for path in {paths[0], paths[-1]}]
+            refuse_foreign_files(self._storage.storage, found.root, some)
 
     def _refuse_nothing(
         self,
