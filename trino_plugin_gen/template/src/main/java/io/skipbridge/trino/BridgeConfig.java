@@ -46,7 +46,7 @@ public record BridgeConfig(
                 storage.put(name, value);
             }
             else if (!NAMES.contains(name)) {
-                throw invalid("Unknown catalog property '%s'; the nearest known is '%s'".formatted(name, nearest(name)));
+                throw invalid("Unknown catalog property '%s'; %s".formatted(name, hint(name)));
             }
         });
         return new BridgeConfig(
@@ -111,6 +111,15 @@ public record BridgeConfig(
             case "false" -> false;
             default -> throw invalid("%s: '%s' is neither true nor false".formatted(name, value));
         };
+    }
+
+    /** A catalog file that was copied from Trino's hive connector names the metastore, which only the planner asks. */
+    private static String hint(String name)
+    {
+        if (name.startsWith("hive.metastore")) {
+            return "the planner asks the metastore: remove it, and set metastore.uri where skipbridge serve runs";
+        }
+        return "the nearest known is '%s'".formatted(nearest(name));
     }
 
     static String nearest(String name)

@@ -8,6 +8,7 @@ import io.trino.spi.TrinoException;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -130,7 +131,11 @@ public final class Planners
         }
         return new TrinoException(
                 BridgeErrorCode.PLANNER_UNAVAILABLE,
-                "No planner answers at %s: %s. Start it with: skipbridge serve. Its address is the catalog property %s".formatted(where, reason, BridgeConfig.PLANNER),
+                "No planner answers at %s: %s. %s. Its address is the catalog property %s".formatted(
+                        where,
+                        reason,
+                        problem instanceof SocketTimeoutException ? "Look at the planner's log, and whether another program listens there" : "Start it with: skipbridge serve",
+                        BridgeConfig.PLANNER),
                 problem);
     }
 

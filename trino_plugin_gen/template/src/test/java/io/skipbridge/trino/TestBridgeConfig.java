@@ -133,4 +133,19 @@ class TestBridgeConfig
         assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.pruning-enabled", "yes")));
         assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.planner.timeout", "soon")));
     }
+
+    @Test
+    void aCopiedPropertyOfTheMetastoreIsToldWhereItBelongs()
+    {
+        TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("hive.metastore.uri", "thrift://127.0.0.1:9083")));
+        assertTrue(failure.getMessage().contains("'hive.metastore.uri'") && failure.getMessage().contains("set metastore.uri where skipbridge serve runs"), failure.getMessage());
+        assertFalse(failure.getMessage().contains("nearest"), failure.getMessage());
+    }
+
+    @Test
+    void anAddressIsNoUrl()
+    {
+        TrinoException failure = assertThrows(TrinoException.class, () -> BridgeConfig.parse(Map.of("skipbridge.planner", "http://127.0.0.1:9527")));
+        assertTrue(failure.getMessage().contains("'http://127.0.0.1:9527' is not host:port"), failure.getMessage());
+    }
 }

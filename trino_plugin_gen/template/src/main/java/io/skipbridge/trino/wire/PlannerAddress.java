@@ -21,7 +21,7 @@ public record PlannerAddress(String host, int port)
         catch (NumberFormatException e) {
             port = -1;
         }
-        if (host.isEmpty() || port < 1 || port > 65535) {
+        if (host.isEmpty() || host.contains("/") || port < 1 || port > 65535) {
             throw new IllegalArgumentException("'%s' is not host:port, for example 127.0.0.1:9527".formatted(trimmed));
         }
         return new PlannerAddress(host, port);

@@ -32,12 +32,27 @@ final class ReadFailure
                     new TrinoException(BridgeErrorCode.TYPE_MISMATCH, "%s: %s".formatted(path, e.getMessage()), e);
             case TrinoException e when e.getErrorCode().equals(GENERIC_INTERNAL_ERROR.toErrorCode()) && e.getCause() instanceof IOException cause -> of(cause, path, format, damaged);
             case TrinoException e -> e;
-            case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e.getMessage()), e);
+            case IOException e when damaged.test(e) -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, damage(path, format, reason(e)), e);
             case IOException e -> ReadableFile.unreadable(path, e);
             case UncheckedIOException e -> of(e.getCause(), path, format, damaged);
-            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, "%s cannot be read as %s: %s".formatted(path, format, e), e);
+            case RuntimeException e -> new TrinoException(BridgeErrorCode.FILE_CORRUPT, damage(path, format, e.toString()), e);
             default -> throw (Error) problem;
         };
+    }
+
+    private static String damage(String path, String format, String reason)
+    {
+        return "%s cannot be read as %s: %s. Restore the file, write it again, or remove it".formatted(path, format, reason);
+    }
+
+    /** What the reader found, without the words and the path that Trino's exception puts around it. */
+    private static String reason(IOException problem)
+    {
+        String reason = String.valueOf(problem.getMessage());
+        if (problem instanceof ParquetCorruptionException) {
+            reason = reason.replaceFirst("^Malformed Parquet file\\. ", "").replaceFirst(" \\[[^\\[]*]$", "");
+        }
+        return reason.replaceFirst("\\.$", "");
     }
 
     /** Trino's decoder of page headers reports damaged bytes as an IOException. */

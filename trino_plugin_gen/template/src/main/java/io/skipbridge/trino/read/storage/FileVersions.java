@@ -5,6 +5,7 @@ import io.skipbridge.trino.split.PlannedFile;
 import io.trino.spi.TrinoException;
 
 import java.io.IOException;
+import java.time.Instant;
 
 /** Refuses files whose size, time or ETag differs from the plan. */
 final class FileVersions
@@ -27,8 +28,8 @@ final class FileVersions
         if (size != planned.size() || !sameTime) {
             throw new TrinoException(
                     BridgeErrorCode.FILE_CHANGED,
-                    "%s changed since it was planned: %d bytes at %d ms were planned, %d bytes at %d ms were found. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(
-                            planned.path(), planned.size(), planned.modifiedMillis(), size, modifiedMillis));
+                    "%s changed since it was planned: %s were planned, %s were found. %s".formatted(
+                            planned.path(), state(planned.size(), planned.modifiedMillis()), state(size, modifiedMillis), again(planned)));
         }
     }
 
@@ -38,8 +39,8 @@ final class FileVersions
         if (planned.etagHash() != 0 && etagHash != 0 && planned.etagHash() != etagHash) {
             throw new TrinoException(
                     BridgeErrorCode.FILE_CHANGED,
-                    "%s changed since it was planned: its %d bytes of %d ms have another ETag now. Run the query again; after skipbridge index refresh if the table's freshness is snapshot".formatted(
-                            planned.path(), planned.size(), planned.modifiedMillis()));
+                    "%s changed since it was planned: its %s have another ETag now. Run the query again; after skipbridge index refresh if the table's freshness is snapshot".formatted(
+                            planned.path(), state(planned.size(), planned.modifiedMillis())));
         }
     }
 
@@ -50,6 +51,19 @@ final class FileVersions
 
     static TrinoException gone(PlannedFile planned, IOException problem)
     {
-        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. Run the query again; for a table of segments run skipbridge segment refresh first".formatted(planned.path()), problem);
+        return new TrinoException(BridgeErrorCode.FILE_CHANGED, "%s is gone since it was planned. %s".formatted(planned.path(), again(planned)), problem);
+    }
+
+    private static String state(long size, long modifiedMillis)
+    {
+        return modifiedMillis < 0 ? "%d bytes".formatted(size) : "%d bytes of %s".formatted(size, Instant.ofEpochMilli(modifiedMillis));
+    }
+
+    /** A table format that tells no times of its files names them in commits, which a query that is run again finds unchanged. */
+    private static String again(PlannedFile planned)
+    {
+        return planned.modifiedMillis() < 0
+                ? "Run the query again; if it fails again, the table's commits name a file that was damaged or deleted: restore it"
+                : "Run the query again; for a table of segments run skipbridge segment refresh first";
     }
 }

@@ -2,6 +2,8 @@ package io.skipbridge.trino.read.page;
 
 import io.skipbridge.trino.BridgeErrorCode;
 import io.trino.spi.Page;
+import io.trino.parquet.ParquetCorruptionException;
+import io.trino.parquet.ParquetDataSourceId;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.Block;
 import io.trino.spi.connector.SourcePage;
@@ -29,6 +31,13 @@ class TestMappedSourcePage
         assertFailure(BridgeErrorCode.FILE_UNREADABLE, "the token has expired", EXPIRED);
         assertFailure(BridgeErrorCode.FILE_CORRUPT, "Could not decompress page", new RuntimeException("Could not decompress page", new IOException("bad magic")));
         assertFailure(BridgeErrorCode.FILE_CORRUPT, "out of bounds", new IndexOutOfBoundsException("out of bounds"));
+    }
+
+    @Test
+    void damageIsToldInOneSentenceWithItsRemedy()
+    {
+        IOException damage = new ParquetCorruptionException(new ParquetDataSourceId("s3://lake/f"), "it is cut");
+        assertEquals("s3://lake/f cannot be read as Parquet: it is cut. Restore the file, write it again, or remove it", ReadFailure.of(damage, "s3://lake/f").getMessage());
     }
 
     @Test
