@@ -11,8 +11,9 @@ import click
 from bridge.cli.lazy import Verbs
 from bridge.cli.output import emit, say, settings
 from bridge.config import Config, cache_dir
+from bridge.errors import PortInUse
 from bridge.servers.embedded_metastore import MetastoreSpec, start_embedded_metastore
-from bridge.servers.process import stop_recorded
+from bridge.servers.process import recorded_port, stop_recorded
 
 
 def _directory(data_dir: Path | None) -> Path:
@@ -68,9 +69,11 @@ def start(
     export SKIPBRIDGE_METASTORE_URI=$(skipbridge metastore start --detach)
     """
     clients = [client(config) for client, asked in ((_s3, s3), (_azure, azure)) if asked]
+    directory = _directory(data_dir).absolute()
+    _refuse_second(directory)
     server = start_embedded_metastore(
         MetastoreSpec(
-            directory=_directory(data_dir).absolute(),
+            directory=directory,
             warehouse=warehouse.absolute() if warehouse else None,
             port=port,
             properties={key: text for found, _ in clients for key, text in found.items()},
@@ -89,6 +92,18 @@ def start(
             say(f"the metastore ended; see {server.log}")
             raise SystemExit(1)
     server.stop()
+
+
+def _refuse_second(directory: Path) -> None:
+    """A second one on the same Derby database would wait for its lock, and then fail."""
+    for record in sorted(directory.glob("*.pid")):
+        port = recorded_port(record)
+        if port is not None:
+            raise PortInUse(
+                f"a metastore runs from {directory} already, at thrift://127.0.0.1:{port}",
+                "use that one, or stop it first to start it with other options: "
+                "skipbridge metastore stop",
+            )
 
 
 def _s3(config: Config) -> tuple[dict[str, str], tuple[Path, ...]]:

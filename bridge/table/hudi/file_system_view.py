@@ -341,7 +341,7 @@ class FileSystemView:
             missing = [i for i in chosen if i.name not in self._bodies]
             contents = self.read_all([self.timeline.uri_of(i) for i in missing])
             for instant, content in zip(missing, contents, strict=True):
-                self._bodies[instant.name] = read_commit(content, instant.name)
+                self._bodies[instant.name] = read_commit(content, self.timeline.uri_of(instant))
             return [self._bodies[i.name] for i in chosen]
 
     def read_all(self, uris: list[str]) -> list[bytes]:
@@ -457,7 +457,7 @@ class FileSystemView:
                 instants = self.timeline.of("rollback", "restore")
                 contents = self.read_all([self.timeline.uri_of(i) for i in instants])
                 found = [
-                    read_rollback(content, instant.name).instants
+                    read_rollback(content, self.timeline.uri_of(instant)).instants
                     for instant, content in zip(instants, contents, strict=True)
                 ]
                 self._rolled_back = frozenset(chain.from_iterable(found))
@@ -522,8 +522,8 @@ class FileSystemView:
 
     def _clean(self, instant: Instant) -> CleanMetadata:
         if instant.completed:
-            content = self.storage.read(self.timeline.uri_of(instant))
-            return read_clean(content, instant.name)
+            uri = self.timeline.uri_of(instant)
+            return read_clean(self.storage.read(uri), uri)
         # A pending clean may have deleted all that it plans to delete.
         name = f"{instant.requested}.clean.requested"
         content = self.storage.read(f"{self.timeline.uri}/{name}")

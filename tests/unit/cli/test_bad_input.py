@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -294,6 +295,14 @@ def test_ports(run: Run, stranger: int) -> None:
     refused(result, "PORT_IN_USE", f"metrics on port {stranger}")
     result = run("metastore", "start", "--port", stranger, "--data-dir", "never-made")
     refused(result, "PORT_IN_USE", str(stranger))
+
+
+def test_a_second_metastore_of_a_directory(run: Run, tmp_path: Path) -> None:
+    started = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    record = {"pid": os.getpid(), "port": 9083, "started": started, "name": "metastore"}
+    (tmp_path / "metastore.pid").write_text(json.dumps(record))
+    result = run("metastore", "start", "--port", 0, "--data-dir", tmp_path)
+    refused(result, "PORT_IN_USE", "thrift://127.0.0.1:9083", "skipbridge metastore stop")
 
 
 def test_no_jdk(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
