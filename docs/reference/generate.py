@@ -29,8 +29,9 @@ Every setting has three spellings. `metastore.uri` is
 
 A flag wins over the environment, the environment wins over the file, and the file wins over the
 default. The file is `skipbridge/config.toml` in the user's configuration directory;
-`SKIPBRIDGE_CONFIG` or `skipbridge --config FILE` names another. The option's file must exist; the variable's may be absent. An unknown key in the file is an
-error, and an unknown variable is a warning. Both name the nearest known setting.
+`SKIPBRIDGE_CONFIG` or `skipbridge --config FILE` names another. The option's file must
+exist; the variable's may be absent. An unknown key in the file is an error, and an unknown variable
+is a warning. Both name the nearest known setting.
 
 `skipbridge config show --origin` shows every setting, its value and where the value comes from.
 
