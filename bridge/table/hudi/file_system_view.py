@@ -222,13 +222,22 @@ class FileSystemView:
         """
         if self.history_is_empty:
             return {}
-        with self._lock:
-            if self._history is None:
-                self._history = load_history(self.storage, self.config)
-            found = self._history.writes(after, until)
+        found = self._archived().writes(after, until)
         return {
             i.requested: i.commit() for i in found if i.requested not in self.timeline.completed
         }
+
+    def last_archived(self, until: str) -> str:
+        """The newest archived write that was requested then or earlier; empty: there is none.
+
+        Errors:
+            FileCorrupt: the archived timeline cannot be read.
+        """
+        if self.history_is_empty:
+            return ""
+        history = self._archived()
+        written = {i for i in history.completions if i <= until}
+        return max(written - self._undone(history), default="")
 
     def schema(self, as_of: str | None = None) -> str | None:
         """The Avro schema of the newest commit that has one, as JSON without the meta fields.
@@ -446,6 +455,9 @@ class FileSystemView:
     def _history_for(self, files: FileListing | None) -> History:
         if files is None or self.history_is_empty or not self.config.completes:
             return History.EMPTY
+        return self._archived()
+
+    def _archived(self) -> History:
         with self._lock:
             if self._history is None:
                 self._history = load_history(self.storage, self.config)

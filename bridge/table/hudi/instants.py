@@ -23,7 +23,9 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
         asked: an instant's text, or a time with a zone.
 
     Errors:
-        ReadVersionNotFound: the text is no instant, or the table is younger.
+        ReadVersionNotFound: the text is no instant, the table is younger, or what was written since
+            a savepoint was archived.
+        FileCorrupt: the archived timeline cannot be read.
     """
     if isinstance(asked, datetime):
         there = asked.astimezone(UTC if view.config.timeline_zone == "UTC" else None)
@@ -35,8 +37,14 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
             )
         text = asked if len(asked) == 17 else f"{asked}999"
     found = max((i for i in view.timeline.completed if i <= text), default="")
+    first = view.timeline.first_active
+    # Archival leaves the commits of savepoints behind, and takes later ones.
+    if found < first and found not in ("", asked, text) and view.last_archived(text) > found:
+        raise ReadVersionNotFound(
+            f"{name} as of {text} is older than its active timeline, which starts at {first}",
+            "name an instant of the active timeline, or a savepoint",
+        )
     if not found:
-        first = view.timeline.first_active
         raise ReadVersionNotFound(
             f"{name} has no instant at or before {text}",
             f"its timeline begins at {first}" if first else "nothing was written to it yet",

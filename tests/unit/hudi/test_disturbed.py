@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import FileCorrupt, SnapshotExpired, UnsupportedTable
+from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired, UnsupportedTable
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.freshness import Live
@@ -22,7 +22,7 @@ from bridge.table.hudi.merging import _valid, log_properties
 from bridge.table.hudi.open_tables import OpenTable
 from bridge.table.hudi.table_config import load_table_config
 from bridge.table.model import Column, Table, TableName
-from bridge.table.read_version import AsOfTime, ChangesBetween, ReadVersion
+from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, ReadVersion
 from bridge.table.snapshot import TableContext
 from bridge.types import STRING
 from tests.support.hudi_tables import HudiTable, avro_body
@@ -161,6 +161,28 @@ def test_a_named_version_is_reopened_as_it_was(tmp_path: Path, version: int) -> 
     changes = ReadVersion(ChangesBetween("", "20990101000000000"))
     id = f"completed:{first}"
     assert read(storage, table, other, changes, id)[1] == found
+
+
+@VERSIONS
+def test_archived_versions_after_a_savepoint_are_not_the_savepoint(
+    tmp_path: Path, version: int
+) -> None:
+    saved, archived, first, second = (f"2024010100000{i}000" for i in range(1, 5))
+    table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
+    kept = table.base("p", "a", saved)
+    table.commit(saved, [kept], action="commit", schema=_SCHEMA)
+    table.complete(saved, "savepoint", {"comments": ""})
+    table.commit(archived, [table.base("p", "b", archived)], action="commit", schema=_SCHEMA)
+    table.commit(first, [table.base("p", "c", first)], action="commit", schema=_SCHEMA)
+    table.commit(second, [table.base("p", "d", second)], action="commit", schema=_SCHEMA)
+    table.archive(archived)
+    materialise(table)
+    for at in (saved, saved[:14], "20240101000001500"):
+        assert read(LocalStorage(), table, at=ReadVersion(AsOfVersion(at)))[1] == {kept.name}
+    for at in (archived, archived[:14], "20240101000002500"):
+        with pytest.raises(ReadVersionNotFound, match="starts at 20240101000003000"):
+            read(LocalStorage(), table, at=ReadVersion(AsOfVersion(at)))
+    assert len(read(LocalStorage(), table, at=ReadVersion(AsOfVersion(first)))[1]) == 3
 
 
 def test_an_older_table_is_reopened_as_it_was(tmp_path: Path) -> None:
