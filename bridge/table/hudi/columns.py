@@ -8,7 +8,8 @@ path stands for that value only where the key generator writes the value into th
 keys come      if
 =============  ====================================================================================
 from paths     every key is a field that the key generator writes unchanged, and every path has the
-               keys' shape; or the files do not hold the keys and every path has their shape
+               keys' shape; or the files do not hold the keys, which are the writer's partition
+               fields, and every path has their shape
 from files     the files hold every key; the table then has no partition keys
 from the       else: some key is no column of the files; the metastore knows its values
 metastore
@@ -101,7 +102,8 @@ def layout(
     if not keys:
         return Layout(replace(table, columns=columns), KeySource.FILES, {})
     in_files = not config.drops_partition_columns and all(k.name.lower() in held for k in keys)
-    if not in_files or _unchanged(keys, config, held):
+    tells = _unchanged(keys, config, held) if in_files else _are_fields(keys, config)
+    if tells:
         values = _values(keys, config, paths, in_files)
         if values is not None:
             return Layout(replace(table, columns=columns), KeySource.PATHS, values)
@@ -149,6 +151,13 @@ def _unchanged(keys: Sequence[Column], config: HudiTableConfig, held: dict[str, 
     return True
 
 
+def _are_fields(keys: Sequence[Column], config: HudiTableConfig) -> bool:
+    """Whether the keys are the writer's. Whoever registered others decided what paths tell of them:
+    Hudi's sync may register the path ``2024/01/31`` as ``2024-01-31``.
+    """
+    return [k.name.lower() for k in keys] == [f.lower() for f in config.partition_fields]
+
+
 def _values(
     keys: Sequence[Column], config: HudiTableConfig, paths: Sequence[str], in_files: bool
 ) -> dict[str, tuple[str | None, ...]] | None:
@@ -173,7 +182,8 @@ def _values(
                 text = level.partition("=")[2]  # the writer's setting was another one
             if in_files and _is_doubtful(text, key, config):
                 return None
-            value = unescape(text) if config.url_encoded else text
+            value = text.replace("/", "-") if config.slash_dates else text
+            value = unescape(value) if config.url_encoded else value
             if not value:
                 return None
             # Holds NULL and the empty text; Spark shows NULL for both.

@@ -316,7 +316,10 @@ class HudiSnapshot:
                     if partition.location.startswith(inside):
                         found[partition.name] = partition
             known = {self._path(p) for p in found.values()}
-            lacking = [path for path in self._slices.partitions if path not in known]
+            # A deleted partition may still have files, though no slices.
+            filled = np.flatnonzero(np.diff(self._bounds)).tolist()
+            paths = [self._slices.partitions[number] for number in filled]
+            lacking = [path for path in paths if path not in known]
             if lacking:
                 raise PartitionAbsent(
                     f"{len(lacking)} partitions of {self.table.name} are not in the metastore, "

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import FileCorrupt, ReadVersionNotFound, SnapshotExpired, UnsupportedTable
+from bridge.errors import (
+    FileCorrupt,
+    PartitionAbsent,
+    ReadVersionNotFound,
+    SnapshotExpired,
+    UnsupportedTable,
+)
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.freshness import Live
@@ -21,7 +27,7 @@ from bridge.table.hudi.format import HudiFormat
 from bridge.table.hudi.merging import _valid, log_properties
 from bridge.table.hudi.open_tables import OpenTable
 from bridge.table.hudi.table_config import load_table_config
-from bridge.table.model import Column, Table, TableName
+from bridge.table.model import Column, OneBatch, Partition, PartitionBatch, Table, TableName
 from bridge.table.read_version import AsOfTime, AsOfVersion, ChangesBetween, ReadVersion
 from bridge.table.snapshot import TableContext
 from bridge.types import STRING
@@ -320,6 +326,60 @@ def test_paths_in_hive_style_by_a_writer_of_its_own(tmp_path: Path) -> None:
     found = _layout(tmp_path, {}, ("day=x", "y", "other=z"), True)
     assert found.values == {"day=x": ("x",), "y": ("y",), "other=z": ("other=z",)}
     assert _layout(tmp_path, {}, ("day=x", "y"), False).source is KeySource.FILES
+
+
+class Registered:
+    """A catalogue of partitions, by their paths in a table."""
+
+    def __init__(self, base: str, partitions: dict[str, str]) -> None:
+        self._found = tuple(
+            Partition(f"dt={value}", (value,), f"{base}/{path}")
+            for path, value in partitions.items()
+        )
+
+    def partition_names(self, *_: Any) -> list[str]:
+        return [partition.name for partition in self._found]
+
+    def partitions(self, *_: Any) -> OneBatch:
+        return OneBatch(PartitionBatch(self._found))
+
+
+def _registered(table: HudiTable, partitions: dict[str, str]) -> list[tuple[str | None, ...]]:
+    """The values of the partitions of a table with the key ``dt``, which no file has."""
+    dt, own = Column("dt", STRING), (Column("a", STRING),)
+    described = Table(TableName("d", "t"), own, (dt,), table.uri, "parquet", {})
+    catalog: Any = Registered(table.uri, partitions)
+    context = TableContext(LocalStorage(), catalog, None, None, lambda _: None, Live())  # type: ignore[arg-type]
+    snapshot = HudiFormat().snapshot(described, ReadVersion(), context)
+    (batch,) = snapshot.partitions(snapshot.partition_names())
+    return [partition.values for partition in batch.partitions]
+
+
+@pytest.mark.parametrize("field", ["day", ""], ids=["another field", "an old release"])
+def test_keys_of_other_names_than_the_writers_have_the_values_that_were_registered(
+    tmp_path: Path, field: str
+) -> None:
+    """Hudi's sync with an extractor of days registers ``2024-01-31``."""
+    table = HudiTable(tmp_path / "t", 6, hoodie__table__partition__fields=field)
+    table.commit("1", [table.base("2024/01/31", "a", "1")], schema=_SCHEMA)
+    assert _registered(table, {"2024/01/31": "2024-01-31"}) == [("2024-01-31",)]
+    with pytest.raises(PartitionAbsent):
+        _registered(table, {})
+
+
+@VERSIONS
+def test_a_deleted_partition_need_not_be_registered(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version, hoodie__table__partition__fields="day")
+    table.commit("1", [table.base("x", "a", "1"), table.base("y", "b", "1")], schema=_SCHEMA)
+    gone = {"x": ["a"]}
+    table.commit("2", [], action="replacecommit", operation="DELETE_PARTITION", replaced=gone)
+    assert _registered(table, {"y": "Y"}) == [("Y",)]
+
+
+def test_dates_in_slashes_are_the_dates_that_were_written(tmp_path: Path) -> None:
+    told = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
+    found = _layout(tmp_path, told, ("2024/01/31",), True)
+    assert found.values == {"2024/01/31": ("2024-01-31",)}
 
 
 def _layout(
