@@ -11,7 +11,7 @@ import pyarrow as pa
 from bridge.storage.port import Storage
 from bridge.sync.hudi_timeline import Touched, touched
 from bridge.table.discovered import SCHEMA, Discovered
-from bridge.table.hudi.file_sets import file_set
+from bridge.table.hudi.file_sets import check_history, file_set
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.instant import Instant
@@ -33,7 +33,7 @@ class HudiFiles:
         self._storage = storage
         self._root = root
         self._touched: dict[tuple[str, ...], tuple[Discovered, Discovered]] = {}
-        self.view = FileSystemView.open(storage, root)
+        self.view = check_history(storage, FileSystemView.open(storage, root))
 
     def partitions(self) -> Discovered:
         """All partitions with a file slice, with number and bytes of its files."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
+from bridge.errors import BridgeError
 from bridge.storage.port import FileTable, Storage
+from bridge.table.hudi.file_names import parse_names
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
-from bridge.table.hudi.metadata_table import read_file_listing
+from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
 
 _METAFILE = ".hoodie_partition_metadata"
 _THREADS = 16
@@ -38,6 +41,34 @@ def file_set(storage: Storage, view: FileSystemView, pool: Executor | None = Non
     _log.info("Hudi table %s is listed: it %s", view.config.base, found.reason)
     listing = list_partitions(storage, view.config.base, pool)
     return replace(listing, cleans=view.since())
+
+
+def check_history(
+    storage: Storage, view: FileSystemView, pool: Executor | None = None
+) -> FileSystemView:
+    """A view of which is sure that commits tell all files, if its archive is empty.
+
+    An archive may be empty because it was deleted. Then there are files of commits before the
+    timeline's first, which it does not have.
+
+    Errors:
+        StorageFailure, UnsupportedTable.
+    """
+    if not view.history_is_empty:
+        return view
+    if pool is None:
+        with ThreadPoolExecutor(_THREADS, "skipbridge-hudi") as own:
+            return check_history(storage, view, own)
+    config, timeline = view.config, view.timeline
+    listing: FileListing | Incomplete | None = None
+    with suppress(BridgeError):  # a damaged metadata table is no matter where commits suffice
+        listing = read_file_listing(storage, config, timeline, pool=pool)
+    if not isinstance(listing, FileListing):
+        listing = list_partitions(storage, config.base, pool)
+    instants = parse_names(listing.names, config.base_format).instants.unique().to_pylist()
+    known = {i.requested for i in timeline.instants}
+    older = any(i < timeline.first_active and i not in known for i in instants)
+    return view.with_lost_history() if older else view
 
 
 def list_partitions(storage: Storage, base: str, pool: Executor) -> FileListing:

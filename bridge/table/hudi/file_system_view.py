@@ -92,7 +92,7 @@ class FileSystemView:
 
     Attributes:
         config, timeline: as they were read.
-        history_is_empty: nothing was ever archived.
+        history_is_empty: nothing is archived. See `with_lost_history`.
     """
 
     def __init__(
@@ -191,6 +191,15 @@ class FileSystemView:
         config = asked.result()
         return new if config == self.config else self._load(storage, config, self._pool)
 
+    def with_lost_history(self) -> FileSystemView:
+        """The same view, where files show that the archive is empty because it was deleted.
+
+        Hudi does not need it, and its users are told that they may delete it.
+        """
+        found = FileSystemView(self.storage, self.config, self.timeline, False, self._pool)
+        found._bodies = dict(self._bodies)
+        return found
+
     def commit(self, instant: Instant) -> CommitMetadata:
         """The body of a completed commit, deltacommit or replacecommit. Errors: FileCorrupt."""
         return self.commits([instant])[0]
@@ -227,17 +236,19 @@ class FileSystemView:
             i.requested: i.commit() for i in found if i.requested not in self.timeline.completed
         }
 
-    def last_archived(self, until: str) -> str:
-        """The newest archived write that was requested then or earlier; empty: there is none.
-
-        Errors:
-            FileCorrupt: the archived timeline cannot be read.
-        """
+    def archived(self) -> frozenset[str]:
+        """Requested times of the archived writes that were not undone. Errors: FileCorrupt."""
         if self.history_is_empty:
-            return ""
+            return frozenset()
         history = self._archived()
-        written = {i for i in history.completions if i <= until}
-        return max(written - self._undone(history), default="")
+        return frozenset(history.completions) - self._undone(history)
+
+    def is_lost(self, instant: str) -> bool:
+        """Whether an instant may be a write that neither timeline has. Errors: FileCorrupt."""
+        if self.history_is_empty or not self.timeline.is_archived(instant):
+            return False
+        history = self._archived()
+        return instant not in history.completions and instant not in self._undone(history)
 
     def schema(self, as_of: str | None = None) -> str | None:
         """The Avro schema of the newest commit that has one, as JSON without the meta fields.
@@ -530,7 +541,8 @@ class FileSystemView:
 
     def _cleaned_after(self, at: str) -> bool:
         """Whether archived cleans may have deleted files of a version."""
-        return any(clean > at for clean in load_history(self.storage, self.config).cleans)
+        history = load_history(self.storage, self.config)
+        return not history.completions or any(clean > at for clean in history.cleans)
 
     def _clean(self, instant: Instant) -> CleanMetadata:
         if instant.completed:

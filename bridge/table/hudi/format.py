@@ -73,7 +73,7 @@ class HudiFormat:
 
     A query reads ``hoodie.properties`` and one listing of the timeline; commits that are new since
     the last query are read besides. No directory of data is listed where commits or the metadata
-    table tell the files.
+    table tell the files, but once: to be sure that they do, if nothing is archived.
     """
 
     name = "hudi"

@@ -8,10 +8,13 @@ commit times of the rows that it moves.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from bridge.errors import InvalidRequest
+from bridge.errors import InvalidRequest, ReadVersionNotFound
+from bridge.table.hudi.commit_metadata import CommitMetadata
+from bridge.table.hudi.file_names import parse_names
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 
@@ -65,6 +68,8 @@ def changes_between(
     chosen = [i for i in when if start < when[i] and (end is None or when[i] <= end)]
     commits = dict(zip(chosen, view.commits(timeline.completed[i] for i in chosen), strict=True))
     commits |= view.archived_commits(start, end)
+    if start < timeline.first_active and (end is None or start < end):
+        _refuse_lost(view, start, end, commits.values(), files)
     groups: dict[str, set[str]] = {}
     for commit in commits.values():
         if commit.operation in _NO_ROWS:
@@ -82,3 +87,23 @@ def changes_between(
     else:
         slices = view.slices(as_of=end, files=files, groups=groups)
     return Changes(slices, frozenset(commits))
+
+
+def _refuse_lost(
+    view: FileSystemView,
+    start: str,
+    end: str | None,
+    commits: Iterable[CommitMetadata],
+    files: FileListing | None,
+) -> None:
+    """Errors: ReadVersionNotFound if commits of the range are not known any more."""
+    config, found = view.config, frozenset[str]().union(*(c.previous for c in commits))
+    if files is not None:
+        found |= set(parse_names(files.names, config.base_format).instants.unique().to_pylist())
+    within = (i for i in found if start < i and (end is None or i <= end))
+    if any(map(view.is_lost, within)):
+        raise ReadVersionNotFound(
+            f"commits of {config.name} after {start or 'its beginning'} were archived, and their "
+            "archive was deleted",
+            f"begin at {view.timeline.first_active} or later, or read a snapshot",
+        )

@@ -39,7 +39,8 @@ def instant_at(name: TableName, view: FileSystemView, asked: str | datetime) -> 
     found = max((i for i in view.timeline.completed if i <= text), default="")
     first = view.timeline.first_active
     # Archival leaves the commits of savepoints behind, and takes later ones.
-    if found < first and found not in ("", asked, text) and view.last_archived(text) > found:
+    savepoint = "" < found < first and found not in (asked, text)
+    if savepoint and any(found < i <= text for i in view.archived()):
         raise ReadVersionNotFound(
             f"{name} as of {text} is older than its active timeline, which starts at {first}",
             "name an instant of the active timeline, or a savepoint",

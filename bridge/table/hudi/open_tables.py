@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bridge.storage.port import Storage
-from bridge.table.hudi.file_sets import file_set
+from bridge.table.hudi.file_sets import check_history, file_set
 from bridge.table.hudi.file_slices import FileSlices
 from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.schema_history import SchemaHistory, list_schemas, load_schema_history
@@ -76,6 +76,8 @@ class OpenTable:
                 if held is None
                 else held.refreshed()
             )
+            if view is not held and not _goes_on(held, view):
+                view = check_history(self._storage, view, self._pool)
             if view is not held and self._storage.is_remote(self._base):
                 # Each query asks for it, after the commits, which take another round trip.
                 self._schemas = (view, self._pool.submit(list_schemas, view))
@@ -133,6 +135,11 @@ class OpenTable:
                 found = None if suffice else file_set(self._storage, view, self._pool)
                 self._files = (view, found)
             return self._files[1]
+
+
+def _goes_on(held: FileSystemView | None, view: FileSystemView) -> bool:
+    """Whether nothing was archived before, and nothing left the timeline since."""
+    return held is not None and held.history_is_empty and not held.timeline.lost_any(view.timeline)
 
 
 class OpenTables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from bridge.errors import (
     SnapshotExpired,
     UnsupportedTable,
 )
+from bridge.jobs.sync.hudi_files import HudiFiles
 from bridge.storage.local import LocalStorage
 from bridge.storage.port import FileTable
 from bridge.table.freshness import Live
@@ -189,6 +191,61 @@ def test_archived_versions_after_a_savepoint_are_not_the_savepoint(
         with pytest.raises(ReadVersionNotFound, match="starts at 20240101000003000"):
             read(LocalStorage(), table, at=ReadVersion(AsOfVersion(at)))
     assert len(read(LocalStorage(), table, at=ReadVersion(AsOfVersion(first)))[1]) == 3
+
+
+def _with_archive(root: Path, version: int) -> HudiTable:
+    table = HudiTable(root, version, "COPY_ON_WRITE")
+    for instant, partition in (("1", "p"), ("2", "q"), ("3", "p"), ("4", "p")):
+        file = table.base(partition, f"g{instant}", instant)
+        table.commit(instant, [file], action="commit", schema=_SCHEMA)
+    table.archive("1", "2")
+    materialise(table)
+    return table
+
+
+def _delete_archive(table: HudiTable) -> None:
+    for path in table.history.iterdir():
+        path.unlink()
+
+
+@VERSIONS
+def test_an_archive_that_was_deleted_takes_no_rows_along(tmp_path: Path, version: int) -> None:
+    """Hudi's users are told that they may delete it."""
+    table = _with_archive(tmp_path / "t", version)
+    every, newer = set(map(os.path.basename, table.sizes)), ReadVersion(ChangesBetween("3", ""))
+    assert read(LocalStorage(), table)[1] == every
+    changed = read(LocalStorage(), table, at=newer)[1]
+    _delete_archive(table)
+    assert read(LocalStorage(), table)[1] == every
+    assert read(LocalStorage(), table, at=newer)[1] == changed == {"g4_0-1-2_4.parquet"}
+    assert set(HudiFiles(LocalStorage(), table.uri).partitions().rows["path"].to_pylist()) == {
+        "p",
+        "q",
+    }
+    for point in (ChangesBetween("", ""), ChangesBetween("1", "3")):
+        with pytest.raises(ReadVersionNotFound, match="archive was deleted"):
+            read(LocalStorage(), table, at=ReadVersion(point))
+    view = FileSystemView.open(LocalStorage(), table.uri).with_lost_history()
+    with pytest.raises(ReadVersionNotFound, match="not known what was cleaned"):
+        view.slices(as_of="3", files=FileListing.of(table.listing()))
+
+
+@VERSIONS
+def test_an_archive_that_is_deleted_while_the_table_is_open(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
+    for instant in ("1", "2"):
+        file = table.base("", f"g{instant}", instant)
+        table.commit(instant, [file], action="commit", schema=_SCHEMA)
+    materialise(table)
+    with ThreadPoolExecutor(2) as pool:
+        opened = OpenTable(LocalStorage(), table.uri, pool)
+        assert opened.files(opened.view()) is None
+        table.commit("3", [table.base("", "g3", "3")], action="commit", schema=_SCHEMA)
+        materialise(table)
+        assert opened.files(opened.view()) is None
+        table.archive("1")
+        _delete_archive(table)
+        assert len(opened.slices(opened.view())) == 3
 
 
 def test_an_older_table_is_reopened_as_it_was(tmp_path: Path) -> None:
