@@ -18,6 +18,7 @@ from bridge.table.hudi.file_system_view import FileListing, FileSystemView
 from bridge.table.hudi.metadata_table import Incomplete, read_file_listing
 
 _METAFILE = ".hoodie_partition_metadata"
+_NO_PARTITIONS = frozenset({".hoodie", ".skipbridge"})
 _THREADS = 16
 _log = logging.getLogger(__name__)
 
@@ -80,9 +81,9 @@ def list_partitions(storage: Storage, base: str, pool: Executor) -> FileListing:
     found: dict[str, list[tuple[str, int]]] = {}
     own = storage.list_all(base, recursive=False)
     _add(found, own, base)
-    children = [
-        c for c in storage.list_directories(base) if not c.rpartition("/")[2].startswith(".")
-    ]
+    # A partition's value may begin with a dot.
+    inside = storage.list_directories(base)
+    children = [c for c in inside if c.rpartition("/")[2] not in _NO_PARTITIONS]
     for listing in pool.map(storage.list_all, children):
         _add(found, listing, base)
     return FileListing.of(

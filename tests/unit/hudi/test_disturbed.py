@@ -231,6 +231,18 @@ def test_an_archive_that_was_deleted_takes_no_rows_along(tmp_path: Path, version
 
 
 @VERSIONS
+def test_partitions_that_begin_with_a_dot_are_listed(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
+    for instant, partition in (("1", ".jpg"), ("2", "a/.b"), ("3", "_c")):
+        file = table.base(partition, f"g{instant}", instant)
+        table.commit(instant, [file], action="commit", schema=_SCHEMA)
+    table.archive("1")
+    materialise(table)
+    names = {"g1_0-1-2_1.parquet", "g2_0-1-2_2.parquet", "g3_0-1-2_3.parquet"}
+    assert read(LocalStorage(), table)[1] == names
+
+
+@VERSIONS
 def test_an_archive_that_is_deleted_while_the_table_is_open(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
     for instant in ("1", "2"):
