@@ -6,7 +6,7 @@ import itertools
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,12 +23,16 @@ class Opened(Protocol):
 
 
 Kind = TypeVar("Kind", bound=Opened)
+_ABANDONED = 60.0
+"""Seconds after which a plan that nobody has asked about makes room for others: its client did not
+live to read the answer."""
 
 
 @dataclass(slots=True)
 class _Open:
     source: Opened
     query: str
+    opened: float
     used: float
 
 
@@ -56,6 +60,8 @@ class OpenPlans:
         Errors:
             LimitExceeded: no place is free; nothing was started.
         """
+        if len(self._plans) + self._reserved >= self._limit:
+            self._close_abandoned()
         with self._lock:
             taken = len(self._plans) + self._reserved
             if taken >= self._limit:
@@ -78,8 +84,9 @@ class OpenPlans:
     def add(self, source: Opened, query: str) -> str:
         number = next(self._numbers).to_bytes(8, "big")
         handle = f"{self._process}/{blake2b(number, key=self._secret, digest_size=12).hexdigest()}"
+        now = time.monotonic()
         with self._lock:
-            self._plans[handle] = _Open(source, query, time.monotonic())
+            self._plans[handle] = _Open(source, query, now, now)
             telemetry.OPEN_PLANS.set(len(self._plans))
         return handle
 
@@ -112,9 +119,16 @@ class OpenPlans:
     def expire(self) -> None:
         """Closes plans that were not used for the time to live."""
         now = time.monotonic()
+        self._close_where(lambda plan: now - plan.used > self._ttl)
+
+    def _close_abandoned(self) -> None:
+        now = time.monotonic()
+        self._close_where(lambda p: p.used == p.opened and now - p.opened > _ABANDONED)
+
+    def _close_where(self, holds: Callable[[_Open], bool]) -> None:
         with self._lock:
-            old = [h for h, p in self._plans.items() if now - p.used > self._ttl]
-        for handle in old:
+            found = [handle for handle, plan in self._plans.items() if holds(plan)]
+        for handle in found:
             self.close(handle)
 
     def close_all(self) -> None:

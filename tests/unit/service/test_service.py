@@ -30,7 +30,7 @@ from bridge.errors import (
     UnsupportedTable,
 )
 from bridge.planner import dynamic_filter_wait
-from bridge.service import handler
+from bridge.service import handler, plans
 from bridge.service._gen import ttypes
 from bridge.service.client import PlannerClient
 from bridge.service.codec import PROTOCOL, decode_batch
@@ -245,6 +245,24 @@ def test_no_more_plans_than_allowed_even_at_once(serve: Callable[..., Service]) 
     with PlannerClient(service.endpoint) as client:
         client.close_plan(handles[0])
         assert client.plan("db", "t").handle
+
+
+def test_plans_that_nobody_asked_about_make_room(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that had gone before their plans were answered once blocked all others."""
+    service = serve(max_plans=3)
+    with PlannerClient(service.endpoint) as client:
+        used, *abandoned = [client.plan("db", "t").handle for _ in range(3)]
+        client.next_splits(used, 0)
+        with pytest.raises(LimitExceeded):
+            client.plan("db", "t")
+        monkeypatch.setattr(plans, "_ABANDONED", 0.0)
+        assert client.plan("db", "t").handle
+        client.next_splits(used, 0)
+        for handle in abandoned:
+            with pytest.raises(PlanLost):
+                client.next_splits(handle, 0)
 
 
 def exchange(endpoint: str, content: bytes, *, answer: bool = True) -> bytes:
