@@ -154,6 +154,8 @@ class Rules:
         as_of: later instants do not count; None: all count.
         replaced: file groups that are gone.
         base_only: without logs, and without groups that are logs alone.
+        is_lost: whether it is not known when a committed instant was completed; None: it is known
+            of all.
     """
 
     completion: Callable[[str], str | None]
@@ -161,13 +163,15 @@ class Rules:
     as_of: str | None
     replaced: Replaced
     base_only: bool = False
+    is_lost: Callable[[str], bool] | None = None
 
 
 def resolve(files: DataFiles, rules: Rules) -> tuple[FileSlices, Mask]:
     """The slices of all groups, and which of them need a file that was deleted.
 
     Errors:
-        FileCorrupt: two base files of one group and instant: a task wrote one after the commit.
+        FileCorrupt: two base files of one group and instant: a task wrote one after the commit. Or
+            it is not known whether a log is older than its base file.
     """
     parsed = files.parsed
     instants = _Instants(parsed.instants, rules)
@@ -240,9 +244,25 @@ def _logs(
     if len(base):
         follows = groups[base][at_most] == groups[log]
         stale = follows & (since[log] < instants.rank[base][at_most])
+        if rules.is_lost is not None:
+            _refuse_lost(files, log[stale], rules.is_lost)
         log = log[~stale]
     tokens = _ranks(parsed.tokens.take(pa.array(log)))
     return log[np.lexsort((tokens, parsed.versions[log], instants.rank[log], groups[log]))]
+
+
+def _refuse_lost(files: DataFiles, stale: Int64, is_lost: Callable[[str], bool]) -> None:
+    """Refuses logs that were requested before a base file and may have been completed after it."""
+    instants = files.parsed.instants.take(pa.array(stale))
+    lost = pa.array([i for i in instants.unique().to_pylist() if is_lost(i)], instants.type)
+    if len(lost):
+        at = stale[np.flatnonzero(pc.is_in(instants, lost).to_numpy(zero_copy_only=False))[0]]
+        name = files.names[int(files.parsed.position[at])].as_py()
+        raise FileCorrupt(
+            f"it is not known whether the log {name} is older than its base file: its commit was "
+            "archived, and the archive was deleted",
+            "restore the archive, or clean older file slices up with Hudi",
+        )
 
 
 def _is_replaced(

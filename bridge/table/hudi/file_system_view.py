@@ -328,6 +328,7 @@ class FileSystemView:
             as_of=as_of,
             replaced=self._replaced(completed_by),
             base_only=base_only or self.config.table_type is TableType.COPY_ON_WRITE,
+            is_lost=None if history is History.EMPTY or history.completions else self.is_lost,
         )
         cleans = self._cleans_for(as_of, completed_by)
         found = self._from_commits() if files is None else self._listed(files, cleans)

@@ -230,6 +230,26 @@ def test_an_archive_that_was_deleted_takes_no_rows_along(tmp_path: Path, version
         view.slices(as_of="3", files=FileListing.of(table.listing()))
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_log_of_which_only_a_deleted_archive_knew_the_age(tmp_path: Path, version: int) -> None:
+    """A compaction that was requested after it may have ended before it."""
+    table = HudiTable(tmp_path / "t", version)
+    table.commit("1", [table.base("p", "a", "1")], schema=_SCHEMA)
+    log, base = table.log("p", "a", "2", previous="1"), table.base("p", "a", "3", previous="1")
+    table.commit("3", [base], action="commit", operation="COMPACT", end="4")
+    table.commit("2", [log], schema=_SCHEMA, end="5")
+    table.commit("6", [table.base("p", "b", "6")], schema=_SCHEMA)
+    table.archive("1", "2", "3")
+    materialise(table)
+    assert read(LocalStorage(), table)[1] == {base.name, "b_0-1-2_6.parquet"}
+    _delete_archive(table)
+    with pytest.raises(FileCorrupt, match="archive was deleted"):
+        read(LocalStorage(), table)
+    table.delete(log)
+    (table.root / log.path).unlink()
+    assert read(LocalStorage(), table)[1] == {base.name, "b_0-1-2_6.parquet"}
+
+
 @VERSIONS
 def test_partitions_that_begin_with_a_dot_are_listed(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
