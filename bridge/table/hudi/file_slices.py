@@ -245,7 +245,10 @@ def _logs(
         follows = groups[base][at_most] == groups[log]
         stale = follows & (since[log] < instants.rank[base][at_most])
         if rules.is_lost is not None:
-            _refuse_lost(files, log[stale], rules.is_lost)
+            # In a table that was upgraded, older logs are named after base files.
+            keys = groups * (int(instants.rank.max()) + 1) + instants.rank
+            named = np.isin(keys[log], keys[~parsed.is_log])
+            _refuse_lost(files, log[stale & ~named], rules.is_lost)
         log = log[~stale]
     tokens = _ranks(parsed.tokens.take(pa.array(log)))
     return log[np.lexsort((tokens, parsed.versions[log], instants.rank[log], groups[log]))]

@@ -250,6 +250,19 @@ def test_a_log_of_which_only_a_deleted_archive_knew_the_age(tmp_path: Path, vers
     assert read(LocalStorage(), table)[1] == {base.name, "b_0-1-2_6.parquet"}
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_older_logs_of_an_upgraded_table_without_its_archive(tmp_path: Path, version: int) -> None:
+    table = HudiTable(tmp_path / "t", version)
+    older, log = table.base("p", "a", "1"), table.log("p", "a", "1", previous="1")
+    table.commit("1", [older, log], schema=_SCHEMA)
+    table.commit("3", [table.base("p", "a", "3", previous="1")], action="commit")
+    table.commit("6", [table.base("p", "b", "6")], schema=_SCHEMA)
+    table.archive("1", "3")
+    materialise(table)
+    _delete_archive(table)
+    assert read(LocalStorage(), table)[1] == {"a_0-1-2_3.parquet", "b_0-1-2_6.parquet"}
+
+
 @VERSIONS
 def test_partitions_that_begin_with_a_dot_are_listed(tmp_path: Path, version: int) -> None:
     table = HudiTable(tmp_path / "t", version, "COPY_ON_WRITE")
