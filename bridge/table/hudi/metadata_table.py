@@ -8,7 +8,8 @@ each partition of the data: names and sizes of files. Writers commit to it befor
 - a block of an instant that began after the data's timeline was read does not count: it may say
   that files are deleted which the timeline still needs;
 - a listing lacks files if a completed commit of the data has no instant on it: some writers do not
-  keep the metadata table.
+  keep the metadata table. So it does if a file of the metadata table is missing: its timeline tells
+  which HFile is the newest, and each commit of the data since then has a block.
 
 What cannot be shown to be whole is not a listing: the answer then is why, and the caller lists
 storage.
@@ -72,8 +73,13 @@ class Incomplete:
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """The files of the partition ``files`` that hold the newest state; URI and length in bytes."""
+    """The files of the partition ``files`` that hold the newest state; URI and length in bytes.
 
+    Attributes:
+        start: the instant of the base file; empty without one.
+    """
+
+    start: str
     base: tuple[str, int] | None
     logs: tuple[tuple[str, int], ...]
 
@@ -117,6 +123,9 @@ def read_file_listing(
         state: dict[str, _Files] = {}
         if hfile is not None:
             _apply_base(state, hfile.result(), keys)
+    torn = _torn(blocks, found.start, instants, timeline)
+    if torn is not None:
+        return torn
     valid = _validity(instants, timeline)
     for block in blocks_in_merge_order(blocks, valid):
         _apply_block(state, block, keys)
@@ -184,7 +193,28 @@ def _slice(
         chosen = [file for m, file in logs if _follows(own, m[2], start)]
     else:
         chosen = [file for m, file in logs if m[2] >= start]
-    return _Slice(base, tuple(chosen))
+    return _Slice(start, base, tuple(chosen))
+
+
+def _torn(
+    blocks: Sequence[LogBlock], start: str, own: Timeline, timeline: Timeline
+) -> Incomplete | None:
+    """Whether a base file or a log of the metadata table is missing."""
+    compactions = [i.requested for i in own.completed.values() if i.action == "commit"]
+    if start < max(compactions, default=""):
+        return Incomplete("has a metadata table without its newest HFile")
+    data = [b for b in blocks if b.type is BlockType.HFILE_DATA]
+    if not start and not any(_is_build(b.instant) for b in data):
+        return Incomplete("has a metadata table without its first listing")
+    told = {b.instant for b in data}
+    for block in data:
+        told.update(block.header.get(Header.COMPACTED_BLOCK_TIMES, "").split(","))
+    for instant in own.completed.values():
+        time = instant.requested
+        later = (instant.completion or time) > start and time != start
+        if later and time in timeline.completed and time not in told:
+            return Incomplete(f"has a metadata table without the files of the commit {time}")
+    return None
 
 
 def _committed(own: Timeline, requested: str) -> bool:

@@ -313,8 +313,36 @@ def test_damage_is_an_error_and_never_fewer_files(lake: Lake) -> None:
         except Exception as error:
             assert getattr(error, "code", None) in ("FILE_CORRUPT", "UNSUPPORTED_TABLE"), place
         else:
-            # The instant in a block's header has no checksum: another instant is not committed.
-            assert found in (right, {"p=1": {"a": 10}}), place
+            # The instant in a block's header has no checksum.
+            told = f"has a metadata table without the files of the commit {time(20)}"
+            assert found in (right, told), place
+
+
+def test_a_file_of_the_metadata_table_that_is_missing_is_told(lake: Lake) -> None:
+    """Without it files would be missing, without a word."""
+    first = lake.build(added("p=1", a=10))
+    lake.commit(20, added("p=1", b=20), first)
+    lake.commit(30, added("p=1", c=30), first)
+    assert lake.read() == {"p=1": {"a": 10, "b": 20, "c": 30}}
+
+    def without(pattern: str) -> object:
+        (path,) = lake.files.glob(pattern)
+        content = path.read_bytes()
+        path.unlink()
+        found = lake.read()
+        path.write_bytes(content)
+        return found
+
+    assert without("*.hfile") == "has a metadata table without its first listing"
+    for number, commit in ((2, 20), (3, 30)):
+        told = f"has a metadata table without the files of the commit {time(commit)}"
+        assert without(f"*.log.{number}_*") == told
+    newest = time(35) if lake.version >= 8 else time(30) + "001"
+    lake.base(newest, added("p=1", a=10, b=20, c=30), "commit", time(36))
+    lake.data(40)
+    lake.meta(time(40), added("p=1", d=40), newest, time(44))
+    assert lake.read() == {"p=1": {"a": 10, "b": 20, "c": 30, "d": 40}}
+    assert without(f"*_{newest}.hfile") == "has a metadata table without its newest HFile"
 
 
 def test_a_record_of_another_type_is_damage(lake: Lake) -> None:
