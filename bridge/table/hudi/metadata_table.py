@@ -155,10 +155,11 @@ def _behind(timeline: Timeline, own: Timeline) -> Incomplete | None:
         if time in own.completed:
             continue
         if instant.completion is not None and builds:
-            # The build listed storage: it has what was completed before it ended.
+            # The first build listed storage: it has what was completed before it ended. Later ones
+            # are of other partitions than the files.
             known = instant.completion <= min(i.completion or "" for i in builds)
         elif builds:
-            known = time <= max(i.requested[:_TIME] for i in builds)
+            known = time <= min(i.requested[:_TIME] for i in builds)
         else:
             known = time < own.first_active
         if not known:

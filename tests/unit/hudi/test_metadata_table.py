@@ -318,6 +318,16 @@ def test_damage_is_an_error_and_never_fewer_files(lake: Lake) -> None:
             assert found in (right, told), place
 
 
+def test_a_later_build_of_another_partition_lists_no_files(lake: Lake) -> None:
+    """As when column statistics are switched on after a writer left the metadata table out."""
+    first = lake.build(added("p=1", a=10))
+    lake.commit(10, added("p=1", b=20), first)
+    lake.data(20)
+    later = "0" * 16 + "1" if lake.version >= 8 else time(40) + "011"
+    lake.instant(lake.own, later, "deltacommit", time(50))
+    assert lake.read() == f"has a metadata table without the commit {time(20)}"
+
+
 def test_a_file_of_the_metadata_table_that_is_missing_is_told(lake: Lake) -> None:
     """Without it files would be missing, without a word."""
     first = lake.build(added("p=1", a=10))
