@@ -440,6 +440,9 @@ def test_wrong_requests(run: Any, name: str, tmp_path: Path) -> None:
     bad.mkdir()
     (bad / "f.parquet").write_text("hello, I am text")
     refused(run(f"{name}2", "--location", bad), "TABLE_NOT_FOUND", "not a Parquet file")
+    write(tmp_path / "n", "p=1")
+    for named in ("a b.t", "demo.a b"):
+        refused(run(named, "--location", tmp_path / "n"), "INVALID_REQUEST", "'a b'", "letters")
 
 
 def test_partitions_of_many_bytes_go_in_small_requests(run: Any, name: str, tmp_path: Path) -> None:
@@ -595,9 +598,3 @@ def test_files_of_another_table_format_are_not_registered(
     (root / mark).parent.mkdir(exist_ok=True)
     (root / mark).write_text("{}")
     refused(run(name, "--location", root), "UNSUPPORTED_TABLE", words)
-
-
-def test_a_name_that_the_metastore_does_not_allow_is_no_bug(run: Any, tmp_path: Path) -> None:
-    write(tmp_path / "t", "p=1")
-    for name in ("a b.t", "demo.a b"):
-        refused(run(name, "--location", tmp_path / "t"), "INVALID_REQUEST", "'a b'", "letters")
