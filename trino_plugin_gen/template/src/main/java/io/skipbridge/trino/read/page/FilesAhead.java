@@ -106,13 +106,19 @@ final class FilesAhead
         if (!hasNext() || !scan.files().remote(files.get(position))) {
             return false;
         }
-        Started first = started.peek();
-        return first == null || first.ordinal() != position || !first.read().isDone();
+        return !isStarted() || !started.element().read().isDone();
+    }
+
+    /** Whether the next file is the first of those that were started. */
+    private boolean isStarted()
+    {
+        return !started.isEmpty() && started.element().ordinal() == position;
     }
 
     /**
-     * Completes when the next file's bytes are there. Starts its read, and more, as the engine waits for it. A page source that says so holds no thread
-     * of the engine meanwhile, so that other splits and queries use it.
+     * Completes when the next file's bytes are there. Starts its read, and more. A page source that says so holds no thread of the engine meanwhile, so
+     * that other splits and queries use it. A read that was started before is not worth that: it ends soon, and the engine's change of splits takes
+     * longer.
      */
     CompletableFuture<?> blocked()
     {
@@ -121,8 +127,11 @@ final class FilesAhead
         }
         if (awaited < position) {
             dropStarted(position);
+            if (isStarted()) {
+                return NOT_BLOCKED;
+            }
             startMore();
-            if (started.isEmpty() || started.peek().ordinal() > position || started.peek().read().isDone()) {
+            if (!isStarted()) {
                 return NOT_BLOCKED;
             }
             awaited = position;

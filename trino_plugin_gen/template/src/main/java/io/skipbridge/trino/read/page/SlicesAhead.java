@@ -45,14 +45,15 @@ final class SlicesAhead
         this.window = scan.newWindow(1);
     }
 
-    /** Completes when the first reads of the slice with this ordinal are done. Starts them, and more, as the engine waits for them. */
+    /** Completes when the first reads of the slice with this ordinal are done. Starts them, and more; those that were started before end soon. */
     CompletableFuture<?> blocked(int ordinal)
     {
-        if (!constants.mayMatch(slices.get(ordinal), scan.predicate().get())) {
+        boolean early = !started.isEmpty() && started.element().ordinal <= ordinal;
+        if (awaited != ordinal && (early || !constants.mayMatch(slices.get(ordinal), scan.predicate().get()))) {
             return NOT_BLOCKED;
         }
         CompletableFuture<?> done = begun(ordinal).done();
-        if (!done.isDone() && awaited != ordinal) {
+        if (awaited != ordinal && !done.isDone()) {
             awaited = ordinal;
             awaitedSince = System.nanoTime();
             window.took(true);
