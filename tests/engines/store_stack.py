@@ -55,6 +55,8 @@ DESCRIBED = {
 SLICES = "slices"
 """A merge-on-read table of Hudi, of `FEW_SLICES` slices in as many partitions."""
 FEW_SLICES = 24
+HUDI = "hudi"
+"""A directory for Hudi tables that a test makes."""
 PUBLISHED = "published"
 """A directory for a table that a test makes."""
 FEW_FILES = 80
@@ -139,11 +141,16 @@ def _register_described(uri: str) -> None:
             register_table(client, full, table, [])
 
 
+def copy_directory(storage: Storage, directory: Path, uri: str) -> None:
+    """Puts all files of a directory below a URI."""
+    for path in directory.rglob("*"):
+        if path.is_file():
+            storage.put(f"{uri}/{path.relative_to(directory)}", path.read_bytes())
+
+
 def _fill_slices(storage: Storage, scratch: Path) -> None:
     hudi_data.write_mor(scratch / SLICES, FEW_SLICES)
-    for path in (scratch / SLICES).rglob("*"):
-        if path.is_file():
-            storage.put(f"s3://{BUCKET}/{path.relative_to(scratch)}", path.read_bytes())
+    copy_directory(storage, scratch / SLICES, f"s3://{BUCKET}/{SLICES}")
 
 
 def _register_slices(settings: Mapping[str, str]) -> None:
@@ -183,7 +190,9 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
         _fill_slices(storage, directory)
         time.sleep(1.1)  # an index takes a file for settled a second after it was written
         with start_embedded_metastore(
-            s3_metastore(directory / "metastore", BUCKET, (*TABLES, *DESCRIBED, SLICES, PUBLISHED))
+            s3_metastore(
+                directory / "metastore", BUCKET, (*TABLES, *DESCRIBED, SLICES, HUDI, PUBLISHED)
+            )
         ) as server:
             uri = f"thrift://{LOOPBACK}:{server.port}"
             settings = {

@@ -28,8 +28,13 @@ def register(
     schema: pa.Schema,
     *,
     read_optimized: bool = False,
+    copy: str = "",
 ) -> None:
-    """Registers a table; no partition of it is registered."""
+    """Registers a table; no partition of it is registered.
+
+    Args:
+        copy: the URI of a copy of the location, which is registered in its place.
+    """
     config = load_table_config(open_storage(), f"file://{location}")
     fields = [Column(f.name.lower(), type_of(f.type)) for f in schema]
     keys = tuple(
@@ -39,11 +44,12 @@ def register(
         if column.name == field.lower()
     )
     columns = tuple(c for c in fields if c not in keys)
-    record = thrift_table(name, Table(name, columns, keys, f"file://{location}"))
+    uri = copy or f"file://{location}"
+    record = thrift_table(name, Table(name, columns, keys, uri))
     merges = config.table_type is TableType.MERGE_ON_READ and not read_optimized
     record.sd.inputFormat = _REALTIME if merges else _BASE_ONLY
     record.sd.serdeInfo.parameters = {
-        "path": f"file://{location}",
+        "path": uri,
         "hoodie.query.as.ro.table": str(read_optimized).lower(),
     }
     record.parameters = {**record.parameters, "spark.sql.sources.provider": "hudi"}
