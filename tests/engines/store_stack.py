@@ -97,7 +97,8 @@ class Stores:
         return rows, self.proxy.take()
 
 
-def _content(first: int, rows: int) -> pa.Table:
+def content(first: int, rows: int) -> pa.Table:
+    """Rows with ids from ``first`` on; the other columns depend on it alone."""
     noise = np.random.default_rng(first)
     columns = {f"c{i}": noise.integers(0, 2**62, rows) for i in range(6)}
     group = pa.array(np.arange(rows) % 5).cast(pa.string())
@@ -113,7 +114,7 @@ def _put(storage: Storage, name: str, table: pa.Table, compression: str = "snapp
 
 def put_plain(storage: Storage, number: int, first: int) -> None:
     """A file of the table ``rewritten`` with ids from ``first`` on; all have one size."""
-    _put(storage, f"rewritten/{number}.parquet", _content(first, SMALL_ROWS), "none")
+    _put(storage, f"rewritten/{number}.parquet", content(first, SMALL_ROWS), "none")
 
 
 def _fill_described(storage: Storage) -> None:
@@ -121,10 +122,10 @@ def _fill_described(storage: Storage) -> None:
         storage.put(f"s3://{BUCKET}/{name}", data)
 
     for i in range(FEW_FILES):
-        few = _content(i * 1_000, SMALL_ROWS)
+        few = content(i * 1_000, SMALL_ROWS)
         put(f"orc_small/{i:02d}.orc", orc_bytes(few))
         put(f"text_small/{i:02d}.txt", text_bytes(few))
-    large = _content(0, 300_000)
+    large = content(0, 300_000)
     put("orc_large/0.orc", orc_bytes(large))
     put("orc_stripes/0.orc", orc_bytes(large, 1 << 20))
     put("text_large/0.txt", text_bytes(large.slice(0, 200_000)))
@@ -161,14 +162,14 @@ def _register_slices(settings: Mapping[str, str]) -> None:
 def _fill(storage: Storage) -> None:
     _fill_described(storage)
     for i in range(SMALL_FILES):
-        _put(storage, f"small/{i:04d}.parquet", _content(i * 1_000, SMALL_ROWS))
+        _put(storage, f"small/{i:04d}.parquet", content(i * 1_000, SMALL_ROWS))
     for i in range(2):
-        _put(storage, f"large/{i}.parquet", _content(i * 1_000_000, 300_000))
+        _put(storage, f"large/{i}.parquet", content(i * 1_000_000, 300_000))
     # with the planner's parallelism of 4, a split takes a small file and the large one after it
     for i in range(8):
-        _put(storage, f"mixed/{i}.parquet", _content(i * 1_000_000, 90_000 if i % 2 else 50_000))
+        _put(storage, f"mixed/{i}.parquet", content(i * 1_000_000, 90_000 if i % 2 else 50_000))
     for i in range(40):
-        _put(storage, f"changing/{i:02d}.parquet", _content(i * 1_000, SMALL_ROWS))
+        _put(storage, f"changing/{i:02d}.parquet", content(i * 1_000, SMALL_ROWS))
     for i in range(3):
         put_plain(storage, i, (i + 1) * 1_000)
 
