@@ -53,7 +53,7 @@ public final class AheadRead
             return Optional.empty();
         }
         AheadRead read = new AheadRead(budget, length, body);
-        Thread.ofVirtual().name("skipbridge-read-ahead").start(read::run);
+        budget.run(read::run);
         return Optional.of(read);
     }
 

@@ -58,7 +58,7 @@ public final class FileOpener
             ConnectorContext context)
     {
         Optional<TrinoFiles> files = stores.isEmpty() ? Optional.empty() : Optional.of(TrinoFiles.of(stores, properties, catalog, context));
-        return new FileOpener(files, cache.map(all -> FileCache.of(all, catalog, context)), new ReadBudget(), Optional.empty());
+        return new FileOpener(files, cache.map(all -> FileCache.of(all, catalog, context)), new ReadBudget(stores.contains(Store.HDFS)), Optional.empty());
     }
 
     /** The same for one split: all that it reads of a file is of one version, however often it opens the file. */
@@ -195,5 +195,6 @@ public final class FileOpener
     {
         stores.ifPresent(TrinoFiles::close);
         cache.ifPresent(FileCache::close);
+        budget.close();
     }
 }

@@ -22,12 +22,22 @@ class TestAheadFile
 
     private final byte[] content = new byte[SIZE];
     private final List<String> requests = new CopyOnWriteArrayList<>();
-    private final ReadBudget budget = new ReadBudget();
+    private ReadBudget budget = new ReadBudget(false);
     private boolean closed;
 
     TestAheadFile()
     {
         new Random(3).nextBytes(content);
+    }
+
+    @Test
+    void bytesAreThoseOfTheFileWithThreadsThatAreKept()
+            throws IOException
+    {
+        try (ReadBudget kept = new ReadBudget(true)) {
+            budget = kept;
+            bytesAreThoseOfTheFile();
+        }
     }
 
     /** The law: whatever is expected, forgotten and asked for, the bytes are those of the file, and nothing is kept. */
