@@ -26,6 +26,9 @@ demo: setup
 # Two parts at a time, because servers wait much of the time, the longest first; each part is printed when it ends.
 # The last line tells what was skipped, how often and why.
 test: export SKIPBRIDGE_SKIPPED = $(abspath $(SKIPPED))
+# Spark and Maven run for seconds: the JVM's second compiler would take more time than it saves.
+test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test: export MAVEN_OPTS = -XX:TieredStopAtLevel=1
 test: forget-skipped lint
 	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory engines-trino engines-others unit laws java
 	@echo "skipped tests: $$(sort $(SKIPPED) 2>/dev/null | uniq -c | sed 's/^ *//' | paste -s -d ';' - | sed 's/;/; /g' | grep . || echo none)"

@@ -30,7 +30,7 @@ from bridge.servers.process import LOOPBACK, Server, choose_port
 from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.table.model import TableName
 from tests.engines.everything import Everything, write_everything
-from tests.engines.stack import ZONE, Stack
+from tests.engines.stack import LIGHT_JVM, ZONE, Stack
 from tests.engines.store_stack import Stores, running_stores
 
 
@@ -163,6 +163,7 @@ def stock_trino(
         plugins=stock_plugins("hive", "hudi"),
         port=0,
         heap="1500m",
+        jvm_options=LIGHT_JVM,
     )
     with start_trino(spec) as server:
         yield server.port
@@ -264,6 +265,7 @@ def _stack(
             plugins=plugins,
             version=version,
             port=0,
+            jvm_options=LIGHT_JVM,
         )
         with start_trino(spec) as server:
             running.trino_port = server.port

@@ -27,6 +27,8 @@ from tests.engines.everything import Everything
 # The compose tour's files are the ones that are tested.
 ZONE = "America/Los_Angeles"
 """In which catalog ``zoned`` reads timestamps that are kept in UTC."""
+LIGHT_JVM = ("-XX:TieredStopAtLevel=1",)
+"""Of Trino in tests: the JVM's second compiler would take a fifth of their CPU time."""
 _TOUR = Path(__file__).parents[2] / "docker"
 
 

@@ -32,7 +32,7 @@ from bridge.storage.routed import open_storage
 from bridge.table.model import Column, Table, TableName
 from bridge.types import parse_hive_type
 from tests.benchmark import hudi_data
-from tests.engines.stack import ask
+from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.format_files import avro_bytes, orc_bytes, text_bytes
 from tests.support.s3_metastore import s3_metastore
 from tests.support.slow_store import Behaviour, Seen, SlowStore
@@ -243,6 +243,7 @@ def running_stores(plugin_476: Path, directory: Path) -> Iterator[Stores]:
                     plugins={"skipbridge": plugin_476, **stock_plugins("hive")},
                     port=0,
                     heap="1200m",
+                    jvm_options=LIGHT_JVM,
                     properties={"task.max-worker-threads": str(DRIVERS)},
                 )
                 with start_trino(spec) as trino:

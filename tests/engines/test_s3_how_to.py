@@ -14,7 +14,7 @@ import pytest
 
 from bridge.servers.process import ServerSpec, free_port, start_server
 from bridge.servers.trino_server import TrinoSpec, start_trino
-from tests.engines.stack import ask
+from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.go_programs import GoMissing
 from tests.support.versitygw import PACKAGE, VERSION, versitygw
 
@@ -73,6 +73,7 @@ def test_a_bucket_in_trino(blocks: dict[str, list[str]], plugin_476: Path, tmp_p
                 plugins={"skipbridge": plugin_476},
                 port=0,
                 heap="1g",
+                jvm_options=LIGHT_JVM,
             )
             with start_trino(spec) as trino:
                 assert ask(trino.port, blocks["sql"][0]) == [[10]]

@@ -32,7 +32,7 @@ from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT
-from tests.engines.stack import ask
+from tests.engines.stack import LIGHT_JVM, ask
 from tests.support.azure_cloud import azure_cloud
 from tests.support.azurite import KEY, URI, azurite_or_skip
 from tests.support.s3_metastore import store_metastore
@@ -196,7 +196,7 @@ def _trino(world: World, plugin: Path, version: str, directory: Path) -> Iterato
         version=version,
         port=0,
         heap="1200m",
-        jvm_options=world.jvm_options,
+        jvm_options=(*LIGHT_JVM, *world.jvm_options),
     )
     with start_trino(spec) as server:
         yield Lake(world, server.port)

@@ -29,7 +29,7 @@ from bridge.table.model import Column, Table, TableName
 from bridge.types import BIGINT
 from tests.engines.everything import Everything
 from tests.engines.published_story import tell
-from tests.engines.stack import Stack
+from tests.engines.stack import LIGHT_JVM, Stack
 from tests.support.format_files import WRITERS
 from tests.support.hdfs import start_hdfs
 
@@ -127,6 +127,7 @@ def _started(lake: Lake, plugin: Path, version: str, directory: Path) -> Iterato
         version=version,
         port=0,
         heap="1200m",
+        jvm_options=LIGHT_JVM,
     )
     cache = {"SKIPBRIDGE_CACHE": str(directory / "cache")}
     planner = start_planner(directory, lake.metastore_uri, port=port, environment=cache)

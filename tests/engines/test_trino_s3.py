@@ -32,7 +32,7 @@ from bridge.servers.trino_server import TrinoSpec, start_trino, stock_plugins
 from bridge.storage.port import Storage
 from bridge.storage.routed import open_storage
 from tests.engines.everything import Everything
-from tests.engines.stack import Stack, ask
+from tests.engines.stack import LIGHT_JVM, Stack, ask
 
 BUCKET = "lake"
 KEY, SECRET = "the-access-key", "the-secret-key"
@@ -239,7 +239,7 @@ def s3_stack(
         port=0,
         heap="1200m",
         # the first link of the default chain
-        jvm_options=(f"-Daws.accessKeyId={KEY}", f"-Daws.secretAccessKey={SECRET}"),
+        jvm_options=(*LIGHT_JVM, f"-Daws.accessKeyId={KEY}", f"-Daws.secretAccessKey={SECRET}"),
     )
     planner = start_planner(directory, metastore, port=port, environment=environment)
     with planner, start_trino(spec) as server:
