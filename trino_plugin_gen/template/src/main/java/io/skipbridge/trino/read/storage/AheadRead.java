@@ -8,6 +8,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.RejectedExecutionException;
 
 /** A read on a thread of its own, before its bytes are needed. Only one thread may take or close it. */
 public final class AheadRead
@@ -46,14 +47,22 @@ public final class AheadRead
         }
     }
 
-    /** Starts a read, or returns nothing if the budget is used up. */
+    /** Starts a read, or returns nothing if the budget is used up or no thread is to be had. */
     public static Optional<AheadRead> start(ReadBudget budget, int length, Body body)
     {
         if (!budget.tryAcquire(length)) {
             return Optional.empty();
         }
         AheadRead read = new AheadRead(budget, length, body);
-        budget.run(read::run);
+        try {
+            budget.run(read::run);
+        }
+        catch (RejectedExecutionException | OutOfMemoryError e) {
+            // the catalog was dropped, or the system gives no more threads
+            budget.requestEnded();
+            budget.bytesTaken(length);
+            return Optional.empty();
+        }
         return Optional.of(read);
     }
 
