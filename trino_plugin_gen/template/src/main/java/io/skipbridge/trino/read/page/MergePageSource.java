@@ -104,7 +104,7 @@ final class MergePageSource
             }
             counters.opened += slice.logs().size();
             PlannedFile planned = slices.get(next - 1);
-            open = files.open(planned, ahead.take(next - 1, counters), counters);
+            open = opened(planned, ahead.take(next - 1, counters));
             merged = merger.get().merge(new SliceRequest(
                     planned.reader().properties(),
                     planned.size() < 0 ? Optional.empty() : Optional.of(planned.path()),
@@ -114,6 +114,17 @@ final class MergePageSource
             return true;
         }
         return false;
+    }
+
+    private PlannedSliceFiles opened(PlannedFile planned, SlicesAhead.Beginning first)
+    {
+        try {
+            return files.open(planned, first, counters);
+        }
+        catch (RuntimeException e) {
+            first.close();
+            throw e;
+        }
     }
 
     /** The slice with the name, size and time of its first log if it has no base file. */

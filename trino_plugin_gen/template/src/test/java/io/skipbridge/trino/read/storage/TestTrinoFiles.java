@@ -20,7 +20,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-class TestTrinoFiles
+public class TestTrinoFiles
 {
     private static final Map<String, String> S3 = Map.of(
             "s3.endpoint", "http://127.0.0.1:1",
