@@ -108,11 +108,15 @@ class OpenPlans:
 
     def close(self, handle: str) -> Opened | None:
         """Closes and returns a plan; an unknown one is closed already."""
+        return self._close_if(handle, lambda _: True)
+
+    def _close_if(self, handle: str, holds: Callable[[_Open], bool]) -> Opened | None:
         with self._lock:
-            held = self._plans.pop(handle, None)
+            held = self._plans.get(handle)
+            if held is None or not holds(held):
+                return None
+            del self._plans[handle]
             telemetry.OPEN_PLANS.set(len(self._plans))
-        if held is None:
-            return None
         held.source.close()
         return held.source
 
@@ -129,7 +133,7 @@ class OpenPlans:
         with self._lock:
             found = [handle for handle, plan in self._plans.items() if holds(plan)]
         for handle in found:
-            self.close(handle)
+            self._close_if(handle, holds)  # it may have been asked about meanwhile
 
     def close_all(self) -> None:
         for handle in list(self._plans):
