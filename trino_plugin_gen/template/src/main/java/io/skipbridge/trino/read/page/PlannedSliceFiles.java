@@ -160,7 +160,8 @@ final class PlannedSliceFiles
             implements RowPages
     {
         private final ConnectorPageSource source;
-        private long counted;
+        private long countedBytes;
+        private long countedNanos;
 
         Rows(ConnectorPageSource source)
         {
@@ -176,8 +177,9 @@ final class PlannedSliceFiles
                     source.isBlocked().get();
                     SourcePage page = source.getNextSourcePage();
                     Page whole = page == null ? null : page.getPage();
-                    counters.read(source.getCompletedBytes() - counted, 0);
-                    counted = source.getCompletedBytes();
+                    counters.read(source.getCompletedBytes() - countedBytes, source.getReadTimeNanos() - countedNanos);
+                    countedBytes = source.getCompletedBytes();
+                    countedNanos = source.getReadTimeNanos();
                     if (whole != null) {
                         return whole;
                     }

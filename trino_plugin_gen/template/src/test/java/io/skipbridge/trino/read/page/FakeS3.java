@@ -16,12 +16,10 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
@@ -35,8 +33,7 @@ final class FakeS3
     private static final Pattern RANGE = Pattern.compile("bytes=([0-9]+)-([0-9]+)");
 
     final Map<String, byte[]> objects = new ConcurrentHashMap<>();
-    final List<String> requests = new CopyOnWriteArrayList<>();
-    volatile int mostMillis = 2;
+    volatile int leastMillis;
     private final HttpServer server;
 
     FakeS3()
@@ -78,7 +75,6 @@ final class FakeS3
             String key = exchange.getRequestURI().getPath().substring("/bucket/".length());
             byte[] content = objects.get(key);
             Matcher range = RANGE.matcher(Optional.ofNullable(exchange.getRequestHeaders().getFirst("Range")).orElse(""));
-            requests.add("%s %s".formatted(key, range.matches() ? range.group() : exchange.getRequestMethod()));
             if (content == null) {
                 exchange.sendResponseHeaders(404, -1);
                 return;
@@ -105,7 +101,7 @@ final class FakeS3
     private void pause()
     {
         try {
-            Thread.sleep(mostMillis == 0 ? 0 : ThreadLocalRandom.current().nextInt(mostMillis));
+            Thread.sleep(leastMillis + ThreadLocalRandom.current().nextInt(2));
         }
         catch (InterruptedException e) {
             Thread.currentThread().interrupt();

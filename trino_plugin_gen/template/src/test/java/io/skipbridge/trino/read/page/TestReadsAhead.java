@@ -3,6 +3,7 @@ package io.skipbridge.trino.read.page;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.read.merge.MergedPages;
+import io.skipbridge.trino.read.merge.RowPages;
 import io.skipbridge.trino.read.merge.SliceRequest;
 import io.skipbridge.trino.read.storage.AheadRead;
 import io.skipbridge.trino.read.storage.FileOpener;
@@ -11,6 +12,9 @@ import io.skipbridge.trino.split.LogFile;
 import io.skipbridge.trino.split.PlannedFile;
 import io.skipbridge.trino.wire.PartitionEntry;
 import io.skipbridge.trino.wire.ReaderSpec;
+import io.trino.parquet.writer.ParquetSchemaConverter;
+import io.trino.parquet.writer.ParquetWriter;
+import io.trino.parquet.writer.ParquetWriterOptions;
 import io.trino.spi.Page;
 import io.trino.spi.TrinoException;
 import io.trino.spi.block.BlockBuilder;
@@ -18,11 +22,14 @@ import io.trino.spi.connector.ConnectorPageSource;
 import io.trino.spi.connector.SourcePage;
 import io.trino.spi.predicate.Domain;
 import io.trino.spi.predicate.TupleDomain;
+import org.apache.parquet.format.CompressionCodec;
 import org.joda.time.DateTimeZone;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -70,7 +77,7 @@ class TestReadsAhead
     void filesHaveTheirRows()
             throws Exception
     {
-        for (int seed = 0; seed < 25; seed++) {
+        for (int seed = 0; seed < 12; seed++) {
             Random random = new Random(seed);
             List<PlannedFile> files = IntStream.range(0, 1 + random.nextInt(40)).mapToObj(day -> file(day, random.nextInt(6) == 0 ? 0 : random.nextInt(200))).toList();
             assertRows(random, files, new FilesPageSource(scan(random), new Bytes(), files));
@@ -81,7 +88,7 @@ class TestReadsAhead
     void slicesHaveTheirRows()
             throws Exception
     {
-        for (int seed = 0; seed < 25; seed++) {
+        for (int seed = 0; seed < 12; seed++) {
             Random random = new Random(seed);
             List<PlannedFile> slices = IntStream.range(0, 1 + random.nextInt(20)).mapToObj(day -> slice(day, 1 + random.nextInt(4))).toList();
             FileScan scan = scan(random);
@@ -101,6 +108,31 @@ class TestReadsAhead
         assertThrows(TrinoException.class, source::getNextSourcePage);
         source.close();
         assertUnused();
+    }
+
+    @Test
+    void theTimeOfABaseFilesReadIsCounted()
+            throws Exception
+    {
+        byte[] base = parquet(page(0, content(0, 0, 50)));
+        store.objects.put("base", base);
+        store.objects.put("log", new byte[1]);
+        List<LogFile> logs = List.of(new LogFile(FakeS3.uri("log"), 1, FakeS3.TIME));
+        PlannedFile slice = new PlannedFile(FakeS3.uri("base"), 0, base.length, base.length, FakeS3.TIME, partition(0), ReaderSpec.PARQUET, logs);
+        for (boolean asks : new boolean[] {false, true}) {
+            FileScan scan = scan(new Random(1));
+            MergePageSource.SliceOpener files = (planned, first, counters) -> new PlannedSliceFiles(planned, first, Optional.empty(), scan, new ParquetFormat()::context, counters);
+            store.leastMillis = 200;
+            try (MergePageSource source = new MergePageSource(scan, List.of(slice), files, () -> Base::new)) {
+                if (asks) {
+                    source.isBlocked().get(10, SECONDS);
+                }
+                assertEquals(50, source.getNextSourcePage().getPositionCount());
+                long millis = source.getReadTimeNanos() / 1_000_000;
+                assertTrue(millis >= 200, "%d ms".formatted(millis));
+                assertEquals(base.length, source.getCompletedBytes());
+            }
+        }
     }
 
     private void assertRows(Random random, List<PlannedFile> files, ConnectorPageSource source)
@@ -304,6 +336,62 @@ class TestReadsAhead
                     return SourcePage.create(page(position - length, bytes));
                 }
             };
+        }
+    }
+
+    private static byte[] parquet(Page rows)
+            throws IOException
+    {
+        ParquetSchemaConverter schema = new ParquetSchemaConverter(List.of(BIGINT), List.of("x"), false, false);
+        ByteArrayOutputStream file = new ByteArrayOutputStream();
+        try (ParquetWriter writer = new ParquetWriter(
+                file,
+                schema.getMessageType(),
+                schema.getPrimitiveTypes(),
+                ParquetWriterOptions.builder().build(),
+                CompressionCodec.UNCOMPRESSED,
+                "test",
+                Optional.empty(),
+                Optional.empty())) {
+            writer.write(rows);
+        }
+        return file.toByteArray();
+    }
+
+    /** The rows of the base file. */
+    private static final class Base
+            implements MergedPages
+    {
+        private final RowPages rows;
+
+        Base(SliceRequest request)
+        {
+            try {
+                rows = request.files().readBase(request.columns());
+            }
+            catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        @Override
+        public Page next()
+                throws IOException
+        {
+            return rows.next();
+        }
+
+        @Override
+        public long memoryBytes()
+        {
+            return 0;
+        }
+
+        @Override
+        public void close()
+                throws IOException
+        {
+            rows.close();
         }
     }
 
