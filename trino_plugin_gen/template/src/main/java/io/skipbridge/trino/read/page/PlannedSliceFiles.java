@@ -1,5 +1,6 @@
 package io.skipbridge.trino.read.page;
 
+import com.google.common.io.Closer;
 import io.skipbridge.trino.metadata.BridgeColumnHandle;
 import io.skipbridge.trino.metadata.ColumnKind;
 import io.skipbridge.trino.read.merge.LogColumns;
@@ -97,7 +98,7 @@ final class PlannedSliceFiles
         if (slice.path().endsWith(".orc")) {
             throw new UnsupportedSlice("logs over base files of ORC are not merged. Read the table once it is compacted, or with Spark");
         }
-        PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of());
+        PlannedFile whole = new PlannedFile(slice.path(), 0, slice.size(), slice.size(), slice.modifiedMillis(), slice.partition(), slice.reader(), List.of(), slice.etagHash());
         return rows(ByIdPageSource.of(scan.unfiltered(handles(columns)), List.of(whole), (stored, files) -> new BridgePageSource(contexts.apply(stored), files, ahead.takeBase())));
     }
 
@@ -145,14 +146,12 @@ final class PlannedSliceFiles
     public void close()
             throws IOException
     {
-        ahead.close();
-        for (Rows rows : List.copyOf(open)) {
-            rows.close();
-        }
-        for (ReadableFile log : logs) {
-            if (log != null) {
-                log.close();
+        try (Closer all = Closer.create()) {
+            for (ReadableFile log : logs) {
+                all.register(log);
             }
+            List.copyOf(open).forEach(all::register);
+            all.register(ahead);
         }
     }
 

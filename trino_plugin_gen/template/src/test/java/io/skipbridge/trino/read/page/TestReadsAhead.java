@@ -111,6 +111,28 @@ class TestReadsAhead
     }
 
     @Test
+    void aBaseFileOfAnotherVersionIsRefusedAlsoIfItIsNotReadAhead()
+            throws Exception
+    {
+        byte[] base = parquet(page(0, content(0, 0, 50)));
+        store.objects.put("base", base);
+        store.objects.put("log", new byte[1]);
+        List<LogFile> logs = List.of(new LogFile(FakeS3.uri("log"), 1, FakeS3.TIME));
+        PlannedFile slice = new PlannedFile(FakeS3.uri("base"), 0, base.length, base.length, FakeS3.TIME, partition(0), ReaderSpec.PARQUET, logs, 1);
+        for (boolean ahead : new boolean[] {true, false}) {
+            Optional<AheadRead> others = ahead ? Optional.empty() : AheadRead.start(opener.budget(), budgetBytes(), () -> new byte[0]);
+            FileScan scan = scan(new Random(1));
+            MergePageSource.SliceOpener files = (planned, first, counters) -> new PlannedSliceFiles(planned, first, Optional.empty(), scan, new ParquetFormat()::context, counters);
+            try (MergePageSource source = new MergePageSource(scan, List.of(slice), files, () -> Base::new)) {
+                TrinoException refused = assertThrows(TrinoException.class, source::getNextSourcePage);
+                assertTrue(refused.getMessage().contains("another ETag"), refused.getMessage());
+            }
+            others.ifPresent(AheadRead::close);
+            assertUnused();
+        }
+    }
+
+    @Test
     void theTimeOfABaseFilesReadIsCounted()
             throws Exception
     {
