@@ -34,8 +34,9 @@ def metastore() -> None:
 )
 @click.option(
     "--warehouse",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of tables without their own location. [default: in the data directory]",
+    metavar="LOCATION",
+    help="Directory or URI, such as hdfs://host:port/t, of tables without their own location. "
+    "[default: in the data directory]",
 )
 @click.option(
     "--s3",
@@ -53,7 +54,7 @@ def start(
     config: Config,
     port: int,
     data_dir: Path | None,
-    warehouse: Path | None,
+    warehouse: str | None,
     s3: bool,
     azure: bool,
     detach: bool,
@@ -74,7 +75,7 @@ def start(
     server = start_embedded_metastore(
         MetastoreSpec(
             directory=directory,
-            warehouse=warehouse.absolute() if warehouse else None,
+            warehouse=_warehouse(warehouse),
             port=port,
             properties={key: text for found, _ in clients for key, text in found.items()},
             class_path=tuple(jar for _, jars in clients for jar in jars),
@@ -92,6 +93,16 @@ def start(
             say(f"the metastore ended; see {server.log}")
             raise SystemExit(1)
     server.stop()
+
+
+def _warehouse(given: str | None) -> Path | str | None:
+    """A URI as it is, and a directory as a path."""
+    if not given or "://" in given:
+        return given or None
+    directory = Path(given).absolute()
+    if directory.exists() and not directory.is_dir():
+        raise click.BadParameter(f"{given} is a file", param_hint="--warehouse")
+    return directory
 
 
 def _refuse_second(directory: Path) -> None:

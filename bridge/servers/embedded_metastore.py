@@ -40,8 +40,8 @@ class MetastoreSpec:
 
     Attributes:
         directory: holds its configuration, log, pid file and, unless ``in_memory``, its database.
-        warehouse: default location of managed tables and databases; ``<directory>/warehouse`` by
-            default.
+        warehouse: default location of managed tables and databases, a directory or a URI;
+            ``<directory>/warehouse`` by default.
         port: 0 for any free port.
         in_memory: the database is lost when the server ends.
         heap: the JVM's heap size in Java's syntax.
@@ -50,7 +50,7 @@ class MetastoreSpec:
     """
 
     directory: Path
-    warehouse: Path | None = None
+    warehouse: Path | str | None = None
     port: int = 9083
     in_memory: bool = False
     heap: str = "512m"
@@ -123,11 +123,13 @@ def derby_url(spec: MetastoreSpec) -> str:
 def write_configuration(spec: MetastoreSpec, url: str, more: Mapping[str, str]) -> Path:
     """Writes hive-site.xml and the logging configuration; returns their directory."""
     directory = made(spec.directory / "conf")
-    warehouse = made(spec.warehouse if spec.warehouse is not None else spec.directory / "warehouse")
+    warehouse = spec.directory / "warehouse" if spec.warehouse is None else spec.warehouse
+    if isinstance(warehouse, Path):
+        warehouse = made(warehouse).resolve().as_uri()
     properties = {
         "javax.jdo.option.ConnectionURL": url,
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
-        "hive.metastore.warehouse.dir": warehouse.resolve().as_uri(),
+        "hive.metastore.warehouse.dir": warehouse,
         # Locations without a scheme are on the local file system.
         "fs.defaultFS": "file:///",
         **more,

@@ -71,9 +71,11 @@ def test_a_table(hdfs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     root = f"{hdfs}/warehouse/t"
     for number in range(4):
         write(root, number)
-    with start_embedded_metastore(MetastoreSpec(tmp_path, port=0, in_memory=True)) as server:
+    spec = MetastoreSpec(tmp_path, f"{hdfs}/databases", port=0, in_memory=True)
+    with start_embedded_metastore(spec) as server:
         monkeypatch.setenv("SKIPBRIDGE_METASTORE_URI", f"thrift://127.0.0.1:{server.port}")
         assert skipbridge("table", "create", "demo.t", "--location", root)["partitions"] == 2
+        assert open_storage().directory_exists(f"{hdfs}/databases/demo.db")
         assert skipbridge("index", "build", "demo.t", "--local")["files"] == 4
         plan = skipbridge("explain", "demo.t", "n = 23")
         assert plan["files"] == {"total": 4, "kept": 1}, plan
