@@ -214,6 +214,10 @@ class FileUnreadable(ExternalError):
     code = "FILE_UNREADABLE"
 
 
+class FileShort(FileUnreadable):
+    """The file has fewer bytes than its listing tells: it is being written, or was cut."""
+
+
 class FileCorrupt(ExternalError):
     code = "FILE_CORRUPT"
 

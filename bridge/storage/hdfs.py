@@ -28,6 +28,7 @@ import pyarrow as pa
 from bridge.errors import (
     BridgeError,
     EnvironmentMissing,
+    FileShort,
     FileUnreadable,
     StorageFailure,
     StorageFull,
@@ -307,9 +308,11 @@ def _part(uri: str, file: FileReader, start: int, end: int, progress: Progress) 
     return part
 
 
-def _ends_before(uri: str, end: int) -> FileUnreadable:
-    return FileUnreadable(
-        f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
+def _ends_before(uri: str, end: int) -> FileShort:
+    # The name node knows the length of a block that is being written; the library does not read it.
+    return FileShort(
+        f"{uri} ends before byte {end}",
+        "the file is being written, or was cut or rewritten: refresh the index",
     )
 
 

@@ -18,7 +18,7 @@ from stat import S_ISDIR, S_ISREG
 
 import pyarrow as pa
 
-from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import FileShort, InvalidUri, StorageFailure
 from bridge.storage import local_listing
 from bridge.storage.local_errors import failure, unreadable
 from bridge.storage.port import DirectoryListings, FileStat, FileTable, Range
@@ -94,7 +94,7 @@ class LocalStorage:
             raise unreadable(error, uri) from error
         for (start, end), part in zip(ranges, parts, strict=True):
             if len(part) != end - start:
-                raise FileUnreadable(
+                raise FileShort(
                     f"{uri} ends before byte {end}",
                     "the file was cut or rewritten: refresh the index",
                 )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from bridge.errors import FileUnreadable, InvalidUri, StorageFailure
+from bridge.errors import FileShort, FileUnreadable, InvalidUri, StorageFailure
 from bridge.storage.again import DEADLINE, Patience, again
 from bridge.storage.atomic_create import AtomicCreate
 from bridge.storage.key_ranges import Order, OutOfOrder, list_ranges
@@ -514,7 +514,7 @@ def _plain(etag: str | None) -> str | None:
 
 def _check_length(uri: str, start: int, end: int, length: int) -> None:
     if length != end - start:
-        raise FileUnreadable(
+        raise FileShort(
             f"{uri} ends before byte {end}", "the file was cut or rewritten: refresh the index"
         )
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bridge.errors import FileCorrupt, FileUnreadable, SchemaConflict
+from bridge.errors import FileCorrupt, FileShort, FileUnreadable, SchemaConflict
 from bridge.storage.port import Storage
 from bridge.table.infer import common_type, merge_schemas, read_schema
 from bridge.table.model import Column
@@ -193,6 +193,8 @@ def read_schemas(
             return read_schema(storage, uri, size)
         except FileCorrupt as error:
             return error.message
+        except FileShort as error:
+            return f"{error.message}: it is being written, or was cut"
         except FileUnreadable:
             now = storage.stat(uri)
             if now is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from bridge.errors import FileCorrupt, SchemaConflict, UnsupportedTable
+from bridge.errors import FileCorrupt, FileShort, SchemaConflict, UnsupportedTable
 from bridge.file_formats.registry import file_format, recognise
 from bridge.storage.ahead import ask_all
 from bridge.storage.port import Storage
@@ -125,6 +125,8 @@ def infer_readable(
         uri, size = file
         try:
             return read_schema(storage, uri, size, format)
+        except FileShort:
+            return Stray(uri, "being written, or was cut", "wait until it is closed, or restore it")
         except FileCorrupt as error:
             found = stray(storage, uri, size)
             whole = recognise(storage, uri, size)

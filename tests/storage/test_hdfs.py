@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import EnvironmentMissing, FileUnreadable, StorageFailure
+from bridge.errors import EnvironmentMissing, FileShort, FileUnreadable, StorageFailure
 from bridge.servers.embedded_metastore import site
 from bridge.storage.routed import open_storage
 
@@ -63,6 +63,13 @@ def test_a_directory_in_the_way(hdfs_uri: str) -> None:
     assert open_storage().list_all(f"{hdfs_uri}/directory").paths.to_pylist() == [
         f"{hdfs_uri}/directory/f"
     ]
+
+
+def test_a_range_beyond_the_end(hdfs_uri: str) -> None:
+    open_storage().put(f"{hdfs_uri}/short/f", b"x")
+    with pytest.raises(FileShort, match="ends before byte 2") as caught:
+        open_storage().read_ranges(f"{hdfs_uri}/short/f", [(0, 2)])
+    assert "being written" in caught.value.hint
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from bridge.errors import FileCorrupt, SchemaConflict
 from bridge.storage.routed import open_storage
 from bridge.sync.schema import read_schemas
 from bridge.table.directory_catalog import DirectoryCatalog
+from bridge.table.infer import infer_readable
 
 
 def catalog(root: Path) -> DirectoryCatalog:
@@ -150,3 +151,21 @@ def test_27_two_columns_that_differ_only_in_case_are_told_of_their_file_alone(
         "b.parquet: two columns differ only in case: 'X' and 'x'",
         "c.parquet: two columns differ only in case: 'f' and 'F'",
     ]
+
+
+def test_a_file_shorter_than_listed_blocks_nothing_and_is_named(tmp_path: Path) -> None:
+    """So is a file on HDFS that its writer has flushed but not closed."""
+    files = []
+    for name, beyond in (("closed", 0), ("open", 100)):
+        write(tmp_path / f"{name}.parquet")
+        size = (tmp_path / f"{name}.parquet").stat().st_size
+        files.append((f"file://{tmp_path}/{name}.parquet", size + beyond))
+    columns, (told,) = infer_readable(open_storage(), files)
+    assert [c.name for c in columns] == ["x"]
+    assert (told.uri, told.what, told.read) == (files[1][0], "being written, or was cut", True)
+    with pytest.raises(FileCorrupt, match=r"open\.parquet is being written"):
+        infer_readable(open_storage(), files[1:])
+    schemas = read_schemas(open_storage(), files)
+    assert [c.name for c in schemas.columns] == ["x"]
+    ((uri, reason),) = schemas.unreadable
+    assert uri == files[1][0] and "is being written, or was cut" in reason
