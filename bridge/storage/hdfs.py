@@ -324,6 +324,9 @@ def _path(uri: str) -> str:
 _REFUSAL = re.compile(
     r'RPCError\("(?:[\w$]+\.)*(?P<name>[\w$]+)", "(?P<text>.*?)(?:\\n|"\)|$)', re.S
 )
+# DataTransferError("All DataNodes failed: [DatanodeInfoProto { id: DatanodeIdProto { ip_addr: …
+_NO_DATA_NODE = "All DataNodes failed"
+_DATA_NODE = re.compile(r'ip_addr: \\*"([^"\\]*)\\*".*?xfer_port: (\d+)', re.S)
 
 
 @contextlib.contextmanager
@@ -351,7 +354,14 @@ def _translated(uri: str, reading: bool = False) -> Iterator[None]:
 def _failure(error: BaseException, uri: str, reading: bool) -> BridgeError:
     refused = _REFUSAL.search(str(error))
     name, text = (refused["name"], refused["text"]) if refused else ("", _first(error))
+    text = text.replace('\\"', '"')
     kind = FileUnreadable if reading else StorageFailure
+    if _NO_DATA_NODE in text:
+        nodes = ", ".join(f"{host}:{port}" for host, port in _DATA_NODE.findall(text))
+        return kind(
+            f"{uri}: no data node that holds its bytes answers{f' ({nodes})' if nodes else ''}",
+            "hdfs dfsadmin -report shows the data nodes; check the network to them",
+        )
     if name == "AccessControlException":
         return kind(f"no permission for {uri}: {text}", "check its owner and HADOOP_USER_NAME")
     if name.endswith("QuotaExceededException"):
