@@ -56,6 +56,8 @@ _CORES = os.cpu_count() or 1
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
 _FIRST_WAIT = 0.05
+_LATE_FAILURE = 5.0
+"""Seconds after which a failure is logged too, because its client may not have waited for it."""
 """Seconds that a plan's answer waits for the first batch: the engine awaits its advice."""
 _FEW_FILES = 10_000
 """A table of so many files is estimated as a whole before the optimiser asks."""
@@ -77,10 +79,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _answers_failures(method: Method) -> Method:
-    """Turns every exception into a BridgeFailure; unexpected ones are logged with a trace."""
+    """Turns every exception into a BridgeFailure; late and unexpected ones are logged."""
 
     @wraps(method)
     def call(*args: Any) -> Any:
+        started = time.monotonic()
         try:
             if any(arg is None for arg in args):
                 raise InvalidRequest(
@@ -90,6 +93,11 @@ def _answers_failures(method: Method) -> Method:
             return method(*args)
         except BridgeError as e:
             telemetry.ERRORS.labels(e.code).inc()
+            taken = time.monotonic() - started
+            if taken >= _LATE_FAILURE:
+                log.warning(
+                    "%s failed after %.0f s: %s: %s", method.__name__, taken, e.code, e.message
+                )
             raise failure_of(e) from e
         except Exception as e:
             telemetry.ERRORS.labels(BridgeError.code).inc()

@@ -459,6 +459,23 @@ def test_what_nobody_foresaw_is_answered_and_logged(
     assert client.list_tables("db") == ["t"]
 
 
+def test_failures_that_clients_may_not_have_waited_for_are_logged(
+    client: PlannerClient,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken() -> list[str]:
+        raise UnsupportedTable("so be it", "as told")
+
+    monkeypatch.setattr(service.lake, "schemas", broken)
+    for late, expected in ((60.0, False), (0.0, True)):
+        monkeypatch.setattr(handler, "_LATE_FAILURE", late)
+        with pytest.raises(UnsupportedTable, match="so be it"):
+            client.list_schemas()
+        assert ("list_schemas failed after 0 s" in caplog.text) == expected
+
+
 def test_a_predicate_and_a_later_filter_prune(client: PlannerClient) -> None:
     handle = client.plan("db", "t", at_least("x", 1)).handle
     client.apply_dynamic_filter(handle, at_least("p", 2))

@@ -129,13 +129,18 @@ public final class Planners
                     "What answers at %s does not speak this connector's protocol: %s. %s".formatted(where, reason, mismatch.remedy()),
                     problem);
         }
+        if (problem instanceof SocketTimeoutException) {
+            return new TrinoException(
+                    BridgeErrorCode.PLANNER_UNAVAILABLE,
+                    ("No answer from the planner at %s in time: %s. It may wait for the metastore or the store of the table:"
+                            + " look at its log, or run: skipbridge doctor SCHEMA.TABLE. Properties of the catalog: %s, %s")
+                            .formatted(where, reason, BridgeConfig.PLANNER, BridgeConfig.PLANNER_TIMEOUT),
+                    problem);
+        }
         return new TrinoException(
                 BridgeErrorCode.PLANNER_UNAVAILABLE,
-                "No planner answers at %s: %s. %s. Its address is the catalog property %s".formatted(
-                        where,
-                        reason,
-                        problem instanceof SocketTimeoutException ? "Look at the planner's log, and whether another program listens there" : "Start it with: skipbridge serve",
-                        BridgeConfig.PLANNER),
+                "No planner answers at %s: %s. Start it with: skipbridge serve. Its address is the catalog property %s".formatted(
+                        where, reason, BridgeConfig.PLANNER),
                 problem);
     }
 

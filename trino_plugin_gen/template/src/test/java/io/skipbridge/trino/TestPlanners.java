@@ -95,6 +95,8 @@ class TestPlanners
             throw new SocketTimeoutException("no reply");
         }));
         assertTrue(failure.getMessage().contains("no reply"));
+        assertTrue(failure.getMessage().contains("skipbridge doctor"), failure.getMessage());
+        assertTrue(!failure.getMessage().contains("skipbridge serve"), failure.getMessage());
         assertEquals(1, calls.get());
     }
 
