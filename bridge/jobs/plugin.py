@@ -106,4 +106,10 @@ def _remedy(error: Exception, from_server: Path | None) -> str:
         return (
             "give the directory of an installed Trino of that version, or leave --from-server out"
         )
+    if "io.trino:trino-hdfs" in str(error):
+        return (
+            "this release's Hadoop client is not in the Maven repository: --from-server takes it "
+            "from an installed Trino of that version, or link it, as Trino's reference tells "
+            "under Stores"
+        )
     return "read Maven's messages; it needs a JDK, and on the first run the network"

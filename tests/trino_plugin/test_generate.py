@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.jobs.plugin import PluginBuildFailed, build_plugin
 from trino_plugin_gen.build import BuildFailed, build
 from trino_plugin_gen.generate import InvalidName, generate, write
 from trino_plugin_gen.versions import (
@@ -107,6 +108,22 @@ def test_the_shared_vectors_are_documents_of_the_wire_form() -> None:
 def test_an_unknown_store_is_told(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="no store ftp: known are hdfs, gcs, azure, cache"):
         build(DEFAULT, tmp_path, java_home=tmp_path, stores=["hdfs", "ftp"])
+
+
+def test_a_release_whose_hadoop_client_maven_lacks_has_a_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven = tmp_path / "mvn"
+    maven.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *hdfs/pom.xml*)\n'
+        "echo 'Could not find artifact io.trino:trino-hdfs:jar:476 in central'; exit 1;; esac\n"
+    )
+    maven.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(PluginBuildFailed, match="Could not find artifact") as caught:
+        build_plugin("476", tmp_path / "to", None, "skipbridge", print, ("hdfs",))
+    assert "--from-server" in caught.value.hint
 
 
 def test_hudis_reader_comes_from_maven_alone(tmp_path: Path) -> None:
