@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 _MILLISECOND = 1_000
 _LIST_ATTEMPTS = 3
-# The delays between attempts grow from 0.5 s, doubling, to 15 s: 30 s in all. The library's default
-# of 15 attempts takes 3 minutes.
+# The delays between attempts grow to 15 s: with these attempts a name node that refuses connections
+# is given up after a minute. The library's default of 15 attempts takes 3 minutes.
 _DEFAULTS = {"dfs.client.failover.max.attempts": "7"}
 _CHECK = "check the name node, and HADOOP_CONF_DIR if its name is a name service"
 _PAGE = 1_000
