@@ -13,8 +13,10 @@ could both believe that they have committed.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -54,7 +56,13 @@ _MILLISECOND = 1_000
 _LIST_ATTEMPTS = 3
 # The delays between attempts grow to 15 s: with these attempts a name node that refuses connections
 # is given up after a minute. The library's default of 15 attempts takes 3 minutes.
-_DEFAULTS = {"dfs.client.failover.max.attempts": "7"}
+_PATIENT = {"dfs.client.failover.max.attempts": "7"}
+_IMPATIENT = {"dfs.client.failover.max.attempts": "2"}
+"""Each name node of two is asked, within 4 s."""
+_REFUSED = "Connection refused"
+_AT_ONCE, _IMPATIENTLY = 5.0, 60.0
+"""Seconds after a name node refused connections for which calls fail at once, and for which it is
+asked with little patience first. A plan makes several calls, and Trino waits for it for 30 s."""
 _CHECK = "check the name node, and HADOOP_CONF_DIR if its name is a name service"
 _PAGE = 1_000
 _PIECE = 4 * 1024**2
@@ -88,8 +96,10 @@ class HdfsStorage:
         self._options = WriteOptions(overwrite=False, create_parent=True)
         # Without an authority the client uses fs.defaultFS.
         url = self._base if place.authority else None
-        self._connect: Callable[[], Client] = partial(Client, url, dict(_DEFAULTS))
+        self._connect: Callable[[], Client] = partial(Client, url, dict(_PATIENT))
+        self._connect_once: Callable[[], Client] = partial(Client, url, dict(_IMPATIENT))
         self._renewing = threading.Lock()
+        self._refused: tuple[float, str] = (-math.inf, "")
         with _translated(f"{self._base}/"):
             self._client = self._connect()
 
@@ -103,6 +113,35 @@ class HdfsStorage:
                     if self._client is client:
                         self._client = self._connect()
                 raise
+
+    def _name_node(self, uri: str, ask: Callable[[Progress], T]) -> T:
+        """`_bounded`, of what the name node alone answers."""
+        since, said = self._refused
+        if (age := time.monotonic() - since) < _AT_ONCE:
+            raise StorageFailure(f"{uri}: {said}", _CHECK)
+        with self._remembered(uri):
+            if age < _IMPATIENTLY:
+                self._ask_once(uri)
+            return self._bounded(uri, ask)
+
+    def _ask_once(self, uri: str) -> None:
+        """Fails if the name node still refuses connections."""
+        try:
+            self._bounded(uri, lambda _: self._connect_once().get_file_info("/"))
+        except StorageFailure as error:
+            if _REFUSED in error.message:
+                raise
+
+    @contextlib.contextmanager
+    def _remembered(self, uri: str) -> Iterator[None]:
+        """Remembers that the name node refused connections."""
+        try:
+            yield
+        except StorageFailure as error:
+            if _REFUSED in error.message:
+                self._refused = (time.monotonic(), error.message.removeprefix(f"{uri}: "))
+            raise
+        self._refused = (-math.inf, "")
 
     def pages(
         self,
@@ -171,14 +210,14 @@ class HdfsStorage:
                 "try again when no job deletes directories there",
             )
 
-        return self._bounded(prefix, ask)
+        return self._name_node(prefix, ask)
 
     def directory_exists(self, uri: str) -> bool:
-        found = self._bounded(uri, lambda _: self._status(_path(uri)))
+        found = self._name_node(uri, lambda _: self._status(_path(uri)))
         return found is not None and found.isdir
 
     def stat(self, uri: str) -> FileStat | None:
-        return self._bounded(uri, lambda _: self._look(uri))
+        return self._name_node(uri, lambda _: self._look(uri))
 
     def _look(self, uri: str) -> FileStat | None:
         found = self._status(_path(uri))
