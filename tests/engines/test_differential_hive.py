@@ -28,7 +28,7 @@ from tests.engines.differential.table import RandomTable, Taste
 from tests.engines.hive_stack import FETCH, TEZ, HookedHive, hooked_hive
 from tests.engines.test_differential_trino import NIGHTLY, SEED, SHOWN, forget
 
-ROUNDS, QUERIES, JOBS = (5, 200, 20) if NIGHTLY else (1, 40, 3)
+ROUNDS, QUERIES, JOBS = (5, 200, 20) if NIGHTLY else (1, 20, 2)
 ROUNDS = int(os.environ.get("DIFFERENTIAL_ROUNDS") or ROUNDS)
 # Hive's reader converts less, and fails over a field of a struct that the file lacks.
 TASTE = Taste(converted=False, bare=False, lacking=False)
