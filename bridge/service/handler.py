@@ -56,9 +56,9 @@ _CORES = os.cpu_count() or 1
 _MAX_WAIT_MS = 10_000
 _MAX_SPLITS = 100_000
 _FIRST_WAIT = 0.05
+"""Seconds that a plan's answer waits for the first batch: the engine awaits its advice."""
 _LATE_FAILURE = 5.0
 """Seconds after which a failure is logged too, because its client may not have waited for it."""
-"""Seconds that a plan's answer waits for the first batch: the engine awaits its advice."""
 _FEW_FILES = 10_000
 """A table of so many files is estimated as a whole before the optimiser asks."""
 _LONG_PREDICATE = 1 << 14

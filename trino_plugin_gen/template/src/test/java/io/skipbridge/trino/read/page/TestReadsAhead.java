@@ -114,16 +114,10 @@ class TestReadsAhead
     void aBaseFileOfAnotherVersionIsRefusedAlsoIfItIsNotReadAhead()
             throws Exception
     {
-        byte[] base = parquet(page(0, content(0, 0, 50)));
-        store.objects.put("base", base);
-        store.objects.put("log", new byte[1]);
-        List<LogFile> logs = List.of(new LogFile(FakeS3.uri("log"), 1, FakeS3.TIME));
-        PlannedFile slice = new PlannedFile(FakeS3.uri("base"), 0, base.length, base.length, FakeS3.TIME, partition(0), ReaderSpec.PARQUET, logs, 1);
+        PlannedFile slice = sliceOverBase(1);
         for (boolean ahead : new boolean[] {true, false}) {
             Optional<AheadRead> others = ahead ? Optional.empty() : AheadRead.start(opener.budget(), budgetBytes(), () -> new byte[0]);
-            FileScan scan = scan(new Random(1));
-            MergePageSource.SliceOpener files = (planned, first, counters) -> new PlannedSliceFiles(planned, first, Optional.empty(), scan, new ParquetFormat()::context, counters);
-            try (MergePageSource source = new MergePageSource(scan, List.of(slice), files, () -> Base::new)) {
+            try (MergePageSource source = merged(slice)) {
                 TrinoException refused = assertThrows(TrinoException.class, source::getNextSourcePage);
                 assertTrue(refused.getMessage().contains("another ETag"), refused.getMessage());
             }
@@ -136,23 +130,17 @@ class TestReadsAhead
     void theTimeOfABaseFilesReadIsCounted()
             throws Exception
     {
-        byte[] base = parquet(page(0, content(0, 0, 50)));
-        store.objects.put("base", base);
-        store.objects.put("log", new byte[1]);
-        List<LogFile> logs = List.of(new LogFile(FakeS3.uri("log"), 1, FakeS3.TIME));
-        PlannedFile slice = new PlannedFile(FakeS3.uri("base"), 0, base.length, base.length, FakeS3.TIME, partition(0), ReaderSpec.PARQUET, logs);
+        PlannedFile slice = sliceOverBase(0);
         for (boolean asks : new boolean[] {false, true}) {
-            FileScan scan = scan(new Random(1));
-            MergePageSource.SliceOpener files = (planned, first, counters) -> new PlannedSliceFiles(planned, first, Optional.empty(), scan, new ParquetFormat()::context, counters);
             store.leastMillis = 200;
-            try (MergePageSource source = new MergePageSource(scan, List.of(slice), files, () -> Base::new)) {
+            try (MergePageSource source = merged(slice)) {
                 if (asks) {
                     source.isBlocked().get(10, SECONDS);
                 }
                 assertEquals(50, source.getNextSourcePage().getPositionCount());
                 long millis = source.getReadTimeNanos() / 1_000_000;
                 assertTrue(millis >= 200, "%d ms".formatted(millis));
-                assertEquals(base.length, source.getCompletedBytes());
+                assertEquals(slice.size(), source.getCompletedBytes());
             }
         }
     }
@@ -299,6 +287,25 @@ class TestReadsAhead
             return new LogFile(FakeS3.uri(key), size, FakeS3.TIME);
         }).toList();
         return new PlannedFile("", 0, 0, -1, -1, partition(day), ReaderSpec.PARQUET, planned);
+    }
+
+    /** A slice of a base file of 50 rows and a log of a byte. */
+    private PlannedFile sliceOverBase(int etagHash)
+            throws IOException
+    {
+        byte[] base = parquet(page(0, content(0, 0, 50)));
+        store.objects.put("base", base);
+        store.objects.put("log", new byte[1]);
+        List<LogFile> logs = List.of(new LogFile(FakeS3.uri("log"), 1, FakeS3.TIME));
+        return new PlannedFile(FakeS3.uri("base"), 0, base.length, base.length, FakeS3.TIME, partition(0), ReaderSpec.PARQUET, logs, etagHash);
+    }
+
+    /** The rows of a slice's base file. */
+    private MergePageSource merged(PlannedFile slice)
+    {
+        FileScan scan = scan(new Random(1));
+        MergePageSource.SliceOpener files = (planned, first, counters) -> new PlannedSliceFiles(planned, first, Optional.empty(), scan, new ParquetFormat()::context, counters);
+        return new MergePageSource(scan, List.of(slice), files, () -> Base::new);
     }
 
     private static PartitionEntry partition(int day)
