@@ -1,12 +1,17 @@
-"""Hypothesis profiles: SKIPBRIDGE_LAWS=nightly asks twenty times as often as ci, the default."""
+"""How often Hypothesis asks a law: by the tier of the run, and otherwise under ``--seed``."""
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 
-_COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=300, derandomize=True, **_COMMON)  # type: ignore[arg-type]
-settings.register_profile("nightly", max_examples=6000, **_COMMON)  # type: ignore[arg-type]
-settings.load_profile(os.environ.get("SKIPBRIDGE_LAWS", "ci"))
+from tests.tiers import drawn_anew, examples
+
+settings.register_profile(
+    "laws",
+    max_examples=examples(150, 300, 6000),
+    derandomize=not drawn_anew(),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+settings.load_profile("laws")
